@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, select
 
-from scanner.model.evidence import NO_EVIDENCE, Evidence
 from scanner.model.outcome import Finding
 from scanner.model.scan import StoredFinding
 from scanner.store.columns import (
@@ -20,14 +19,12 @@ from scanner.store.columns import (
     FindingColumns,
     HistoryColumns,
     KindColumns,
-    Verdict,
     VerdictColumns,
     columns_of,
     finding_of,
     slices_of,
 )
 from scanner.store.engine import among
-from scanner.store.evidence import evidence_of
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, PREVIEW, SCANS, VERDICTS
@@ -149,7 +146,7 @@ def with_findings(connection: Connection, rows: Iterable[FindingRow]) -> list[tu
     verdicts = _verdicts(connection, {row.columns.verdict for row in portion})
     evidence = _evidence(connection, {row.columns.evidence for row in portion if row.columns.evidence is not None})
     return [
-        (row, finding_of(*row, verdicts[row.columns.verdict], evidence.get(row.columns.evidence or 0, NO_EVIDENCE)))
+        (row, finding_of(*row, verdicts[row.columns.verdict], evidence.get(row.columns.evidence or 0, "")))
         for row in portion
     ]
 
@@ -164,16 +161,16 @@ def _streamed(
             yield from with_findings(connection, (row for row in rows if row.history.id not in without))
 
 
-def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, Verdict]:
+def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, VerdictColumns]:
     if not numbers:
         return {}
     wanted = select(VERDICTS.c.id, *columns_of(VERDICTS, VerdictColumns)).where(VERDICTS.c.id.in_(sorted(numbers)))
-    return {number: VerdictColumns._make(columns).verdict() for number, *columns in connection.execute(wanted)}
+    return {number: VerdictColumns._make(columns) for number, *columns in connection.execute(wanted)}
 
 
-def _evidence(connection: Connection, numbers: set[int]) -> dict[int, Evidence]:
-    evidence: dict[int, Evidence] = {}
+def _evidence(connection: Connection, numbers: set[int]) -> dict[int, str]:
+    evidence: dict[int, str] = {}
     for portion in chunks(sorted(numbers)):
         wanted = select(EVIDENCE.c.id, EVIDENCE.c.reasons).where(among(connection, EVIDENCE.c.id, portion))
-        evidence.update({number: evidence_of(text) for number, text in connection.execute(wanted)})
+        evidence.update({number: text for number, text in connection.execute(wanted)})
     return evidence

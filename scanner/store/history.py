@@ -16,7 +16,7 @@ from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
 from scanner.store import codec
-from scanner.store.columns import ROW, CheckColumns, FindingColumns, HistoryColumns, slices_of
+from scanner.store.columns import ROW, CheckColumns, FindingColumns, HistoryColumns, content_of, slices_of
 from scanner.store.engine import among, insert_rows
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.packing import Key, StagedPage
@@ -190,7 +190,7 @@ class History:
                 reopened.append(latest.id)
                 row = self._row(key, "reopened", first=latest.first, reopened=latest.reopened + 1)
                 rows.append((row, columns))
-            elif stored != columns:
+            elif content_of(stored) != content_of(columns):
                 changed.append(latest.id)
                 row = self._row(key, "changed", first=latest.first, reopened=latest.reopened)
                 rows.append((row, columns))
