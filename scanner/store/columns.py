@@ -25,7 +25,6 @@ from scanner.store.drift import drift_of, drift_text
 from scanner.store.evidence import evidence_of, evidence_text
 from scanner.store.templates import filled, has_marks, template_of
 
-
 Values: TypeAlias = tuple[str | int | bool | None, ...]
 """The fields of a definition in their order: a plain tuple, because pages have many."""
 

@@ -172,5 +172,5 @@ def _evidence(connection: Connection, numbers: set[int]) -> dict[int, str]:
     evidence: dict[int, str] = {}
     for portion in chunks(sorted(numbers)):
         wanted = select(EVIDENCE.c.id, EVIDENCE.c.reasons).where(among(connection, EVIDENCE.c.id, portion))
-        evidence.update({number: text for number, text in connection.execute(wanted)})
+        evidence.update((number, text) for number, text in connection.execute(wanted))
     return evidence
