@@ -88,19 +88,32 @@ def select_findings() -> Select[*tuple[Any, ...]]:
 
 def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[StoredFinding]:
     """The findings of the scan of a revision, in order, as they were then."""
-    covers = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
     times = times_of(connection, cluster)
-    for row, finding in _streamed(connection, covers, without=unchecked):
+    for row, finding in _streamed(connection, seen_in(cluster, revision), without=unchecked):
         yield still_there(row, finding, times, newest=revision, last_seen=revision)
 
 
 def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator[StoredFinding]:
     """The findings that the scan of a revision resolved, in order."""
-    # Only the row of a resolved finding has `last_seen`; a row that ended with a change continues in another row.
-    ended = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.until == revision) & FINDINGS.c.last_seen.is_not(None)
     times = times_of(connection, cluster)
-    for row, finding in _streamed(connection, ended, without=RowIdSet()):
+    for row, finding in _streamed(connection, resolved_in(cluster, revision), without=RowIdSet()):
         yield resolved(row, finding, times)
+
+
+def seen_in(cluster: int, revision: int) -> ColumnElement[bool]:
+    """The condition that a finding was open in a revision; its scan may have left the finding unchecked."""
+    return (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
+
+
+def resolved_in(cluster: int, revision: int) -> ColumnElement[bool]:
+    """The condition that a scan resolved a finding."""
+    # Only the row of a resolved finding has `last_seen`; a row that ended with a change continues in another row.
+    return (FINDINGS.c.cluster == cluster) & (FINDINGS.c.until == revision) & FINDINGS.c.last_seen.is_not(None)
+
+
+def status_of(event: str, *, begins: bool) -> _Status:
+    """The status of an open finding, given the event of its row, and whether the row begins with the newest revision."""
+    return _STATUS[event] if begins else "open"
 
 
 def still_there(row: FindingRow, finding: Finding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
@@ -108,7 +121,7 @@ def still_there(row: FindingRow, finding: Finding, times: Times, *, newest: int,
     return StoredFinding(
         id=finding.fingerprint[:SHORT],
         finding=finding,
-        status=_STATUS[row.history.event] if row.history.since == newest else "open",
+        status=status_of(row.history.event, begins=row.history.since == newest),
         first_seen=times[row.history.first],
         last_seen=times[last_seen],
     )

@@ -69,9 +69,9 @@ def _reason(part: Part, activation: Mapping[str, object]) -> DirectReason | None
     for step in steps:
         if value is activation:
             value = activation.get(str(step), activation)
-        elif type(value) is dict and type(step) is str and step in value:
-            value = value[step]
-        elif type(value) is list and type(step) is int and 0 <= step < len(value):
+        elif (type(value) is dict and type(step) is str and step in value) or (
+            type(value) is list and type(step) is int and 0 <= step < len(value)
+        ):
             value = value[step]
         else:
             return None
@@ -102,7 +102,7 @@ def _parts(analysis: Analysis) -> tuple[Part, ...] | None:
     return parts if 0 < len(parts) <= _MOST_PARTS else None
 
 
-class _OtherOperation(Exception):  # noqa: N818 - no error: another way explains the expression
+class _OtherOperation(Exception):
     """An expression has an operation whose reasons depend on the evaluation."""
 
 
