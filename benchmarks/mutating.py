@@ -139,6 +139,10 @@ class _Cluster:
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         del namespace, selector
+        return self.metadata(kind)
+
+    def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
+        del namespace
         for number, data in enumerate(self.lists.get((kind.api_version, kind.kind), [b'{"items":[]}']), start=1):
             yield Page(kind, number, data, resource_version="1")
 

@@ -8,7 +8,7 @@ name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -17,8 +17,9 @@ from scanner.model.outcome import Gap
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.policies.bound_language import BoundLanguage
-from scanner.policies.plan import plan
+from scanner.policies.plan import KindPlan, plan
 from scanner.policies.webhooks import webhook_kinds
+from scanner.posture.controllers import usual_controllers
 from scanner.scan.edges import Cluster
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable
@@ -34,7 +35,7 @@ _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 class Need:
     """A permission: a verb on a resource, in a namespace or (empty) in all, on an object or (empty) on all.
 
-    `why` is its purpose. A scan without an `optional` permission is still complete.
+    `why` is its purpose. A scan without an `optional` permission is still complete; `without` is the difference, or empty.
     """
 
     group: str
@@ -44,22 +45,26 @@ class Need:
     name: str = ""
     why: str = ""
     optional: bool = False
+    without: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The permissions of a scan, in order; `gaps` are policies and kinds that could not be read."""
+    """The permissions of a scan, ordered by API group, resource and verb.
+
+    `gaps` are policies and kinds that could not be read.
+    """
 
     rights: tuple[Need, ...]
     gaps: tuple[Gap, ...]
 
 
 def needs(cluster: Cluster, options: Options) -> Needs:
-    """The needs of a scan with these options. Raises the errors of `prepare`."""
+    """The permissions that a scan with these options needs. Raises ClusterError and UsageError as `prepare` does."""
     prepared = prepare(cluster, options, _ANY_MOMENT)
     kinds = cluster.discover().kinds
     languages, operations = prepared.evaluation.languages, prepared.context.operations
-    bound = tuple(entry for language in languages for entry in language.bound)
+    bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     wanted = [
         *_documents(kinds, options),
         *_identity(),
@@ -69,10 +74,11 @@ def needs(cluster: Cluster, options: Options) -> Needs:
         *_inventory(languages),
         *_own(languages),
     ]
-    for line in plan(kinds, bound, operations):
-        if not prepared.listing.left_out(line.kind):
-            names = sorted({bound.policy.name for bound, _ in line.policies})
-            wanted.extend(_lists(line.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
+    kind_plans = [line for line in plan(kinds, bound, operations) if not prepared.listing.left_out(line.kind)]
+    for kind_plan in kind_plans:
+        names = sorted({bound.policy.name for bound, _ in kind_plan.policies})
+        wanted.extend(_lists(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
+    wanted.extend(_workloads(kinds, kind_plans, options.scope.namespaces))
     return Needs(_merged(wanted), prepared.gaps)
 
 
@@ -125,24 +131,41 @@ def _own(languages: Iterable[BoundLanguage]) -> Iterator[Need]:
         yield Need(group, plural, "list", namespace, why=why)
 
 
+def _workloads(kinds: tuple[Kind, ...], kind_plans: Iterable[KindPlan], within: tuple[str, ...]) -> Iterator[Need]:
+    """The usual controllers above the evaluated objects. A scan of namespaces needs no cluster-scoped ones."""
+    usual = usual_controllers((kind_plan.kind.group, kind_plan.kind.kind) for kind_plan in kind_plans)
+    preferred = {(kind.group, kind.kind): kind for kind in reversed(kinds)}
+    for kind in (preferred[name] for name in usual if name in preferred):
+        if kind.namespaced or not within:
+            for need in _lists(kind, within or ("",), "workloads (metadata only)"):
+                yield replace(need, optional=True, without="workloads are derived from names and owner references")
+
+
 def _lists(kind: Kind, namespaces: Iterable[str], why: str) -> Iterator[Need]:
     for namespace in namespaces if kind.namespaced else ("",):
         yield Need(kind.group, kind.plural, "list", namespace, why=why)
 
 
 def _merged(wanted: Iterable[Need]) -> tuple[Need, ...]:
-    """Each permission once, with all its purposes; a permission in all namespaces includes that in one."""
+    """Each permission once, with all its purposes; a permission in all namespaces includes that in one.
+
+    An optional permission in all namespaces does not include one that is needed in a namespace.
+    """
     needs_of: dict[tuple[str, str, str, str, str], list[Need]] = {}
     for need in wanted:
         needs_of.setdefault((need.group, need.resource, need.verb, need.namespace, need.name), []).append(need)
+    merged = {right: _joined(right, same) for right, same in needs_of.items()}
     return tuple(
-        sorted(
-            Need(
-                *right,
-                why="; ".join(dict.fromkeys(need.why for need in same)),
-                optional=all(need.optional for need in same),
-            )
-            for right, same in needs_of.items()
-            if not right[3] or (*right[:3], "", "") not in needs_of
-        )
+        sorted(need for right, need in merged.items() if not _is_included(need, merged.get((*right[:3], "", ""))))
     )
+
+
+def _joined(right: tuple[str, str, str, str, str], same: list[Need]) -> Need:
+    optional = all(need.optional for need in same)
+    effects = dict.fromkeys(need.without for need in same if need.without) if optional else ()
+    why = "; ".join(dict.fromkeys(need.why for need in same))
+    return Need(*right, why=why, optional=optional, without="; ".join(effects))
+
+
+def _is_included(need: Need, everywhere: Need | None) -> bool:
+    return bool(need.namespace) and everywhere is not None and (need.optional or not everywhere.optional)

@@ -9,15 +9,17 @@ whose result depends on more inputs; it does not depend on this module.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import NamedTuple
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, requests
 from scanner.audit.fast_eligibility import choice_of, may_read_secret_data, traits_of
 from scanner.audit.fast_policy import SKIPS, BindingChoice, FastPolicy, Inputs, NotPassed, PassTest
-from scanner.model.outcome import Check
+from scanner.audit.object_sets import CheckReasons, SetKey, invocation_key, reasons_of
+from scanner.audit.tally import counted_as
+from scanner.model.outcome import Check, CheckResult, SkipReason
 from scanner.model.policy import BindingKey
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
@@ -71,10 +73,12 @@ class NamespacePolicies:
         self.fast_policies = tuple(fast_policy for group in self._groups for fast_policy in group)
         self.others = tuple(others)
 
-    def not_passed(self, resource: Resource, size: int, skipped: Counter[FastPolicy]) -> list[NotPassed]:
+    def not_passed(
+        self, resource: Resource, size: int, bit: int, skipped: defaultdict[FastPolicy, int]
+    ) -> list[NotPassed]:
         """The policies of the fast path that an object does not simply pass; `size` is the length of its JSON text in bytes.
 
-        Adds one to `skipped` for each policy that evaluates nothing, because a match condition is false.
+        Adds the bit of the object to `skipped` for each policy that evaluates nothing, because a match condition is false.
         """
         groups = self._tests.get(size.bit_length())
         if groups is None:
@@ -88,7 +92,7 @@ class NamespacePolicies:
                     if answer is True:
                         continue
                     if answer is SKIPS:
-                        skipped[test[1]] += 1
+                        skipped[test[1]] |= bit
                         continue
                 except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
                     self._count_exception(test.fast_policy)
@@ -109,7 +113,7 @@ class NamespacePolicies:
 
 
 class NamespaceCounts:
-    """The counts of one namespace since they were last emptied."""
+    """The objects of one namespace, as sets (see `object_sets`), and their outcomes since they were last moved."""
 
     __slots__ = ("_evaluated", "_namespace", "_not_passed", "_objects", "_other_outcomes", "_skipped", "policies")
 
@@ -118,30 +122,33 @@ class NamespaceCounts:
         self.policies = policies
         self._namespace = namespace
         self._objects = 0
-        self._not_passed: Counter[FastPolicy] = Counter()
-        self._evaluated: Counter[FastPolicy] = Counter()
-        self._skipped: Counter[FastPolicy] = Counter()
+        self._not_passed: defaultdict[FastPolicy, int] = defaultdict(int)
+        self._evaluated: defaultdict[tuple[FastPolicy, CheckReasons], int] = defaultdict(int)
+        self._skipped: defaultdict[FastPolicy, int] = defaultdict(int)
         self._other_outcomes: Counter[tuple[FastPolicy, Check, OutcomeName]] = Counter()
 
-    def not_passed(self, resource: Resource, size: int) -> list[NotPassed]:
+    def not_passed(self, resource: Resource, size: int, bit: int) -> list[NotPassed]:
         """See `NamespacePolicies.not_passed`. Policies with false conditions are counted as skipped, all others as passed."""
-        self._objects += 1
-        not_passed = self.policies.not_passed(resource, size, self._skipped)
+        self._objects |= bit
+        not_passed = self.policies.not_passed(resource, size, bit, self._skipped)
         for policy in not_passed:
-            self._not_passed[policy.test.fast_policy] += 1
+            self._not_passed[policy.test.fast_policy] |= bit
         return not_passed
 
-    def count_outcomes(self, fast_policy: FastPolicy, outcomes: Iterable[tuple[Check, OutcomeName]]) -> None:
+    def count_outcomes(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...], bit: int) -> None:
         """Count the outcomes of a policy for an object that `not_passed` returned, and that was then evaluated check by check."""
-        self._evaluated[fast_policy] += 1
-        for check, outcome in outcomes:
-            self._other_outcomes[fast_policy, check, outcome] += 1
+        self._evaluated[fast_policy, reasons_of(check_results)] |= bit
+        for check_result in check_results:
+            self._other_outcomes[fast_policy, check_result.check, counted_as(check_result)] += 1
 
     def move_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
         """Add the numbers of outcomes to `tallies` and of matched objects to `matched`, and set all counts to 0."""
+        evaluated: Counter[FastPolicy] = Counter()
+        for (fast_policy, _), bits in self._evaluated.items():
+            evaluated[fast_policy] += bits.bit_count()
         for fast_policy in self.policies.fast_policies:
-            skipped = self._skipped[fast_policy]
-            passed = self._objects - self._not_passed[fast_policy] - skipped
+            skipped = self._skipped[fast_policy].bit_count()
+            passed = self._objects.bit_count() - self._not_passed[fast_policy].bit_count() - skipped
             counts = [(check, OutcomeName.PASSED, passed) for check in fast_policy.checks] if passed else []
             counts += [(check, OutcomeName.SKIPPED, skipped) for check in fast_policy.checks] if skipped else []
             counts += [
@@ -150,12 +157,56 @@ class NamespaceCounts:
                 if counted is fast_policy
             ]
             for binding in fast_policy.bindings:
-                matched[binding.key] += passed + skipped + self._evaluated[fast_policy]
+                matched[binding.key] += passed + skipped + evaluated[fast_policy]
                 for check, outcome, number in counts:
                     tallies[fast_policy.key(binding, check, outcome, kind, self._namespace)] += number
         self._objects = 0
-        for counter in (self._not_passed, self._evaluated, self._skipped, self._other_outcomes):
-            counter.clear()
+        self._other_outcomes.clear()
+        for sets in (self._not_passed, self._skipped):
+            sets.clear()
+        self._evaluated.clear()
+
+    def add_to(self, sets: _Sets) -> None:
+        """Add the objects to the sets of a page."""
+        sets.objects[self.policies] |= self._objects
+        for excluded in (self._not_passed, self._skipped):
+            for fast_policy, bits in excluded.items():
+                sets.excluded[fast_policy] |= bits
+        for fast_policy, bits in self._skipped.items():
+            sets.others[fast_policy, _all_skipped(fast_policy)] |= bits
+        for key, bits in self._evaluated.items():
+            sets.others[key] |= bits
+
+
+class _Sets:
+    """The objects of the fast policies of a page: all, those that do not simply pass, and those with other results."""
+
+    def __init__(self) -> None:
+        self.objects: defaultdict[NamespacePolicies, int] = defaultdict(int)
+        self.excluded: defaultdict[FastPolicy, int] = defaultdict(int)
+        self.others: defaultdict[tuple[FastPolicy, CheckReasons], int] = defaultdict(int)
+
+    def move_into(self, sets: MutableMapping[SetKey, int]) -> None:
+        """Add the objects to the sets of their invocations. Namespaces that share policies are added at once."""
+        every: defaultdict[FastPolicy, int] = defaultdict(int)
+        for policies, bits in self.objects.items():
+            for fast_policy in policies.fast_policies:
+                every[fast_policy] |= bits
+        for fast_policy, bits in every.items():
+            if passed := bits & ~self.excluded[fast_policy]:
+                _mark(sets, fast_policy, tuple((check, "") for check in fast_policy.checks), passed)
+        for (fast_policy, checks), bits in self.others.items():
+            _mark(sets, fast_policy, checks, bits)
+
+
+def _mark(sets: MutableMapping[SetKey, int], fast_policy: FastPolicy, checks: CheckReasons, bits: int) -> None:
+    for invocation in fast_policy.invocations:
+        key = SetKey(invocation_key(invocation), checks)
+        sets[key] = sets.get(key, 0) | bits
+
+
+def _all_skipped(fast_policy: FastPolicy) -> CheckReasons:
+    return tuple((check, SkipReason.CONDITION_FALSE.value) for check in fast_policy.checks)
 
 
 class FastPath:
@@ -230,8 +281,13 @@ class FastPath:
             self._everywhere[number] = choice
         return choice
 
-    def move_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey]) -> None:
-        """Add the counts since the last call: outcomes to `tallies`, and the objects that each binding matched to `matched`."""
+    def move_into(
+        self, tallies: Counter[TallyKey], matched: Counter[BindingKey], sets: MutableMapping[SetKey, int]
+    ) -> None:
+        """Add the outcomes since the last call to `tallies`, the objects of each binding to `matched`, and the sets to `sets`."""
+        own = _Sets()
         for counts in self._in_use.values():
+            counts.add_to(own)
             counts.move_into(tallies, matched, self._plan.kind)
+        own.move_into(sets)
         self._in_use.clear()

@@ -9,7 +9,7 @@ import orjson
 
 from scanner.cel.stack import with_room
 from scanner.model.json import Json
-from scanner.model.resource import Kind, Page
+from scanner.model.resource import METADATA_ONLY, Kind, Page
 
 # The possible start of a JSON integer; digits within a checksum do not count.
 _LONG_NUMBER = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
@@ -27,13 +27,16 @@ _INT64 = 2**63
 _QUOTED = 200
 
 
-def item_fault(kind: Kind, item: Json) -> str:
-    """The reason why an item of a list is no object of its kind, or an empty string. Lists of built-in kinds omit the kind."""
+def item_fault(kind: Kind, item: Json, *, metadata_only: bool = False) -> str:
+    """The reason why an item of a list is no object of its kind, or an empty string. Lists of built-in kinds omit the kind.
+
+    With `metadata_only` the item may also be the metadata of an object, which does not name the kind.
+    """
     metadata = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(metadata, dict):
         return "an item of the list has no metadata"
     stated = item.get("apiVersion") or kind.api_version, item.get("kind") or kind.kind
-    if stated != (kind.api_version, kind.kind):
+    if stated != (kind.api_version, kind.kind) and not (metadata_only and stated == METADATA_ONLY):
         return f"an item of the list is another object: {stated[0]} {stated[1]}"[:_QUOTED]
     return "" if metadata.get("name") else "an item of the list has no name"
 

@@ -1,8 +1,8 @@
-"""Sets of the objects of a page, and then of a kind: those that a policy matched, and those it did not evaluate, by reason.
+"""Sets of the objects of a page, and then of a kind: the objects of an invocation, by the checks that were evaluated.
 
-A set is an int with one bit per object, in the order of the list: bit 0 is the first object. Whatever holds for all
-objects of a namespace is marked once per page. Sets that are equal are built, packed and kept once, however many policies
-have them.
+A set is an int with one bit per object, in the order of the list: bit 0 is the first object. The sets of an invocation have
+no object in common: each object that it matched is in the set whose checks, and reasons, are those of its results. Equal
+sets are packed and kept once, however many policies have them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,19 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
+from scanner.model.outcome import Check, CheckKind, CheckResult, Skipped
+from scanner.model.policy import Invocation
+from scanner.model.texts import clean
+
 _BLOCK: Final = 64
 """The number of pages that are kept apart until they are joined: joining many takes as long as joining two."""
 _LEVEL: Final = 1
 
 Reason: TypeAlias = str
-"""The reason why a matched object was not evaluated; empty in the keys of matched objects."""
+"""The reason why a check of a matched object was not evaluated: a `SkipReason`, or empty for an evaluated check."""
+
+CheckReasons: TypeAlias = tuple[tuple[Check, Reason], ...]
+"""Every check with an outcome, and the reason why it was not evaluated."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -35,14 +42,10 @@ class InvocationKey(NamedTuple):
 
 
 class SetKey(NamedTuple):
-    """The content of a set: an invocation, and a reason.
-
-    `check` is the place of a check among those of the policy where its set differs from that of the invocation, else -1.
-    """
+    """An invocation, and the checks of the objects in the set."""
 
     invocation: InvocationKey
-    check: int = -1
-    reason: Reason = ""
+    checks: CheckReasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,62 +62,6 @@ class ObjectSets(Generic[_Key]):
             if bits:
                 keys[bits].append(key)
         return dict(keys)
-
-
-class PageSets:
-    """The sets of a page, while its objects are evaluated."""
-
-    def __init__(self) -> None:
-        """Begin with no object."""
-        self._count = 0
-        self._namespaces: defaultdict[str, int] = defaultdict(int)
-        self._whole: defaultdict[str, list[Sequence[SetKey]]] = defaultdict(list)
-        self._left_out: defaultdict[SetKey, int] = defaultdict(int)
-        self._marked: defaultdict[SetKey, int] = defaultdict(int)
-
-    def add(self, namespace: str) -> int:
-        """Count an object of a namespace, and return its place (from 0) for `mark` and `leave_out`."""
-        place = self._count
-        self._namespaces[namespace] |= 1 << place
-        self._count += 1
-        return place
-
-    def mark(self, key: SetKey, place: int) -> None:
-        """Put an object into a set."""
-        self._marked[key] |= 1 << place
-
-    def mark_namespace(self, keys: Sequence[SetKey], namespace: str) -> None:
-        """Put all objects of a namespace into several sets, including later objects of the page.
-
-        This takes as long for many keys as for few. Pass the same object for namespaces that have the same keys.
-        """
-        self._whole[namespace].append(keys)
-
-    def leave_out(self, key: SetKey, place: int) -> None:
-        """Keep an object out of a set that has its whole namespace. A marked object is in the set all the same."""
-        self._left_out[key] |= 1 << place
-
-    def finished(self) -> ObjectSets[SetKey]:
-        """The sets of all objects that were counted."""
-        sets: defaultdict[SetKey, int] = defaultdict(int)
-        for keys, bits in self._wholes():
-            for key in keys:
-                sets[key] |= bits
-        for key, bits in self._left_out.items():
-            sets[key] &= ~bits
-        for key, bits in self._marked.items():
-            sets[key] |= bits
-        return ObjectSets(self._count, dict(sets))
-
-    def _wholes(self) -> Iterable[tuple[Sequence[SetKey], int]]:
-        """Each sequence of keys once, with the objects of its namespaces."""
-        sequences: dict[int, Sequence[SetKey]] = {}
-        bits: defaultdict[int, int] = defaultdict(int)
-        for namespace, own in self._whole.items():
-            for keys in own:
-                sequences[id(keys)] = keys
-                bits[id(keys)] |= self._namespaces.get(namespace, 0)
-        return ((keys, bits[number]) for number, keys in sequences.items())
 
 
 class KindSets(Generic[_Key]):
@@ -135,6 +82,22 @@ class KindSets(Generic[_Key]):
     def finished(self) -> ObjectSets[_Key]:
         """The sets of all objects of the kind."""
         return concatenate([*self._blocks, *self._pages])
+
+
+def invocation_key(invocation: Invocation) -> InvocationKey:
+    """The key of an invocation."""
+    param = invocation.param
+    names = invocation.policy.language, invocation.policy.name, invocation.binding.name
+    return InvocationKey(*names, param.namespace if param else "", param.name if param else "")
+
+
+def reasons_of(check_results: Iterable[CheckResult]) -> CheckReasons:
+    """The checks of some results, and the reason why each was not evaluated."""
+    return tuple((result.check, _reason(result)) for result in check_results)
+
+
+def _reason(result: CheckResult) -> Reason:
+    return result.outcome.reason.value if isinstance(result.outcome, Skipped) else ""
 
 
 def concatenate(parts: Sequence[ObjectSets[_Key]]) -> ObjectSets[_Key]:
@@ -168,25 +131,38 @@ def _joined(pieces: Sequence[tuple[int, int]]) -> int:
 
 
 def packed(sets: ObjectSets[SetKey]) -> bytes:
-    """The bytes of sets, for staging: compressed JSON, in which equal sets and invocations are written once."""
+    """The bytes of sets, for staging. Equal sets, invocations and checks are written once."""
     invocations: dict[InvocationKey, int] = {}
+    checks: dict[CheckReasons, int] = {}
     rows = [
-        [f"{bits:x}", [(invocations.setdefault(key[0], len(invocations)), *key[1:]) for key in keys]]
+        [f"{bits:x}", [(_place(invocations, key.invocation), _place(checks, key.checks)) for key in keys]]
         for bits, keys in sets.shared().items()
     ]
-    return zlib.compress(json.dumps([sets.count, [*invocations], rows], separators=(",", ":")).encode(), _LEVEL)
+    written = [
+        [(check.kind.value, check.index, clean(check.expression), reason) for check, reason in each] for each in checks
+    ]
+    names = [[clean(name) for name in key] for key in invocations]
+    return zlib.compress(json.dumps([sets.count, names, written, rows], separators=(",", ":")).encode(), _LEVEL)
 
 
 def unpacked(data: bytes) -> ObjectSets[SetKey]:
     """The sets that `packed` wrote."""
-    count, names, rows = json.loads(zlib.decompress(data))
+    count, names, written, rows = json.loads(zlib.decompress(data))
     invocations = [InvocationKey(*each) for each in names]
+    checks = [
+        tuple((Check(CheckKind(kind), index, expression), reason) for kind, index, expression, reason in each)
+        for each in written
+    ]
     sets: dict[SetKey, int] = {}
     for text, keys in rows:
         bits = int(text, 16)
-        for place, check, reason in keys:
-            sets[SetKey(invocations[place], check, reason)] = bits
+        for invocation, check in keys:
+            sets[SetKey(invocations[invocation], checks[check])] = bits
     return ObjectSets(count, sets)
+
+
+def _place(places: dict[_Key, int], key: _Key) -> int:
+    return places.setdefault(key, len(places))
 
 
 def places(bits: int) -> Iterable[int]:

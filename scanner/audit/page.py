@@ -18,13 +18,15 @@ import orjson
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import BudgetUse
 from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, evaluate_object
-from scanner.audit import redact
+from scanner.audit import object_sets, packed_objects, redact
 from scanner.audit.evidence import Evidence, evidence
 from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceCounts
 from scanner.audit.fast_policy import NotPassed
 from scanner.audit.findings import denies, fingerprint
 from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
-from scanner.audit.tally import counted_as, tally_key
+from scanner.audit.object_sets import ObjectSets, SetKey, invocation_key, reasons_of
+from scanner.audit.population import controllers_of, examined
+from scanner.audit.tally import tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.outcome import (
@@ -39,6 +41,7 @@ from scanner.model.outcome import (
     WouldChange,
 )
 from scanner.model.policy import BindingKey, PolicyKey
+from scanner.model.population import DEFAULT_KEYS, Examined, KeptKeys
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import PageResult, TallyKey
 from scanner.policies.plan import KindPlan
@@ -48,12 +51,14 @@ from scanner.policies.plan import KindPlan
 class PageEvaluator:
     """Evaluates pages of objects. `by_name` identifies objects by name, as for files, instead of by UID.
 
-    `exclude_namespaces` are glob patterns. `fast_paths` are kept from page to page.
+    `exclude_namespaces` are glob patterns. `kept` are the labels and annotations that the record of each object keeps.
+    `fast_paths` are kept from page to page.
     """
 
     context: EvaluationContext
     exclude_namespaces: tuple[str, ...] = ()
     by_name: bool = False
+    kept: KeptKeys = DEFAULT_KEYS
     fast_paths: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
 
     def evaluate(self, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()) -> PageResult:
@@ -72,12 +77,13 @@ class PageEvaluator:
         for text in items:
             resource = self._resource(page.kind, text, read, tally)
             if resource is not None and _is_new(resource, evaluated, tally):
-                tally.objects += 1
+                tally.begin(examined(resource, self.kept))
                 resource = redact.without_data(resource) if fast_path.drops_secret_data else resource
                 self._evaluate_object(resource, fast_path.counts_of(resource.namespace), len(text), tally)
+                tally.end()
             # Free the object first, so that the next reuses its memory, which is still in the processor's cache.
             resource = None
-        fast_path.move_into(tally.tallies, tally.matched)
+        fast_path.move_into(tally.tallies, tally.matched, tally.sets)
         return _result(page, tally)
 
     def _resource(
@@ -104,7 +110,7 @@ class PageEvaluator:
             tally.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
             return
         tally.changing.clear()
-        remaining = counts.not_passed(resource, size)
+        remaining = counts.not_passed(resource, size, tally.bit)
         matched = len(remaining) < len(counts.policies.fast_policies)
         for not_passed in remaining:
             fast_policy = not_passed.test.fast_policy
@@ -142,9 +148,7 @@ class PageEvaluator:
         except Exception:  # noqa: BLE001 - `evaluate_object` raises it again and records its place
             return False
         tally.findings += findings
-        counts.count_outcomes(
-            fast_policy, ((check_result.check, counted_as(check_result)) for check_result in check_results)
-        )
+        counts.count_outcomes(fast_policy, check_results, tally.bit)
         return True
 
     def _record_changes(self, resource: Resource, mutating: Sequence[MutatingPolicy], tally: _PageTally) -> None:
@@ -201,6 +205,8 @@ class PageEvaluator:
             for invocation_result in invocation_results
             for check_result in invocation_result.check_results
         )
+        for invocation_result in invocation_results:
+            tally.mark(invocation_result)
         return bool(invocation_results)
 
     def _findings(self, invocation_result: InvocationResult, bound: BoundPolicy) -> Iterator[Finding]:
@@ -327,10 +333,28 @@ class _PageTally:
         self.matched: Counter[BindingKey] = Counter()
         self.budget_use: dict[PolicyKey, float] = {}
         self.without_param: Counter[BindingKey] = Counter()
-        self.objects = 0
+        self.sets: defaultdict[SetKey, int] = defaultdict(int)
+        self.examined: list[Examined] = []
+        self.places: list[int] = []
+        self.bit = 0
         self.evaluated = 0
         self.identities: dict[str, None] = {}
         self.repeated = 0
+
+    def begin(self, record: Examined) -> None:
+        """Count the next object, whose bit stands for it in the sets of the page."""
+        self.bit = 1 << len(self.examined)
+        self.examined.append(record)
+
+    def end(self) -> None:
+        """Note the place of the object for each of its findings."""
+        if len(self.places) < len(self.findings):
+            self.places += [len(self.examined) - 1] * (len(self.findings) - len(self.places))
+
+    def mark(self, invocation_result: InvocationResult) -> None:
+        """Put the object into the set of an invocation and its results."""
+        checks = reasons_of(invocation_result.check_results)
+        self.sets[SetKey(invocation_key(invocation_result.invocation), checks)] |= self.bit
 
     def add_gap_once(self, gap: Gap) -> None:
         """Record a gap that applies to all objects of the page only once."""
@@ -366,7 +390,7 @@ def _result(page: Page, tally: _PageTally) -> PageResult:
         api_version=page.kind.api_version,
         kind=page.kind.kind,
         number=page.number,
-        objects=tally.objects,
+        objects=len(tally.examined),
         evaluated=tally.evaluated,
         findings=tuple(tally.findings),
         tallies=dict(tally.tallies),
@@ -376,6 +400,10 @@ def _result(page: Page, tally: _PageTally) -> PageResult:
         gaps=tuple(tally.gaps),
         identities=tuple(tally.identities),
         repeated=tally.repeated,
+        examined=packed_objects.packed(tally.examined),
+        sets=object_sets.packed(ObjectSets(len(tally.examined), tally.sets)),
+        places=tuple(tally.places),
+        controllers=controllers_of(tally.examined),
     )
 
 

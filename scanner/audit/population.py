@@ -42,6 +42,12 @@ def examined(resource: Resource, keys: KeptKeys) -> Examined:
     return Examined(resource.kind, resource.namespace, name, resource.uid, controller, kept, annotations, template_hash)
 
 
+def controllers_of(objects: Iterable[Examined]) -> tuple[Controller, ...]:
+    """One reference to each kind of the controllers of some objects."""
+    controllers = {record.controller.group_kind: record.controller for record in objects if record.controller}
+    return tuple(controllers.values())
+
+
 def _controller(references: Json) -> Controller | None:
     """The reference that controls. A reference without kind or name, which only files can have, refers to no object."""
     for reference in map(as_object, as_list(references)):

@@ -172,11 +172,13 @@ def _binding(binding: Binding) -> str:
 
 def _finding(explained: ExplainedFinding) -> Iterator[str]:
     from scanner.report.evidence import evidence_lines
-    from scanner.report.words import object_name, param_name
+    from scanner.report.words import object_name, param_name, workload_name
 
     stored = explained.stored
     finding = stored.finding
     yield f"Finding {stored.id}: {finding.api_version} {finding.kind} {object_name(finding)}"
+    if workload := workload_name(stored):
+        yield f"Workload {workload}"
     yield f"Policy {finding.policy}, binding {finding.binding}, {_check(stored)}"
     if finding.param_name:
         yield f"Param {param_name(finding.param_namespace, finding.param_name)}"

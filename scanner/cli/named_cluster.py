@@ -58,7 +58,13 @@ class NamedCluster:
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """See Cluster."""
-        pages = self._cluster.pages(kind, namespace=namespace, selector=selector)
+        yield from self._interruptible_pages(self._cluster.pages(kind, namespace=namespace, selector=selector))
+
+    def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
+        """See Cluster."""
+        yield from self._interruptible_pages(self._cluster.metadata(kind, namespace=namespace))
+
+    def _interruptible_pages(self, pages: Iterator[Page]) -> Iterator[Page]:
         while True:
             with self._interruptible():
                 page = next(pages, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -144,9 +145,20 @@ def _print_table(answered: list[tuple[Need, bool]]) -> None:
         [
             f"{len(missing)} permissions are missing: a scan would be incomplete"
             if missing
-            else "All required permissions are granted"
+            else "All required permissions are granted",
+            *_notes(need for need, allowed in answered if not allowed and need.optional),
         ]
     )
+
+
+def _notes(missing: Iterable[Need]) -> Iterator[str]:
+    """The effects of missing optional permissions, a sentence for each."""
+    resources: dict[tuple[str, str], list[str]] = {}
+    for need in missing:
+        if need.without:
+            resources.setdefault((need.without, need.verb), []).append(_resource(need))
+    for (without, verb), names in resources.items():
+        yield f"Note: without `{verb}` on {', '.join(dict.fromkeys(names))}, {without}"
 
 
 def _print_json(answered: list[tuple[Need, bool]], needs: Needs, *, complete: bool) -> None:

@@ -29,6 +29,7 @@ from scanner.cli.filters import FLAG, FiltersOption, kyverno_configuration
 from scanner.cli.gates import FailOn, failed
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
+from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
 from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.output import QuietOption
@@ -58,6 +59,7 @@ from scanner.errors import UsageError
 from scanner.model.scan import ScanState
 
 if TYPE_CHECKING:
+    from scanner.model.population import KeptKeys
     from scanner.model.resource import UserInfo
     from scanner.model.scan import Scan, ScanRecord, Scope
     from scanner.opinion.comparison import Comparison
@@ -225,6 +227,8 @@ def command(
             help="Exit with code 0 instead of 3 if at least this share of the kinds was listed completely.",
         ),
     ] = 100,
+    keep_labels: KeepLabelsOption = None,
+    keep_annotations: KeepAnnotationsOption = None,
     output: OutputOption = DEFAULT,
     *,
     folders: Folders,
@@ -298,6 +302,7 @@ def command(
         kyverno_compat=kyverno_compat,
         kyverno_filters=kyverno_filters or [],
         network=_network(allow_network_to or []) if allow_network else None,
+        kept=kept_keys(keep_labels or [], keep_annotations or []),
     )
     if source:
         cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
@@ -344,6 +349,7 @@ def _options(
     kyverno_compat: KyvernoCompat | None,
     kyverno_filters: list[str],
     network: Network | None,
+    kept: KeptKeys,
 ) -> Options:
     from scanner.cluster.yaml import load
     from scanner.policies.kyverno.language import Kyverno
@@ -365,6 +371,7 @@ def _options(
         assume_bound=tuple(assumption(text) for text in assume_bound),
         user=user,
         languages=with_options(kyverno),
+        kept=kept,
     )
 
 

@@ -6,6 +6,9 @@ A finding is resolved because no page has its object, so every page must be the 
 Source of truth: the API conventions ("Lists and simple kinds", "Metadata") and GetList of apiserver's etcd3 storage: every list
 names its kind, its apiVersion and the resource version of its moment; objects have a name and, where their kind is namespaced,
 a namespace. Lists of built-in kinds leave apiVersion and kind out of the items.
+
+A metadata-only list (`asPartialObjectMetadataList` of apiserver's handlers) and its items are of the kinds of `meta.k8s.io` and
+do not name the kind of the objects: that such a page has objects of another kind cannot be recognised.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Final
 import msgspec
 
 from scanner.cel.stack import with_room
-from scanner.model.resource import Kind
+from scanner.model.resource import METADATA_ONLY, Kind
 
 _QUOTED: Final = 100
 
@@ -39,6 +42,11 @@ class Envelope:
     faults: tuple[str, ...]
     names: tuple[str, ...] = ()
     stray: str = ""
+
+    @property
+    def is_metadata_only(self) -> bool:
+        """Return whether the list has only the metadata of its objects."""
+        return _is_metadata_only(self.api_version, self.kind)
 
 
 class _ListMetadata(msgspec.Struct):
@@ -90,7 +98,7 @@ def envelope(data: bytes, kind: Kind, namespace: str = "") -> Envelope | None:
     items = read.items or []
     stray = next((it for item in items if (it := item.metadata.namespace) not in (None, "", namespace)), None)
     names = tuple(f"{item.metadata.namespace or ''}/{item.metadata.name}" for item in items)
-    found = _envelope(read, len(items), tuple(_faults(items, names, kind)))
+    found = _envelope(read, len(items), tuple(_faults(items, names, kind, _item_kind(read, kind))))
     return replace(found, names=names, stray=stray or "" if namespace else "")
 
 
@@ -109,11 +117,21 @@ def _envelope(read: _List | _Unreadable, count: int, faults: tuple[str, ...]) ->
     )
 
 
-def _faults(items: Sequence[_Object], names: Sequence[str], kind: Kind) -> Iterator[str]:
+def _is_metadata_only(api_version: str, kind: str) -> bool:
+    return (api_version, kind) == (METADATA_ONLY[0], f"{METADATA_ONLY[1]}List")
+
+
+def _item_kind(read: _List, kind: Kind) -> tuple[str, str]:
+    """The apiVersion and the kind of the items of a list."""
+    return METADATA_ONLY if _is_metadata_only(read.version, read.kind) else (kind.api_version, kind.kind)
+
+
+def _faults(items: Sequence[_Object], names: Sequence[str], kind: Kind, item_kind: tuple[str, str]) -> Iterator[str]:
+    item_version, item_name = item_kind
     wrong = {
-        f"{item.version or kind.api_version} {item.kind or kind.kind}"
+        f"{item.version or item_version} {item.kind or item_name}"
         for item in items
-        if item.kind not in (None, "", kind.kind) or item.version not in (None, "", kind.api_version)
+        if item.kind not in (None, "", item_name) or item.version not in (None, "", item_version)
     }
     if wrong:
         yield f"has objects of another kind ({min(wrong)[:_QUOTED]})"

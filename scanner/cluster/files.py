@@ -152,6 +152,14 @@ class SnapshotCluster:
         if withheld:
             raise ListFailed("failed", _inconvertible(withheld, kind))
 
+    def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
+        """The metadata of the objects of a kind by namespace and name, 500 a page; it is the same in every version."""
+        objects = self._objects.get(_family(kind), ())
+        selected = (stored for stored in objects if _selected(stored, kind, namespace, parse_selector("")))
+        bodies = ({"metadata": stored.body["metadata"]} for stored in selected)
+        for number, items in enumerate(iter(lambda: list(islice(bodies, PAGE_SIZE)), []), start=1):
+            yield Page(kind, number, orjson.dumps({"items": items}))
+
     def _offered(self, stored: _Stored, kind: Kind) -> JsonObject | None:
         """The object in a version, or None if only a server can convert it."""
         if stored.family in self._relabelled:

@@ -32,6 +32,9 @@ _SMALLER: Final = 4
 _QUOTED: Final = 100
 # The token is part of a URL, which servers limit to a few thousand characters.
 _LONGEST_TOKEN: Final = 16_384
+_WHOLE: Final = "application/json"
+# A server that cannot reduce objects to their metadata, such as an aggregated API server, sends whole objects.
+_METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _USER: Final = re.compile(r'User "([^"]+)"')
 _NAMESPACE: Final = re.compile(r"/namespaces/([^/]+)/")
 # Kinds whose lists have no resource version, because their objects are not stored but computed for each response
@@ -57,11 +60,13 @@ class PagedList:
         time_limit: TimeLimit,
         username: Callable[[], str],
         list_kind: Callable[[Kind], str] = lambda _: "",
+        metadata_only: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`query` has the limit and the selectors; `username` names the user in a message about missing permission.
 
-        `list_kind` names the kind of a list where that is not the kind of its objects with `List` at the end.
+        `list_kind` names the kind of a list where that is not the kind of its objects with `List` at the end. With
+        `metadata_only` the server is asked for the metadata of the objects; it may send whole objects.
         """
         self._session = session
         self._kind = kind
@@ -70,6 +75,7 @@ class PagedList:
         self._time_limit = time_limit
         self._username = username
         self._list_kind = list_kind
+        self._metadata_only = metadata_only
         self._clock = clock
         namespace = _NAMESPACE.search(path)
         self._namespace = namespace[1] if namespace else ""
@@ -136,7 +142,8 @@ class PagedList:
             if self._token:
                 query["continue"] = self._token
             try:
-                return self._session.get(self._path, query, time_limit=self._time_limit)
+                accept = _METADATA_ONLY if self._metadata_only else _WHOLE
+                return self._session.get(self._path, query, accept=accept, time_limit=self._time_limit)
             except AnswerTooLarge as error:
                 self._ask_for_less(error)
             except (Unanswered, ClusterError) as error:
@@ -152,7 +159,7 @@ class PagedList:
         """The reason why a response is no page of this list, or an empty string. A retry may help."""
         if read is None:
             return "the response is not a list in JSON. Check for a proxy between Assay and the API server"
-        if read.api_version != self._kind.api_version or not self._is_list_kind(read.kind):
+        if not self._is_list_of_kind(read):
             found = f"{read.api_version} {read.kind}".strip()[:_QUOTED] or "a list without a kind"
             return f"the response is {found} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
         if len(read.token) > _LONGEST_TOKEN:
@@ -166,6 +173,12 @@ class PagedList:
         if read.stray:
             return f"page {self._number + 1} holds objects of namespace {read.stray[:_QUOTED]} instead of {self._namespace}. Scan again"
         return ""
+
+    def _is_list_of_kind(self, read: Envelope) -> bool:
+        """Return whether a response is a list of the kind. A metadata-only list does not name the kind."""
+        if read.is_metadata_only:
+            return self._metadata_only
+        return read.api_version == self._kind.api_version and self._is_list_kind(read.kind)
 
     def _is_list_kind(self, name: str) -> bool:
         return name == f"{self._kind.kind}List" or (name != "" and name == self._list_kind(self._kind))
@@ -242,10 +255,10 @@ class PagedList:
         who = named[1] if named else self._username()
         resource = self._kind.resource
         place = f" in namespace {self._namespace}" if self._namespace else ""
-        return (
-            f"cannot list {resource}{place}: forbidden for {who}. Grant `list` on {resource}, "
-            f"or pass --skip-kind {resource} to record the gap on purpose."
-        )
+        refusal = f"cannot list {resource}{place}: forbidden for {who}. Grant `list` on {resource}"
+        if self._metadata_only:
+            return refusal
+        return f"{refusal}, or pass --skip-kind {resource} to record the gap on purpose."
 
     def _fail(self, why: str) -> NoReturn:
         raise ListFailed("failed", f"cannot list {self._kind.resource}: {why}")

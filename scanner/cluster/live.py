@@ -7,7 +7,7 @@ list is read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Final
 from urllib.parse import quote
@@ -159,6 +159,13 @@ class LiveCluster:
         parse_selector(selector)
         return self._ahead.pages(Wanted(kind, namespace, selector))
 
+    def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
+        """The metadata of the objects of a kind in pages, as received; cluster-scoped kinds ignore the namespace.
+
+        A server that cannot leave out the rest of the objects sends whole objects. Raises ListFailed like `pages`.
+        """
+        return self._paged(kind, namespace, {}, metadata_only=True)
+
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Prefetch lists in this order: of `concurrency` lists, up to two pages each."""
         self._ahead.expect(Wanted(*wanted) for wanted in lists)
@@ -175,14 +182,20 @@ class LiveCluster:
         if wanted.namespace and wanted.kind.resource == "namespaces":
             return self._namespace(wanted)
         narrowed = {"labelSelector": wanted.selector} if wanted.selector else {}
+        return self._paged(wanted.kind, wanted.namespace, narrowed)
+
+    def _paged(
+        self, kind: Kind, namespace: str, narrowed: Mapping[str, str], *, metadata_only: bool = False
+    ) -> PagedList:
         return PagedList(
             self._session,
-            wanted.kind,
-            _list_path(wanted.kind, wanted.namespace),
+            kind,
+            _list_path(kind, namespace),
             {"limit": str(self._chunk_size), **narrowed},
             time_limit=TimeLimit(self._kind_timeout),
             username=self._username,
             list_kind=self._list_kind,
+            metadata_only=metadata_only,
         )
 
     def _list_kind(self, kind: Kind) -> str:

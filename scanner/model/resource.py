@@ -49,6 +49,10 @@ class Kind:
         return f"{prefix}/{self.plural}"
 
 
+METADATA_ONLY: Final = ("meta.k8s.io/v1", "PartialObjectMetadata")
+"""The apiVersion and the kind of an object, of any kind, whose metadata alone was requested. A list of them names no other kind."""
+
+
 NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 
 

@@ -12,6 +12,7 @@ from scanner.model.census import Census, census_of
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
+from scanner.model.population import Controller, GroupKind, Workload
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
@@ -203,6 +204,10 @@ class PageResult:
     that were skipped because an earlier page had them. `budget_use` has, by policy, the largest share of the cost budget (0 to
     1) that an evaluation used, if its cost was counted. `without_param` counts, by binding, the matched objects that were not
     evaluated because no param exists for them.
+
+    `examined` has the examined objects in the order of the list (`audit.packed_objects`), `sets` the sets of them by invocation
+    (`audit.object_sets`), and `places` the place of each finding's object among them. `controllers` has one
+    reference to each kind of their controllers.
     """
 
     api_version: str
@@ -218,6 +223,10 @@ class PageResult:
     repeated: int = 0
     budget_use: dict[PolicyKey, float] = field(default_factory=dict)
     without_param: dict[BindingKey, int] = field(default_factory=dict)
+    examined: bytes = b""
+    sets: bytes = b""
+    places: tuple[int, ...] = ()
+    controllers: tuple[Controller, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +246,10 @@ class ScanStart:
 
 @dataclass(frozen=True, slots=True)
 class ScanEnd:
-    """The facts at the end of a scan. `evaluated_policies` are those whose findings the scan may resolve."""
+    """The facts at the end of a scan. `evaluated_policies` are those whose findings the scan may resolve.
+
+    `controllers` are the kinds of the objects' controllers: true for a namespaced kind.
+    """
 
     finished_at: datetime
     state: ScanState
@@ -247,6 +259,7 @@ class ScanEnd:
     evaluated_policies: tuple[PolicyKey, ...]
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
+    controllers: Mapping[GroupKind, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +287,7 @@ class StoredFinding:
     """A finding with its history: `id` is the short id for users; `resolved_at` is None while it is open.
 
     A `preview` comes from a binding that `--assume-bound` added: it has no history, and belongs to this scan alone.
+    `workload` is that of the object, which may be the object itself; None if it is not known, as for scans of older versions.
     """
 
     id: str
@@ -282,6 +296,7 @@ class StoredFinding:
     first_seen: datetime
     last_seen: datetime
     resolved_at: datetime | None = None
+    workload: Workload | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Workloads:
     """Resolves workloads. Holds the objects of intermediate kinds, about 400 bytes for each, and no other object."""
 
     def __init__(self, namespaced: Mapping[GroupKind, bool]) -> None:
-        """Begin without objects. `namespaced` has the scope of every served kind, from discovery."""
+        """Begin without objects. `namespaced` has the scope of the kinds of controllers, from discovery."""
         self._namespaced = namespaced
         self._by_uid: dict[GroupKind, dict[str, _Link]] = {}
         self._by_name: dict[GroupKind, dict[tuple[str, str], _Link]] = {}
@@ -69,7 +69,10 @@ class Workloads:
             self._by_name.setdefault(group_kind, {})[examined.namespace, examined.name] = link
 
     def of(self, examined: Examined) -> Workload:
-        """The workload of an object, which need not have been added. An object without controller is its own workload."""
+        """The workload of an object; `derived` where an object above it was not read. The object need not have been added.
+
+        An object without controller is its own workload.
+        """
         if examined.controller is None:
             return _workload(examined)
         key = examined.namespace, examined.controller, examined.template_hash
@@ -119,7 +122,7 @@ class Workloads:
 
     def _crosses_scopes(self, controller: Controller, link: _Link) -> bool:
         """Return whether a cluster-scoped object names a namespaced controller, which is not legal."""
-        return not link.kind.namespaced and self._namespaced.get(controller.group_kind, False)
+        return not link.namespace and self._namespaced.get(controller.group_kind, False)
 
     def _unread(self, controller: Controller, link: _Link) -> Workload:
         """The workload above a controller that was not read: not listed, gone, or created again with another UID."""

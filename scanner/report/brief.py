@@ -7,7 +7,7 @@ from typing import NamedTuple
 from scanner.model.outcome import Finding, WouldChange
 from scanner.model.scan import StoredFinding
 from scanner.report.rows import RowForm
-from scanner.report.words import check_title, message_of, minute, object_name, result_word, visible
+from scanner.report.words import check_title, message_of, minute, object_name, result_word, visible, workload_name
 
 _LONGEST = 240
 
@@ -27,13 +27,15 @@ class Place(NamedTuple):
 def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
     """A finding as a row without line ends."""
     finding = stored.finding
-    words = (place.up, result_word(finding.outcome), finding.denies, stored.status, bool(place.path))
+    workload = _brief(workload_name(stored))
+    words = (place.up, result_word(finding.outcome), finding.denies, stored.status, bool(place.path), bool(workload))
     texts = (
         stored.id,
         place.path,
         place.policy_path,
         _brief(finding.kind),
         _brief(object_name(finding)),
+        workload,
         _brief(place.policy),
         check_title(finding.check),
         _brief(_line(finding)),

@@ -29,6 +29,7 @@ from scanner.report.words import (
     param_name,
     result_word,
     visible,
+    workload_name,
 )
 
 NEW = "new"
@@ -84,7 +85,7 @@ def _write_policy(site: Site, spill: Spill, section: PolicySection, findings: It
 def _weigh(stored: StoredFinding) -> int:
     finding = stored.finding
     names = finding.kind, finding.namespace, finding.name, finding.binding, finding.check.expression[:_SHOWN]
-    return weight(message_of(finding), *evidence_lines(finding.evidence), *names)
+    return weight(message_of(finding), *evidence_lines(finding.evidence), *names, workload_name(stored))
 
 
 def _group_key(stored: StoredFinding) -> tuple[object, ...]:
@@ -110,9 +111,10 @@ def _groups(form: RowForm, batch: Batch[StoredFinding], last: tuple[object, ...]
 
 def _row(form: RowForm, stored: StoredFinding) -> str:
     finding = stored.finding
-    words = (result_word(finding.outcome), finding.denies, finding.operation, stored.status)
     name = visible(cut(object_name(finding), NAME))
-    texts = stored.id, cut(finding.kind, NAME), name, message_of(finding), minute(stored.first_seen)
+    workload = visible(cut(workload_name(stored), NAME))
+    words = (result_word(finding.outcome), finding.denies, finding.operation, stored.status, bool(workload))
+    texts = stored.id, cut(finding.kind, NAME), name, workload, message_of(finding), minute(stored.first_seen)
     return form.row(words, (*texts, *evidence_lines(finding.evidence)))
 
 

@@ -17,13 +17,14 @@ from scanner.model.json import Json
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Errored, WouldChange
 from scanner.model.policy import PolicyKey
+from scanner.model.population import Workload
 from scanner.model.scan import StoredFinding
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.score import Score
 from scanner.report.words import iso
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 
 _SECTIONS = (
     "provenance",
@@ -97,12 +98,26 @@ def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[s
             "uid": finding.uid,
             "resourceVersion": finding.resource_version,
         },
+        "workload": _workload(stored.workload),
         "operation": finding.operation,
         "actions": list(finding.actions),
         "wouldDeny": finding.denies,
         "exceptedBy": finding.excepted_by.split(", ") if finding.excepted_by else [],
         "dependsOnRequester": depends_on_requester,
         "evidence": _evidence(finding.evidence),
+    }
+
+
+def _workload(workload: Workload | None) -> Plain:
+    """The workload of an object, or null if it is not known."""
+    if workload is None:
+        return None
+    return {
+        "apiVersion": workload.api_version,
+        "kind": workload.kind,
+        "namespace": workload.namespace,
+        "name": workload.name,
+        "derived": workload.derived,
     }
 
 

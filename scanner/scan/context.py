@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from scanner.admission.auditability import OPERATIONS
 from scanner.model.policy import Operation
+from scanner.model.population import DEFAULT_KEYS, KeptKeys
 from scanner.model.release import Minor
 from scanner.model.resource import UserInfo
 from scanner.model.scan import (
@@ -21,6 +22,7 @@ class ScanContext:
     cluster: ClusterIdentity
     user: UserInfo
     scope: Scope
+    kept: KeptKeys = DEFAULT_KEYS
 
     @property
     def files(self) -> bool:

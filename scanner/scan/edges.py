@@ -80,6 +80,13 @@ class Cluster(Protocol):
         """
         ...
 
+    def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
+        """The objects of a kind, page by page, of one namespace or of all, with their metadata at least.
+
+        Items are of the kind `PartialObjectMetadata`, or of their own. Raises ListFailed as `pages` does.
+        """
+        ...
+
     def paused(self) -> AbstractContextManager[None]:
         """A block in which the cluster fetches nothing and runs no thread: the process may be forked."""
         ...
@@ -94,6 +101,10 @@ class Store(Protocol):
 
     def page(self, scan_id: str, result: PageResult) -> None:
         """Commit the outcomes and the completion of one page together. Raises StoreError."""
+        ...
+
+    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+        """Keep objects that were read for the workloads of others alone, packed by `audit.packed_objects`."""
         ...
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:

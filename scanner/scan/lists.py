@@ -29,7 +29,7 @@ class ScanLists:
         self.namespaces = scope.namespaces or ("",)
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
-        """Every object of a kind in some namespaces, once, whatever the scope of the scan.
+        """Every object of a kind in some namespaces, once. The scope of the scan does not apply.
 
         The empty namespace stands for all of them. Raises ListFailed, and ValueError for a page that cannot be decoded.
         """
@@ -72,6 +72,23 @@ class ScanLists:
         for namespace in self.namespaces:
             yield self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector)
 
+    def metadata_by_namespace(self, kind: Kind) -> Iterator[Iterator[Page]]:
+        """The metadata of a kind: an iterator of pages for each namespace of the scope, or a single one.
+
+        No selector narrows them. Reading the pages raises ListFailed.
+        """
+        for namespace in self.namespaces if kind.namespaced else ("",):
+            yield self._cluster.metadata(kind, namespace=namespace)
+
+    @property
+    def has_selector(self) -> bool:
+        """Return whether a label selector limits the objects of the scan."""
+        return bool(self._scope.selector)
+
+    def excludes(self, namespace: str) -> bool:
+        """Return whether the user excluded a namespace."""
+        return bool(namespace) and any(fnmatchcase(namespace, name) for name in self._scope.exclude_namespaces)
+
     def left_out(self, kind: Kind) -> str:
         """The reason why the user's options leave out a kind, or an empty string."""
         scope = self._scope
@@ -90,9 +107,9 @@ def names_kind(pattern: str, kind: Kind) -> bool:
     return any(fnmatchcase(form.lower(), pattern.lower()) for form in forms)
 
 
-def resources_of(page: Page) -> Iterator[Resource]:
-    """Yield the objects of a page. Raises ValueError for an item that is no object of the kind."""
+def resources_of(page: Page, *, metadata_only: bool = False) -> Iterator[Resource]:
+    """Yield the objects of a page, or of a metadata-only page. Raises ValueError for an item that is no object of the kind."""
     for item in decode(page):
-        if fault := item_fault(page.kind, item):
+        if fault := item_fault(page.kind, item, metadata_only=metadata_only):
             raise ValueError(fault)
         yield resource_of(page.kind, {**as_object(item), "apiVersion": page.kind.api_version, "kind": page.kind.kind})

@@ -46,7 +46,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     listing = ScanLists(cluster, options.scope, ahead=ahead)
     documents = _policy_documents(listing, discovery, options)
     policy_set = read_policy_set(documents, options, discovery.kinds, identity.release.rules)
-    context = ScanContext(identity, options.user or cluster.requester(), options.scope)
+    context = ScanContext(identity, options.user or cluster.requester(), options.scope, options.kept)
     binding_context = BindingContext(
         now=now,
         rules=context.rules,
@@ -62,17 +62,18 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     _reject_unknown(options.scope, discovery, evaluation)
     own_gaps = (gap for language in languages for gap in language.gaps)
     gaps = (*options.gaps, *discovery.gaps, *policy_set.gaps, *own_gaps, *evaluation.gaps)
-    return PreparedScan(context, evaluation, listing, gaps)
+    return PreparedScan(context, evaluation, listing, gaps, discovery.kinds)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedScan:
-    """A prepared scan, before it evaluates the first object. `gaps` are those of the preparation."""
+    """A prepared scan, before it evaluates the first object. `gaps` are those of the preparation, `served` all kinds."""
 
     context: ScanContext
     evaluation: EvaluationPlan
     listing: ScanLists
     gaps: tuple[Gap, ...]
+    served: tuple[Kind, ...] = ()
 
     @property
     def cluster(self) -> ClusterIdentity:
@@ -171,7 +172,9 @@ def _evaluation_plan(
         operations=context.operations,
         authorizer=_authorizer(listing, evaluable, context),
     )
-    page_evaluator = PageEvaluator(evaluation_context, context.scope.exclude_namespaces, by_name=context.files)
+    page_evaluator = PageEvaluator(
+        evaluation_context, context.scope.exclude_namespaces, by_name=context.files, kept=context.kept
+    )
     return EvaluationPlan(
         page_evaluator=page_evaluator,
         plans=plan(kinds, evaluable, context.operations),

@@ -8,10 +8,13 @@ from datetime import datetime
 from itertools import count
 from typing import TypeAlias, assert_never
 
+from scanner.audit.packed_objects import packed
+from scanner.audit.population import controllers_of
 from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import Counted, health_after
 from scanner.model.outcome import Gap, GapKind
+from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import Kind, Page
 from scanner.model.scan import (
     Coverage,
@@ -23,6 +26,7 @@ from scanner.model.scan import (
 )
 from scanner.policies.plan import KindPlan
 from scanner.scan.edges import Comparison, Progress, Store
+from scanner.scan.intermediates import IntermediateNote, intermediate_pages
 from scanner.scan.lists import ScanLists
 from scanner.scan.prepare import EvaluationPlan
 from scanner.scan.workers import Job, JobResult, Workers
@@ -50,6 +54,10 @@ class ScanRecorder:
         self._repeats = RepeatDetector()
         self._inconsistencies: list[str] = []
         self._failures: list[ListFailed] = []
+        self._controllers: dict[GroupKind, Controller] = {}
+        self._namespaced: dict[GroupKind, bool] = {}
+        self._interrupted = False
+        self.notes: list[str] = []
 
     def record(self, evaluation: EvaluationPlan, listing: ScanLists, workers: Workers) -> None:
         """List every kind, evaluate its pages and commit their results in order.
@@ -64,8 +72,32 @@ class ScanRecorder:
                 if self._comparison and isinstance(step, JobResult):
                     self._comparison.page(step.job.page, step.job.plan, evaluation.page_evaluator)
         except KeyboardInterrupt:
+            self._interrupted = True
             self.gaps.append(Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again"))
             self._coverage.extend(_not_listed(plan.kind) for plan in evaluation.plans[len(self._coverage) :])
+
+    def record_controllers(self, plans: Iterable[KindPlan], listing: ScanLists, served: Iterable[Kind]) -> None:
+        """List the kinds of controllers that were not evaluated, so that workloads can be resolved. Raises StoreError.
+
+        An interrupted scan lists none of them: the workloads above them are derived.
+        """
+        served = tuple(served)
+        if self._interrupted:
+            return
+        examined = [plan.kind for plan in plans]
+        try:
+            for step in intermediate_pages(listing, self._controllers.values(), examined, served):
+                if isinstance(step, IntermediateNote):
+                    self.notes.append(step.text)
+                    continue
+                self._add_controllers(controllers_of(step.objects))
+                self._store.controllers(self._scan_id, step.page.kind, packed(step.objects))
+        except KeyboardInterrupt:
+            self.gaps.append(Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again"))
+        self._namespaced = {(kind.group, kind.kind): kind.namespaced for kind in served}
+
+    def _add_controllers(self, controllers: Iterable[Controller]) -> None:
+        self._controllers.update((controller.group_kind, controller) for controller in controllers)
 
     def end(self, evaluation: EvaluationPlan, finished: datetime) -> ScanEnd:
         """The last record of a scan: PARTIAL with a gap or a list that did not end, else COMPLETE; health and gaps without duplicates."""
@@ -82,6 +114,7 @@ class ScanRecorder:
             gaps=tuple(dict.fromkeys(self.gaps)),
             outside=evaluation.outside,
             opinion=self._comparison.opinion() if self._comparison else None,
+            controllers={name: self._namespaced.get(name, True) for name in self._controllers},
             evaluated_policies=tuple(
                 bound.policy.key for bound in evaluation.bound if not bound.reading.reason and bound.proves_fixes
             ),
@@ -108,6 +141,7 @@ class ScanRecorder:
         self._repeats.add(result.identities)
         self._inconsistencies.extend(_inconsistencies(page, result))
         self._store.page(self._scan_id, result)
+        self._add_controllers(result.controllers)
         self.gaps.extend(result.gaps)
         self._counts.add(result)
         self._coverage[-1] = _added(self._coverage[-1], page, result)

@@ -59,6 +59,7 @@ def run(
         ) as processes,
     ):
         recorder.record(prepared.evaluation, prepared.listing, processes)
+        recorder.record_controllers(prepared.plans, prepared.listing, prepared.served)
     return store.finish(scan_id, recorder.end(prepared.evaluation, clock()))
 
 

@@ -12,7 +12,7 @@ from scanner.store.engine import among
 from scanner.store.findings import resolved_in, seen_in, status_of
 from scanner.store.interning import chunks
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, FINDINGS, VERDICTS
+from scanner.store.tables import CHECKS, FINDINGS, OBJECTS, VERDICTS
 
 
 def census_of_seen(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Census:
@@ -36,13 +36,15 @@ def _counted(connection: Connection, chosen: ColumnElement[bool], revision: int)
     rows = (
         select(
             FINDINGS.c.check.label("check"),
-            FINDINGS.c.namespace.label("namespace"),
+            OBJECTS.c.namespace.label("namespace"),
             FINDINGS.c.event.label("event"),
             (FINDINGS.c.since == revision).label("begins"),
             VERDICTS.c.denies.label("denies"),
             drift.label("drift"),
         )
+        .select_from(FINDINGS)
         .join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict)
+        .join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object)
         .where(chosen)
         .subquery()
     )

@@ -1,7 +1,7 @@
 """The columns of a finding. Tables, staging, history and reading derive from these definitions.
 
-A finding is one row of `findings`: `HistoryColumns` have the time that it was open, `FindingColumns` its content. Texts that
-repeat are rows of tables of their own (`CheckColumns`, `KindColumns`, `VerdictColumns`, `EvidenceColumns`), to which the row
+A finding is one row of `findings`: `HistoryColumns` have the time that it was open, `FindingColumns` its content. The row
+refers to its object by id (`ObjectColumns`). Texts that repeat are rows of tables of their own (`CheckColumns`, `KindColumns`, `VerdictColumns`, `EvidenceColumns`), to which the row
 refers by id.
 
 To add a column, add a field here, a migration, and the field of `Finding` that it stores. The type of a field is the SQL type,
@@ -106,22 +106,26 @@ class EvidenceColumns(NamedTuple):
 
 
 class FindingColumns(NamedTuple):
-    """The content of a finding: columns of `findings`. While a page is staged, the ids are positions in the lists of the page."""
+    """The content of a finding: columns of `findings`.
+
+    While a page is staged, the ids are positions in the lists of the page, and `object` is the place of the object on the page.
+    `resource_version` is that of the object when the row was written.
+    """
 
     check: int
     kind: int
-    namespace: str
-    name: str
-    uid: str
+    object: int
     resource_version: str
     verdict: int
     evidence: int | None
 
 
-content_of: Final[Callable[[FindingColumns], Values]] = attrgetter(
-    *(name for name in FindingColumns._fields if name != "resource_version")
-)
-"""The columns with which a finding changes. A row keeps the resource version with which it was opened."""
+class ObjectColumns(NamedTuple):
+    """The identity of an object: columns of `objects`."""
+
+    namespace: str
+    name: str
+    uid: str
 
 
 class HistoryColumns(NamedTuple):
@@ -164,13 +168,13 @@ def evidence_values(finding: Finding) -> Values:
 
 
 def columns_of(table: Table, columns: type[tuple[Any, ...]]) -> Iterator[ColumnElement[Any]]:
-    """The columns of a table that the fields of a definition name, in their order."""
+    """The columns of a table that are fields of a definition, in the order of the fields."""
     names: tuple[str, ...] = columns._fields  # type: ignore[attr-defined]
     return (table.c[name] for name in names)
 
 
 def slices_of(*columns: type[tuple[Any, ...]]) -> tuple[slice, ...]:
-    """The part of each definition in a row that has the fields of all of them, in this order."""
+    """The slice of each definition in a row that has the fields of all of them, in this order."""
     ends = [0, *accumulate(len(group._fields) for group in columns)]  # type: ignore[attr-defined]
     return tuple(slice(start, end) for start, end in pairwise(ends))
 
@@ -180,11 +184,12 @@ def finding_of(
     columns: FindingColumns,
     check: CheckColumns,
     kind: KindColumns,
+    identity: ObjectColumns,
     outcome: VerdictColumns,
     reasons: str,
 ) -> Finding:
     """The finding of a row and of the rows that it refers to; `reasons` is that of `EvidenceColumns`, or empty."""
-    verdict = outcome.verdict_on(columns.name, columns.namespace)
+    verdict = outcome.verdict_on(identity.name, identity.namespace)
     return Finding(
         fingerprint=bytes(row.fingerprint).hex(),
         policy=check.policy,
@@ -195,16 +200,16 @@ def finding_of(
         outcome=verdict.outcome,
         api_version=kind.api_version,
         kind=kind.kind,
-        namespace=columns.namespace,
-        name=columns.name,
-        uid=columns.uid,
+        namespace=identity.namespace,
+        name=identity.name,
+        uid=identity.uid,
         resource_version=columns.resource_version,
         operation=verdict.operation,
         actions=verdict.actions,
         denies=verdict.denies,
         excepted_by=verdict.excepted_by,
         language=check.language,
-        evidence=evidence_of(filled(reasons, columns.name, columns.namespace)),
+        evidence=evidence_of(filled(reasons, identity.name, identity.namespace)),
     )
 
 

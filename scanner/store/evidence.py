@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
-from scanner.store.texts import clean
+from scanner.model.texts import clean
 
 
 def evidence_text(evidence: Evidence) -> str:

@@ -19,6 +19,7 @@ from scanner.store.columns import (
     FindingColumns,
     HistoryColumns,
     KindColumns,
+    ObjectColumns,
     VerdictColumns,
     columns_of,
     finding_of,
@@ -27,7 +28,7 @@ from scanner.store.columns import (
 from scanner.store.engine import among
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, PREVIEW, SCANS, VERDICTS
+from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, OBJECTS, PREVIEW, SCANS, VERDICTS
 
 SHORT = 12
 """The number of hex digits of a finding's id."""
@@ -51,8 +52,8 @@ CHECK_ORDER: tuple[ColumnElement[Any], ...] = (
 """The order of checks and kinds in a report."""
 _ORDER = (
     *CHECK_ORDER,
-    FINDINGS.c.namespace,
-    FINDINGS.c.name,
+    OBJECTS.c.namespace,
+    OBJECTS.c.name,
     FINDINGS.c.fingerprint,
 )
 
@@ -64,6 +65,7 @@ class FindingRow(NamedTuple):
     columns: FindingColumns
     check: CheckColumns
     kind: KindColumns
+    identity: ObjectColumns
 
     @classmethod
     def of(cls, row: Row[*tuple[Any, ...]]) -> FindingRow:
@@ -73,28 +75,34 @@ class FindingRow(NamedTuple):
             FindingColumns._make(row[_FINDING]),
             CheckColumns._make(row[_CHECK]),
             KindColumns._make(row[_KIND]),
+            ObjectColumns._make(row[_OBJECT]),
         )
 
 
-_HISTORY, _FINDING, _CHECK, _KIND = slices_of(HistoryColumns, FindingColumns, CheckColumns, KindColumns)
+_COLUMNS = HistoryColumns, FindingColumns, CheckColumns, KindColumns, ObjectColumns
+_HISTORY, _FINDING, _CHECK, _KIND, _OBJECT = slices_of(*_COLUMNS)
 
 
 def select_findings() -> Select[*tuple[Any, ...]]:
-    """Rows for `FindingRow.of`, in no order."""
+    """The query of the rows for `FindingRow.of`, in no order."""
     own = (FINDINGS.c[name] for name in ROW)
+    referred = *columns_of(CHECKS, CheckColumns), *columns_of(KINDS, KindColumns), *columns_of(OBJECTS, ObjectColumns)
     joined = FINDINGS.join(CHECKS, CHECKS.c.id == FINDINGS.c.check).join(KINDS, KINDS.c.id == FINDINGS.c.kind)
-    return select(*own, *columns_of(CHECKS, CheckColumns), *columns_of(KINDS, KindColumns)).select_from(joined)
+    return select(*own, *referred).select_from(joined.join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object))
 
 
 def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[StoredFinding]:
-    """The findings of the scan of a revision, in order, as they were then."""
+    """The findings of the scan of a revision, in the order of a report, with the status that they had then.
+
+    `unchecked` are the ids of the rows that this scan did not check: they are left out.
+    """
     times = times_of(connection, cluster)
     for row, finding in _streamed(connection, seen_in(cluster, revision), without=unchecked):
         yield still_there(row, finding, times, newest=revision, last_seen=revision)
 
 
 def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator[StoredFinding]:
-    """The findings that the scan of a revision resolved, in order."""
+    """The findings that the scan of a revision resolved, in the order of a report."""
     times = times_of(connection, cluster)
     for row, finding in _streamed(connection, resolved_in(cluster, revision), without=RowIdSet()):
         yield resolved(row, finding, times)
@@ -117,7 +125,7 @@ def status_of(event: str, *, begins: bool) -> _Status:
 
 
 def still_there(row: FindingRow, finding: Finding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
-    """An open finding as of the revision `newest`."""
+    """An open finding as of the revision `newest`; `times` has the end of each scan by revision."""
     return StoredFinding(
         id=finding.fingerprint[:SHORT],
         finding=finding,
@@ -154,7 +162,7 @@ def times_of(connection: Connection, cluster: int) -> Times:
 
 
 def with_findings(connection: Connection, rows: Iterable[FindingRow]) -> list[tuple[FindingRow, Finding]]:
-    """Rows with their findings."""
+    """Rows with their findings, in the order of the rows; verdicts and evidence are read at once."""
     portion = list(rows)
     verdicts = _verdicts(connection, {row.columns.verdict for row in portion})
     evidence = _evidence(connection, {row.columns.evidence for row in portion if row.columns.evidence is not None})

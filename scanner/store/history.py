@@ -6,24 +6,43 @@ previous scan writes nothing here. Memory holds one page, and one bit for every 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
 from scanner.store import codec
-from scanner.store.columns import ROW, CheckColumns, FindingColumns, HistoryColumns, content_of, slices_of
+from scanner.store.columns import ROW, CheckColumns, FindingColumns, HistoryColumns, slices_of
 from scanner.store.engine import among, insert_rows
+from scanner.store.evaluated_sets import EvaluatedSets
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.packing import Key, StagedPage
 from scanner.store.resolution import Reach, UnseenFinding
 from scanner.store.row_ids import RowIdSet
 from scanner.store.sightings import last_seen, merged_scans, open_findings
-from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, GAPS, KINDS, OPEN, PREVIEW, SCANS, TALLIES, VERDICTS
+from scanner.store.tables import (
+    CHECKS,
+    EVIDENCE,
+    FINDINGS,
+    GAPS,
+    KINDS,
+    OBJECTS,
+    OPEN,
+    PREVIEW,
+    SCANS,
+    TALLIES,
+    VERDICTS,
+)
+
+_content: Callable[[FindingColumns], Key] = itemgetter(
+    *(place for place, name in enumerate(FindingColumns._fields) if name not in ("object", "resource_version"))
+)
+"""The columns that decide whether a finding changed: a status write, for example, changes only the resource version."""
 
 
 class ScanPosition(NamedTuple):
@@ -79,13 +98,14 @@ class History:
         self.unchecked = RowIdSet()
         self._verdicts = Interned(connection, VERDICTS)
         self._evidence = Interned(connection, EVIDENCE)
+        self.sets = EvaluatedSets(connection, self.checks)
         self._connection = connection
         self._position = position
         self._seen = RowIdSet()
         self._next = (connection.execute(select(func.max(FINDINGS.c.id))).scalar() or 0) + 1
 
-    def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
-        """Merge the findings of a page, given the ids of its checks and kinds. The first of equal fingerprints counts."""
+    def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: Sequence[int]) -> None:
+        """Merge the findings of a page, given the ids of its checks, kinds and objects. The first of equal fingerprints counts."""
         verdicts, evidence = self._verdicts.ids(page.verdicts), self._evidence.ids(page.evidence)
         assumed = {index for index, key in enumerate(page.checks) if _binding_key(key) in self._previews}
         bound: list[tuple[bytes, FindingColumns]] = []
@@ -95,9 +115,7 @@ class History:
             columns = FindingColumns(
                 check=checks[staged.check],
                 kind=kinds[staged.kind],
-                namespace=staged.namespace,
-                name=staged.name,
-                uid=staged.uid,
+                object=objects[staged.object],
                 resource_version=staged.resource_version,
                 verdict=verdicts[staged.verdict],
                 evidence=None if staged.evidence is None else evidence[staged.evidence],
@@ -125,8 +143,9 @@ class History:
         # A scan that was merged meanwhile may have seen objects that did not exist yet when this scan listed them.
         meanwhile = list(merged_scans(self._connection, self._position.cluster, after=self._position.base, before=now))
         fixed: list[int] = []
-        for number, since, missing in self._missing():
-            if reach.reaches(missing) and not any(scan.saw(number, since) for scan in meanwhile):
+        for number, since, check, object_id, missing in self._missing():
+            reached = reach.reaches(missing) and not self.sets.not_evaluated(check, object_id)
+            if reached and not any(scan.saw(number, since) for scan in meanwhile):
                 fixed.append(number)
             else:
                 self.unchecked.add(number)
@@ -179,6 +198,7 @@ class History:
         rows: list[tuple[HistoryColumns, FindingColumns]] = []
         changed: list[int] = []
         reopened: list[int] = []
+        moved: list[tuple[int, int]] = []
         for key, columns in findings.items():
             if key not in before:
                 rows.append((self._row(key, "new"), columns))
@@ -190,17 +210,27 @@ class History:
                 reopened.append(latest.id)
                 row = self._row(key, "reopened", first=latest.first, reopened=latest.reopened + 1)
                 rows.append((row, columns))
-            elif content_of(stored) != content_of(columns):
+            elif _content(stored) != _content(columns):
                 changed.append(latest.id)
                 row = self._row(key, "changed", first=latest.first, reopened=latest.reopened)
                 rows.append((row, columns))
             else:
                 self._see(latest.id)
+                if stored.object != columns.object:
+                    moved.append((columns.object, latest.id))
         self.changes.new += len(rows) - len(changed)
         self.changes.reopened += len(reopened)
         self._update(changed, until=self._position.revision, superseded=self._position.revision)
         self._update(reopened, superseded=self._position.revision)
+        self._move(moved)
         self._insert(rows)
+
+    def _move(self, moved: Sequence[tuple[int, int]]) -> None:
+        """Let rows refer to another row of the same object, which was gone and is back: pairs of object and finding."""
+        if moved:
+            row = update(FINDINGS).where(FINDINGS.c.id == bindparam("finding"))
+            values = [{"finding": finding, "to": object_id} for object_id, finding in moved]
+            self._connection.execute(row.values(object=bindparam("to")), values)
 
     def _insert(self, rows: Iterable[tuple[HistoryColumns, FindingColumns]]) -> None:
         insert_rows(self._connection, FINDINGS, ROW, [(*history, *finding) for history, finding in rows])
@@ -227,20 +257,22 @@ class History:
         self._seen.add(number)
         self.changes.findings += 1
 
-    def _missing(self) -> Iterator[tuple[int, int, UnseenFinding]]:
-        """The open findings that this scan did not find: id, first revision, and description."""
+    def _missing(self) -> Iterator[tuple[int, int, int, int, UnseenFinding]]:
+        """The open findings that this scan did not find: id, first revision, ids of check and object, and description."""
         numbers = self._connection.execute(open_findings(self._position.cluster)).scalars()
         described = (
-            select(FINDINGS.c.id, FINDINGS.c.since, CHECKS.c.language, CHECKS.c.policy, CHECKS.c.binding)
-            .add_columns(KINDS.c.api_version, KINDS.c.kind, FINDINGS.c.namespace, FINDINGS.c.name)
+            select(FINDINGS.c.id, FINDINGS.c.since, FINDINGS.c.check, FINDINGS.c.object)
+            .add_columns(CHECKS.c.language, CHECKS.c.policy, CHECKS.c.binding)
+            .add_columns(KINDS.c.api_version, KINDS.c.kind, OBJECTS.c.namespace, OBJECTS.c.name)
             .join(CHECKS, CHECKS.c.id == FINDINGS.c.check)
             .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
+            .join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object)
         )
         for portion in chunks([number for number in numbers if number not in self._seen]):
-            for number, since, *about in self._connection.execute(
+            for number, since, check, object_id, *about in self._connection.execute(
                 described.where(among(self._connection, FINDINGS.c.id, portion))
             ):
-                yield number, since, UnseenFinding(*about)
+                yield number, since, check, object_id, UnseenFinding(*about)
 
     def _update(self, numbers: Sequence[int], **values: int) -> None:
         for portion in chunks(numbers):

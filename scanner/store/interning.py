@@ -7,7 +7,7 @@ a time writes history.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import orjson
@@ -39,13 +39,24 @@ class Interned:
         self._next = (connection.execute(select(func.max(table.c.id))).scalar() or 0) + 1
 
     def ids(self, keys: Sequence[Key]) -> list[int]:
-        """The ids of keys, in their order; new keys are stored."""
+        """The ids of keys, in the order of the keys; rows of new keys are inserted."""
         if len(self._ids) > _MOST_CACHED:
             self._ids.clear()
         named = {self._digest(key): key for key in keys}
         self._find([name for name in named if name not in self._ids])
         self._add({name: key for name, key in named.items() if name not in self._ids})
         return [self._ids[self._digest(key)] for key in keys]
+
+    def optional(self, keys: Sequence[Key | None]) -> list[int]:
+        """The ids of keys, in their order, with 0 for None."""
+        numbers = iter(self.ids([key for key in keys if key is not None]))
+        return [0 if key is None else next(numbers) for key in keys]
+
+    def with_digests(self, keys: Mapping[bytes, Key]) -> dict[bytes, int]:
+        """The ids of keys whose digests the caller computed; new keys are stored."""
+        self._find([name for name in keys if name not in self._ids])
+        self._add({name: key for name, key in keys.items() if name not in self._ids})
+        return {name: self._ids[name] for name in keys}
 
     def _digest(self, key: Key) -> bytes:
         return digest(key[: -self._added] if self._added and not any(key[-self._added :]) else key)
@@ -68,10 +79,10 @@ class Interned:
 
 
 def digest(key: Key) -> bytes:
-    """The digest that identifies a key."""
+    """The digest that identifies a key: BLAKE2b, 16 bytes."""
     return hashlib.blake2b(orjson.dumps(key), digest_size=16).digest()
 
 
 def chunks(values: Sequence[_Value]) -> list[list[_Value]]:
-    """Values in portions that fit into one statement."""
+    """The values in their order, in portions that fit into one statement."""
     return [list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK)]

@@ -12,9 +12,10 @@ from sqlalchemy import Connection, select
 from scanner.model.outcome import Gap
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scan import Coverage, Health, OutOfScope, ScanEnd
+from scanner.model.texts import clean
 from scanner.store.engine import insert_rows
 from scanner.store.packing import StagedPage
-from scanner.store.shared_rows import Owners, insert_rows_of, owners_of, share_rows
+from scanner.store.shared_rows import Owners, Row, insert_rows_of, owners_of, share_rows
 from scanner.store.tables import (
     COVERAGE,
     GAPS,
@@ -24,7 +25,6 @@ from scanner.store.tables import (
     SCAN_POLICIES,
     TALLIES,
 )
-from scanner.store.texts import clean
 
 _TALLY = ("scan", "check", "kind", "namespace", "outcome", "count", "requester")
 
@@ -33,8 +33,9 @@ class Ledger:
     """The sums over the pages of one scan."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
+        """Start with nothing. `sets` has the id of the list of sets of each kind, by API version and kind."""
         self.gaps: set[Gap] = set()
+        self.sets: dict[tuple[str, str], int] = {}
         self._counts: Counter[tuple[int, int, str, str]] = Counter()
         self._requester: set[int] = set()
         self._matched: Counter[BindingKey] = Counter()
@@ -50,7 +51,7 @@ class Ledger:
 
     def write(self, connection: Connection, scan: int, end: ScanEnd, earlier: Owners) -> dict[str, int | str]:
         """Write everything except rows that an earlier scan has; `gaps` must be complete. Returns columns of the scan's row."""
-        insert_rows_of(connection, COVERAGE, scan, map(_row, end.coverage))
+        insert_rows_of(connection, COVERAGE, scan, map(self._coverage, end.coverage))
         insert_rows_of(connection, GAPS, scan, map(_row, sorted(self.gaps)))
         tallies = [(scan, *key, count, key[0] in self._requester) for key, count in sorted(self._counts.items())]
         insert_rows(connection, TALLIES, _TALLY, tallies)
@@ -59,6 +60,10 @@ class Ledger:
             "health_of": share_rows(connection, HEALTH, scan, map(_row, end.health), earlier.health),
             "outside_of": share_rows(connection, OUTSIDE, scan, map(_row, end.outside), earlier.outside),
         }
+
+    def _coverage(self, coverage: Coverage) -> Row:
+        row = _row(coverage)
+        return {**row, "sets": self.sets.get((str(row["api_version"]), str(row["kind"])))}
 
     def _by_policy(self, connection: Connection, scan: int) -> list[int]:
         """The number of objects that each policy of the scan matched, in the order of the policies."""
@@ -71,7 +76,7 @@ class Ledger:
         return [matched[language, policy] for language, policy in connection.execute(of_scan).all()]
 
 
-def _row(noun: Coverage | Health | Gap | OutOfScope) -> dict[str, str | int]:
+def _row(noun: Coverage | Health | Gap | OutOfScope) -> dict[str, str | int | None]:
     """The columns of these tables, which are the fields of the nouns."""
     values = ((item.name, getattr(noun, item.name)) for item in fields(noun))
     return {name: clean(str(value)) if isinstance(value, str) else value for name, value in values}

@@ -15,10 +15,10 @@ import orjson
 from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import PageResult, TallyKey
+from scanner.model.texts import clean
 from scanner.store.columns import FindingColumns, check_values, evidence_values, kind_values, verdict_values
-from scanner.store.texts import clean
 
-Key: TypeAlias = tuple[str | int | bool, ...]
+Key: TypeAlias = tuple[str | int | bool | bytes, ...]
 
 StagedFinding: TypeAlias = tuple[str, FindingColumns]
 """The fingerprint of a finding, and its columns with positions in the page's lists in place of ids."""
@@ -29,8 +29,12 @@ Tallied: TypeAlias = tuple[int, int, str, str, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class StagedPage:
-    """A page as it was staged. Keys are the columns of the tables `checks`, `verdicts`, `kinds` and `evidence`."""
+    """A page as it was staged. Keys are the columns of the tables `checks`, `verdicts`, `kinds` and `evidence`.
 
+    `objects` is the number of the examined objects.
+    """
+
+    objects: int
     checks: tuple[Key, ...]
     verdicts: tuple[Key, ...]
     kinds: tuple[Key, ...]
@@ -60,14 +64,12 @@ class _Lists:
     def __init__(self) -> None:
         self.checks, self.verdicts, self.kinds, self.evidence = (_Positions() for _ in range(4))
 
-    def columns(self, finding: Finding) -> FindingColumns:
-        """The columns of a finding."""
+    def columns(self, finding: Finding, place: int) -> FindingColumns:
+        """The columns of a finding, whose object has this place on the page."""
         return FindingColumns(
             check=self.checks.of(check_values(finding)),
             kind=self.kinds.of(kind_values(finding)),
-            namespace=finding.namespace,
-            name=finding.name,
-            uid=finding.uid,
+            object=place,
             resource_version=finding.resource_version,
             verdict=self.verdicts.of(verdict_values(finding)),
             evidence=self.evidence.of(evidence_values(finding)) if finding.evidence else None,
@@ -79,19 +81,21 @@ class _Lists:
 
 
 def pack(result: PageResult) -> bytes:
-    """The bytes that stage a page."""
+    """The bytes that stage a page: JSON."""
     lists = _Lists()
-    findings = [(finding.fingerprint, tuple(lists.columns(finding))) for finding in result.findings]
+    placed = zip(result.findings, result.places, strict=True)
+    findings = [(finding.fingerprint, tuple(lists.columns(finding, place))) for finding, place in placed]
     tallies = _tallies(result.tallies, lists)
     matched = [(*key, count) for key, count in result.matched.items()]
     gaps = [(gap.kind, gap.where, gap.why) for gap in result.gaps]
-    return _dumped([*lists.packed(), findings, tallies, matched, gaps])
+    return _dumped([result.objects, *lists.packed(), findings, tallies, matched, gaps])
 
 
 def unpack(data: bytes) -> StagedPage:
     """The page that `pack` staged."""
-    checks, verdicts, kinds, evidence, findings, tallies, matched, gaps = orjson.loads(data)
+    objects, checks, verdicts, kinds, evidence, findings, tallies, matched, gaps = orjson.loads(data)
     return StagedPage(
+        objects=objects,
         checks=_keys(checks),
         verdicts=_keys(verdicts),
         kinds=_keys(kinds),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from datetime import datetime
 from itertools import chain, repeat
 from typing import Any, NamedTuple
@@ -79,10 +80,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             scan=as_it_is(_scan(connection, SCANS.c.number == stored.number), dead),
             previous=_previous(connection, stored),
             policies=_policies(connection, owners, stored.matched),
-            coverage=tuple(
-                Coverage(api_version, kind, CoverageState(state), *rest)
-                for api_version, kind, state, *rest in read_rows(connection, COVERAGE, stored.number)
-            ),
+            coverage=_coverage(connection, stored.number),
             health=tuple(
                 Health(HealthKind(kind), *rest) for kind, *rest in read_rows(connection, HEALTH, owners.health)
             ),
@@ -96,6 +94,12 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
         )
+
+
+def _coverage(connection: Connection, number: int) -> tuple[Coverage, ...]:
+    own = (COVERAGE.c[item.name] for item in fields(Coverage))
+    rows = connection.execute(select(*own).where(COVERAGE.c.scan == number).order_by(COVERAGE.c.position))
+    return tuple(Coverage(api_version, kind, CoverageState(state), *rest) for api_version, kind, state, *rest in rows)
 
 
 def _stored_scan(connection: Connection, scan_id: str, dead: Sequence[Abandoned]) -> _StoredScan:

@@ -53,13 +53,19 @@ class Reach:
             return False
         if not (_selects(missing.policy, self.scope.policies) and _selects(missing.binding, self.scope.bindings)):
             return False
-        return self._reaches_namespace(missing)
+        return self._reaches_namespace(missing.api_version, missing.kind, missing.namespace, missing.name)
 
-    def _reaches_namespace(self, missing: UnseenFinding) -> bool:
-        if not _selects(missing.namespace, self.scope.namespaces):
+    def lists(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
+        """Return whether the scan would have listed an object if it existed."""
+        if self.nothing or self.unread or (_group(api_version), kind) not in self.kinds:
+            return False
+        return self._reaches_namespace(api_version, kind, namespace, name)
+
+    def _reaches_namespace(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
+        if not _selects(namespace, self.scope.namespaces):
             return False
         # The exclusion of a namespace also excludes the Namespace object of that name.
-        home = missing.name if (missing.api_version, missing.kind) == ("v1", "Namespace") else missing.namespace
+        home = name if (api_version, kind) == ("v1", "Namespace") else namespace
         return not any(fnmatchcase(home, pattern) for pattern in self.scope.exclude_namespaces)
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Table, case, select
 
 from scanner.store.tables import SCANS
 
-Row = Mapping[str, str | int | bool | float]
+Row = Mapping[str, str | int | bool | float | None]
 
 
 class Owners(NamedTuple):
@@ -59,7 +59,7 @@ def share_rows(connection: Connection, table: Table, scan: int, rows: Iterable[R
 
 
 def read_rows(connection: Connection, table: Table, scan: int) -> Iterator[tuple[Any, ...]]:
-    """The rows of a scan in their order, without scan and position."""
+    """The rows of a scan in their order, without the columns for scan and position."""
     for row in connection.execute(select(*_content(table)).where(table.c.scan == scan).order_by(table.c.position)):
         yield tuple(row)
 

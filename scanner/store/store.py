@@ -12,14 +12,15 @@ from typing import Self
 
 from sqlalchemy import Connection, Engine
 
+from scanner.model.resource import Kind
 from scanner.model.scan import PageResult, Scan, ScanEnd, ScanRecord, ScanStart
+from scanner.model.texts import clean
 from scanner.store import lookup, reader, writer
 from scanner.store.address import Address, address_of
 from scanner.store.engine import create_file, engine_for, reading_engine_for, writing_history
 from scanner.store.scans import abandoned, as_it_is, give_up
 from scanner.store.schema import check, migrate, prepare
 from scanner.store.store_errors import as_store_error
-from scanner.store.texts import clean
 
 Clock = Callable[[], datetime]
 
@@ -106,6 +107,14 @@ class SqlStore(SqlReader):
         """
         with as_store_error(self._address):
             writer.stage(self._engine, scan_id, result, self._clock())
+
+    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+        """Keep objects that were read for the workloads of others alone, packed by `audit.packed_objects`.
+
+        Raises StoreError, also if the scan does not run.
+        """
+        with as_store_error(self._address):
+            writer.stage_controllers(self._engine, scan_id, kind, objects, self._clock())
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         """Merge the pages into history and make the scan visible, in one transaction.

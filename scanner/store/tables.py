@@ -38,6 +38,7 @@ from scanner.store.columns import (
     FindingColumns,
     HistoryColumns,
     KindColumns,
+    ObjectColumns,
     VerdictColumns,
 )
 
@@ -119,6 +120,10 @@ _REFERENCES = {
     "kind": "kinds.id",
     "verdict": "verdicts.id",
     "evidence": "evidence.id",
+    "object": "objects.id",
+    "workload": "workloads.id",
+    "kept": "kept.id",
+    "sets": "set_lists.id",
 }
 _TYPES: dict[object, TypeEngine[Any]] = {str: TEXT, int: Integer(), bool: Boolean(), bytes: LargeBinary()}
 
@@ -223,6 +228,59 @@ KINDS = Table("kinds", METADATA, _id(), _digest(), *_columns(KindColumns))
 VERDICTS = Table("verdicts", METADATA, _id(), _digest(), *_columns(VerdictColumns))
 EVIDENCE = Table("evidence", METADATA, _id(), _digest(), *_columns(EvidenceColumns))
 
+OBJECTS = Table(
+    "objects",
+    METADATA,
+    _id(),
+    Column("cluster", Integer, ForeignKey("clusters.id"), nullable=False),
+    Column("kind", Integer, ForeignKey("kinds.id"), nullable=False),
+    *_columns(ObjectColumns),
+)
+"""The objects that scans examined. An object that is gone and comes back is another row."""
+
+WORKLOADS = Table(
+    "workloads",
+    METADATA,
+    _id(),
+    _digest(),
+    _text("api_version"),
+    _text("kind"),
+    _text("namespace"),
+    _text("name"),
+    _flag("derived"),
+)
+KEPT = Table("kept", METADATA, _id(), _digest(), _text("labels"), _text("annotations"))
+"""The labels and annotations that are kept of objects: JSON, lists of pairs sorted by key."""
+
+POPULATION = Table(
+    "population",
+    METADATA,
+    Column("object", Integer, ForeignKey("objects.id"), primary_key=True, autoincrement=False),
+    Column("since", Integer, primary_key=True, autoincrement=False),
+    Column("until", Integer, nullable=False),
+    Column("cluster", Integer, ForeignKey("clusters.id"), nullable=False),
+    Column("kind", Integer, ForeignKey("kinds.id"), nullable=False),
+    Column("workload", Integer, nullable=False),
+    Column("kept", Integer, nullable=False),
+)
+"""The intervals of revisions in which an object existed unchanged. `workload` and `kept` are ids, or 0: the object is its own
+workload, or has no kept label."""
+# The index is partial, so it does not grow with history (see the index of findings).
+Index(
+    "population_in_force",
+    POPULATION.c.cluster,
+    POPULATION.c.kind,
+    sqlite_where=POPULATION.c.until == OPEN,
+)
+
+OBJECT_SETS = Table(
+    "object_sets", METADATA, _id(), _digest(), _count("count"), Column("data", LargeBinary, nullable=False)
+)
+"""Sets of ids of `objects`, compressed (see `row_ids`)."""
+
+SET_LISTS = Table("set_lists", METADATA, _id(), _digest(), Column("content", LargeBinary, nullable=False))
+"""The sets of one kind: see `evaluated_sets`."""
+
 FINDINGS = Table("findings", METADATA, *_columns(HistoryColumns), *_columns(FindingColumns))
 # A row with `superseded` null is the latest row of its fingerprint, open or resolved. Only such rows are looked up by
 # fingerprint, so this index does not grow with history. (The index is partial in PostgreSQL as well; to declare that here
@@ -254,6 +312,7 @@ COVERAGE = Table(
     _text("resource_version"),
     _text("note"),
     Column("seconds", Float, nullable=False, server_default=text("0")),
+    Column("sets", Integer, ForeignKey("set_lists.id")),
 )
 
 GAPS = Table("gaps", METADATA, _scan(), _position(), _text("kind"), _text("where"), _text("why"))
@@ -293,6 +352,9 @@ STAGED_PAGES = Table(
     _text("api_version"),
     _text("kind"),
     _count("number"),
-    Column("content", LargeBinary, nullable=False),
+    Column("content", LargeBinary),
+    Column("objects", LargeBinary, nullable=False),
+    Column("sets", LargeBinary),
 )
+"""Pages of running scans. A page without content was read for the workloads of other objects alone."""
 Index("staged_pages_scan", STAGED_PAGES.c.scan)

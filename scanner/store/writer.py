@@ -5,7 +5,6 @@ Source of truth: the Protocol `Store` in `scanner.scan.edges`. Each function is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -15,19 +14,23 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from scanner.errors import StoreError
 from scanner.model.policy import Binding, Policy
 from scanner.model.reading import UNKNOWN
-from scanner.model.resource import UserInfo
+from scanner.model.resource import Kind, UserInfo
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
+from scanner.model.texts import clean
 from scanner.store import codec
 from scanner.store.engine import writing, writing_history
+from scanner.store.gone import GoneObjects, kinds_of
 from scanner.store.history import History, ScanPosition, SimulatedRequest
 from scanner.store.interning import Interned
 from scanner.store.ledger import Ledger
 from scanner.store.owner import this_process
-from scanner.store.packing import Key, StagedPage, pack, unpack
+from scanner.store.packing import Key, pack
+from scanner.store.population import ListedObjects, PopulationWriter
 from scanner.store.resolution import reach_of
 from scanner.store.scans import scan_of, select_scans
 from scanner.store.shared_rows import NO_OWNERS, Owners, Row, owners_of, share_rows
 from scanner.store.sightings import open_findings
+from scanner.store.staged import StagedLists
 from scanner.store.tables import (
     BINDINGS,
     CHECKS,
@@ -40,7 +43,6 @@ from scanner.store.tables import (
     STAGED_PAGES,
     UNCHECKED,
 )
-from scanner.store.texts import clean
 
 _BEAT = timedelta(seconds=10)
 """The longest time between two heartbeats of a scan that stages pages."""
@@ -75,7 +77,16 @@ def _owners_before(connection: Connection, number: int) -> Owners:
 
 def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> None:
     """Commit the results of a page together with its completion. Raises StoreError if the scan does not run."""
-    content = pack(result)
+    columns = {"content": pack(result), "objects": result.examined, "sets": result.sets or None}
+    _stage(engine, scan_id, now, api_version=result.api_version, kind=result.kind, number=result.number, **columns)
+
+
+def stage_controllers(engine: Engine, scan_id: str, kind: Kind, objects: bytes, now: datetime) -> None:
+    """Commit packed objects that were read for workloads alone. Raises StoreError if the scan does not run."""
+    _stage(engine, scan_id, now, api_version=kind.api_version, kind=kind.kind, number=0, objects=objects)
+
+
+def _stage(engine: Engine, scan_id: str, now: datetime, *, api_version: str, kind: str, **columns: object) -> None:
     running = SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value
     with writing(engine) as connection:
         sign = connection.execute(select(SCANS.c.number, SCANS.c.heartbeat).where(*running).with_for_update())
@@ -84,8 +95,8 @@ def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> No
             raise _not_running(scan_id)
         if not timedelta() <= now - heartbeat < _BEAT:
             connection.execute(update(SCANS).where(*running).values(heartbeat=now))
-        page = {"api_version": clean(result.api_version), "kind": clean(result.kind), "number": result.number}
-        connection.execute(insert(STAGED_PAGES).values(scan=number, content=content, **page))
+        page = {"scan": number, "api_version": clean(api_version), "kind": clean(kind), **columns}
+        connection.execute(insert(STAGED_PAGES).values(page))
 
 
 def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
@@ -127,13 +138,24 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     previews = frozenset(binding.key for binding in bindings if binding.assumed)
     history = History(connection, ScanPosition(running.cluster, revision, running.base), previews)
     ledger = Ledger()
-    for page in _staged(connection, running.number):
-        checks, kinds = history.checks.ids(page.checks), history.kinds.ids(page.kinds)
-        ledger.add(page, checks, kinds)
-        history.merge(page, checks, kinds)
-    ledger.gaps.update(end.gaps)
     scope = codec.from_text(Scope, running.scope)
     used = [binding.key for binding in bindings]
+    lists = StagedLists(connection, running.number)
+    population = PopulationWriter(connection, running.cluster, revision, lists.workloads(end.controllers))
+    reach = reach_of(scope, used, end, end.gaps)
+    gone = GoneObjects(connection, reach, running.cluster, running.base)
+    for listed in lists:
+        kind, same_kinds = kinds_of(connection, history.kinds, listed)
+        ids = population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of(listed)))
+        start = 0
+        for page in listed.pages():
+            checks, kinds = history.checks.ids(page.checks), history.kinds.ids(page.kinds)
+            ledger.add(page, checks, kinds)
+            history.merge(page, checks, kinds, ids[start : start + page.objects])
+            start += page.objects
+        ledger.sets[listed.api_version, listed.kind] = history.sets.write(ids, listed.sets())
+    population.close()
+    ledger.gaps.update(end.gaps)
     request = SimulatedRequest(scope.operation, running.requester)
     history.resolve(reach_of(scope, used, end, ledger.gaps), request)
     counted = ledger.write(connection, running.number, end, _owners_before(connection, running.number))
@@ -146,19 +168,13 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
 def _fail(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int | str]:
     checks, kinds = Interned(connection, CHECKS), Interned(connection, KINDS)
     ledger = Ledger()
-    for page in _staged(connection, running.number):
-        ledger.add(page, checks.ids(page.checks), kinds.ids(page.kinds))
+    for listed in StagedLists(connection, running.number):
+        for page in listed.pages():
+            ledger.add(page, checks.ids(page.checks), kinds.ids(page.kinds))
     ledger.gaps.update(end.gaps)
     counted = ledger.write(connection, running.number, end, NO_OWNERS)
     still_open = select(func.count()).select_from(open_findings(running.cluster).subquery())
     return {"unchecked": connection.execute(still_open).scalar_one(), **counted}
-
-
-def _staged(connection: Connection, number: int) -> Iterator[StagedPage]:
-    """The pages of a scan, one at a time, in the order in which they were committed."""
-    pages = STAGED_PAGES.c
-    for page in connection.execute(select(pages.id).where(pages.scan == number).order_by(pages.id)).scalars().all():
-        yield unpack(bytes(connection.execute(select(pages.content).where(pages.id == page)).scalar_one()))
 
 
 def _bindings(connection: Connection, number: int) -> list[Binding]:

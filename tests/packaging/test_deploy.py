@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
+from scanner.posture.controllers import usual_controllers
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 MANIFESTS: list[JsonObject] = [as_object(item) for item in yaml.safe_load_all((DEPLOY / "cronjob.yaml").read_text())]
@@ -87,6 +88,17 @@ def test_every_right_is_about_something_that_kubernetes_or_kyverno_serves() -> N
     """A misspelt group or resource would grant nothing, and nobody would notice until a scan is incomplete."""
     unknown = granted() - served(re.compile(".*")) - KYVERNO
     assert set() == {right for right in unknown if right[1] not in REVIEWS}
+
+
+def test_every_kind_above_pods_is_granted() -> None:
+    """The workload of no object has to be derived because a right is missing."""
+    table = orjson.loads(resources.files("scanner.cluster").joinpath("kinds.json").read_bytes())
+    plurals = {
+        (group, plural)
+        for group, _, kind, plural, _ in table["kinds"]
+        if (group, kind) in usual_controllers([("", "Pod")])
+    }
+    assert plurals <= granted()
 
 
 def test_every_kind_that_kubernetes_serves_is_granted_or_known_to_be_left_out() -> None:

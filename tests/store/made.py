@@ -1,4 +1,4 @@
-"""Made-up scans, small enough to be read at a glance."""
+"""Small scans for tests."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from scanner.audit import object_sets, packed_objects
+from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
 from scanner.model.policy import VALIDATING, Binding, Policy
+from scanner.model.population import Examined
+from scanner.model.resource import Kind
 from scanner.model.scan import (
     ClusterIdentity,
     Coverage,
@@ -34,7 +38,7 @@ PROD = ClusterIdentity("prod", "6d1c", "v1.36.0")
 
 
 def clock() -> datetime:
-    """The moment at which made-up scans show signs of life."""
+    """The moment of the heartbeats of these scans."""
     return DAWN
 
 
@@ -66,26 +70,26 @@ def finding(
 
 
 def policy(name: str, **more: object) -> Policy:
-    """A policy of that name, with next to nothing in it."""
+    """A policy of that name with a single check."""
     manifest: JsonObject = {"metadata": {"name": name}, "spec": {"validations": [{"expression": CHECK.expression}]}}
     made = Policy(VALIDATING, name, None, None, (), (), (), (), "Fail", manifest, f"digest of {name}")
     return replace(made, **more)  # type: ignore[arg-type]
 
 
 def binding(policy_name: str, **more: object) -> Binding:
-    """The binding that puts a policy into force."""
+    """The binding of a policy."""
     made = Binding(VALIDATING, f"{policy_name}-binding", policy_name, None, None, ("Deny", "Audit"), {}, policy_name)
     return replace(made, **more)  # type: ignore[arg-type]
 
 
 def listed(kind: str, state: CoverageState = CoverageState.LISTED) -> Coverage:
-    """The ledger line of a kind."""
+    """The coverage of a kind that was listed."""
     return Coverage("v1" if kind in {"Pod", "Namespace"} else "apps/v1", kind, state, objects=9, pages=1)
 
 
 @dataclass(frozen=True)
 class Round:
-    """One scan, from begin to finish; by default it looks at everything and sees nothing wrong."""
+    """One scan from `begin` to `finish`; by default it lists everything and finds nothing."""
 
     findings: tuple[Finding, ...] = ()
     scope: Scope = EVERYTHING
@@ -97,22 +101,26 @@ class Round:
     cluster: ClusterIdentity = PROD
 
     def start(self, number: int) -> ScanStart:
-        """How the scan of a number begins; there is one a day."""
+        """The start of scan `number`; one scan is made each day."""
         policies = tuple(policy(name) for name in self.policies)
         bindings = tuple(binding(name) for name in self.bound)
         return ScanStart(f"scan-{number}", self.cluster, began(number), self.scope, "0.1.0", policies, bindings)
 
     def page(self) -> PageResult:
-        """What came out of its only page."""
-        tallies: dict[TallyKey, int] = {}
-        for item in self.findings:
-            tallies[tally(item)] = tallies.get(tally(item), 0) + 1
-        return PageResult(
-            "apps/v1", "Deployment", 1, 9, 9, self.findings, tallies, {(VALIDATING, "replicas", "replicas-binding"): 9}
-        )
+        """The only page, of a scan whose findings concern objects of one kind."""
+        [page] = self.pages()
+        return page
+
+    def pages(self) -> list[PageResult]:
+        """A page for each kind of object with findings, or an empty one."""
+        kinds = sorted({(item.api_version, item.kind) for item in self.findings}) or [("apps/v1", "Deployment")]
+        return [
+            page_of(tuple(item for item in self.findings if (item.api_version, item.kind) == kind), *kind)
+            for kind in kinds
+        ]
 
     def end(self, number: int) -> ScanEnd:
-        """How it ends."""
+        """The end of the scan."""
         return ScanEnd(
             ended(number), self.state, self.coverage, (), self.gaps, tuple((VALIDATING, name) for name in self.policies)
         )
@@ -120,22 +128,54 @@ class Round:
     def record(self, store: SqlStore, number: int) -> Scan:
         """Store the whole scan."""
         store.begin(self.start(number))
-        store.page(f"scan-{number}", self.page())
+        for page in self.pages():
+            store.page(f"scan-{number}", page)
         return store.finish(f"scan-{number}", self.end(number))
 
 
+def page_of(findings: tuple[Finding, ...], api_version: str, kind: str) -> PageResult:
+    """A page of the objects that these findings concern, and of no other object."""
+    tallies: dict[TallyKey, int] = {}
+    sets: dict[SetKey, int] = {}
+    places = {identity: place for place, identity in enumerate(dict.fromkeys(map(identity_of, findings)))}
+    for item in findings:
+        tallies[tally(item)] = tallies.get(tally(item), 0) + 1
+        key = SetKey(InvocationKey(item.language, item.policy, item.binding), ((item.check, ""),))
+        sets[key] = sets.get(key, 0) | 1 << places[identity_of(item)]
+    group, _, version = api_version.rpartition("/")
+    listed_kind = Kind(group, version, kind, plural="", namespaced=True)
+    return PageResult(
+        api_version,
+        kind,
+        1,
+        len(places),
+        len(places),
+        findings,
+        tallies,
+        {(VALIDATING, "replicas", "replicas-binding"): 9},
+        examined=packed_objects.packed([Examined(listed_kind, *identity) for identity in places]),
+        sets=object_sets.packed(ObjectSets(len(places), sets)),
+        places=tuple(places[identity_of(item)] for item in findings),
+    )
+
+
+def identity_of(item: Finding) -> tuple[str, str, str]:
+    """The identity of the object of a finding."""
+    return item.namespace, item.name, item.uid
+
+
 def began(number: int) -> datetime:
-    """When the scan of a number began."""
+    """The start of scan `number`."""
     return DAWN + timedelta(days=number)
 
 
 def ended(number: int) -> datetime:
-    """When it ended."""
+    """The end of scan `number`."""
     return began(number) + timedelta(minutes=5)
 
 
 def tally(item: Finding) -> TallyKey:
-    """Under what a finding is counted."""
+    """The key under which a finding is counted."""
     return TallyKey(
         policy=item.policy,
         binding=item.binding,
@@ -150,13 +190,13 @@ def tally(item: Finding) -> TallyKey:
     )
 
 
-def told(findings: Iterable[StoredFinding]) -> dict[str, str]:
-    """Names of objects and the status of what was found on them."""
+def statuses(findings: Iterable[StoredFinding]) -> dict[str, str]:
+    """The status of the findings by name of the object."""
     return {item.finding.name: item.status for item in findings}
 
 
 def snapshot(store: SqlStore, number: int) -> tuple[Any, ...]:
-    """Everything that a record says."""
+    """All data of a record."""
     record = store.record(f"scan-{number}")
     told_once = (record.scan, record.previous, record.policies, record.coverage, record.health, record.gaps)
     return (*told_once, record.tallies, record.unchecked, list(record.findings()), list(record.resolved()))

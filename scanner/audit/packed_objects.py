@@ -1,12 +1,11 @@
-"""The objects that a page examined as one value for staging, and the digest of what is kept of an object.
+"""The objects that a page examined, as one value for staging.
 
 Within the value every namespace, controller and set of labels is written once. Texts are made fit for any database on the
-way in, as findings are: see `packing`.
+way in, as findings are.
 """
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
@@ -14,9 +13,9 @@ from typing import Final, TypeVar
 
 import orjson
 
-from scanner.model.population import Controller, Examined, Pairs, Workload
+from scanner.model.population import Controller, Examined, Pairs
 from scanner.model.resource import Kind
-from scanner.store.texts import clean
+from scanner.model.texts import clean
 
 _LEVEL: Final = 1
 _NONE: Final = -1
@@ -26,7 +25,7 @@ _Texts = tuple[str, ...]
 
 
 def packed(objects: Iterable[Examined]) -> bytes:
-    """The bytes of the objects of one page, in their order. Their kind is that of the page."""
+    """The bytes of the objects of one page, in their order; the kind is that of the page and not written."""
     namespaces: dict[str, int] = {}
     controllers: dict[Controller, int] = {}
     kept: dict[tuple[Pairs, Pairs], int] = {}
@@ -50,7 +49,7 @@ def packed(objects: Iterable[Examined]) -> bytes:
 
 
 def unpacked(kind: Kind, data: bytes) -> Iterator[Examined]:
-    """The objects that `packed` wrote."""
+    """The objects that `packed` wrote, in their order, with their kind."""
     rows, namespaces, references, kept = orjson.loads(zlib.decompress(data))
     controllers = [*(Controller(*reference) for reference in references), None]
     pairs = [tuple(tuple((key, value) for key, value in pairs) for pairs in both) for both in kept]
@@ -59,12 +58,6 @@ def unpacked(kind: Kind, data: bytes) -> Iterator[Examined]:
         yield Examined(
             kind, namespaces[namespace], name, uid, controllers[controller], labels, annotations, template_hash
         )
-
-
-def digest_of(workload: Workload, labels: Pairs, annotations: Pairs) -> bytes:
-    """SHA-256 of all that a row of the population has beside the identity of its object. Texts are those of `unpacked`."""
-    top = workload.api_version, workload.kind, workload.namespace, workload.name, workload.derived
-    return hashlib.sha256(orjson.dumps([top, labels, annotations])).digest()
 
 
 def _place(places: dict[_Value, int], value: _Value) -> int:

@@ -1,0 +1,93 @@
+"""The objects between those that a scan evaluates and their workloads, such as ReplicaSets: listed as metadata only.
+
+Upstream: `metav1.OwnerReference` names a controller of any kind, so kinds are listed round by round: the controllers of the
+evaluated objects first, then the controllers of those, until every served kind among them was listed once.
+
+A kind that cannot be listed is a note and no gap: the workloads above it are derived, and every object is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from scanner.audit.population import examined
+from scanner.errors import ListFailed
+from scanner.model.population import Controller, Examined, GroupKind, KeptKeys
+from scanner.model.resource import Kind, Page
+from scanner.posture.workloads import intermediates
+from scanner.scan.lists import ScanLists, resources_of
+
+_NO_KEYS: Final = KeptKeys(labels=frozenset(), prefixes=())
+
+
+@dataclass(frozen=True, slots=True)
+class IntermediatePage:
+    """A page of a metadata-only list, and the records of its objects, without those in excluded namespaces."""
+
+    page: Page
+    objects: tuple[Examined, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntermediateNote:
+    """A kind that could not be listed, or not completely: the text names the kind, the reason and the remedy."""
+
+    kind: Kind
+    text: str
+
+
+IntermediateStep: TypeAlias = IntermediatePage | IntermediateNote
+
+
+def intermediate_pages(
+    listing: ScanLists, controllers: Iterable[Controller], examined_kinds: Iterable[Kind], served: Iterable[Kind]
+) -> Iterator[IntermediateStep]:
+    """List the metadata of every served kind that controls objects and was not examined, in its preferred version.
+
+    `controllers` are the references of the examined objects; one for each kind suffices. `examined_kinds` are the kinds whose
+    list was tried; a scan with a selector lists them again, because an object that it left out may control another.
+    """
+    preferred: dict[GroupKind, Kind] = {}
+    for kind in served:
+        preferred.setdefault((kind.group, kind.kind), kind)
+    references = {controller.group_kind: controller for controller in controllers}
+    tried = [] if listing.has_selector else [*examined_kinds]
+    while kinds := [preferred[name] for name in intermediates(references.values(), tried) if name in preferred]:
+        for kind in kinds:
+            for step in _steps(listing, kind):
+                if isinstance(step, IntermediatePage):
+                    references.update(_references(step.objects))
+                yield step
+        tried += kinds
+
+
+def _references(objects: Iterable[Examined]) -> dict[GroupKind, Controller]:
+    return {record.controller.group_kind: record.controller for record in objects if record.controller}
+
+
+def _steps(listing: ScanLists, kind: Kind) -> Iterator[IntermediateStep]:
+    """The pages of a kind in the namespaces of the scan, then a note if any of them may be missing."""
+    reasons: list[str] = []
+    for pages in listing.metadata_by_namespace(kind):
+        try:
+            for page in pages:
+                if page.inconsistency:
+                    reasons.append(f"the list of {kind.resource} is inconsistent: {page.inconsistency}")
+                yield IntermediatePage(page, _records(listing, page))
+        except ListFailed as error:
+            reasons.append(error.why)
+        except ValueError as error:
+            reasons.append(f"cannot read the list of {kind.resource}: {error}. Scan again")
+    if reasons:
+        yield IntermediateNote(kind, _note(kind, reasons))
+
+
+def _records(listing: ScanLists, page: Page) -> tuple[Examined, ...]:
+    resources = resources_of(page, metadata_only=True)
+    return tuple(examined(resource, _NO_KEYS) for resource in resources if not listing.excludes(resource.namespace))
+
+
+def _note(kind: Kind, reasons: Iterable[str]) -> str:
+    return f"workloads of objects that a {kind.kind} controls are derived: {'; '.join(dict.fromkeys(reasons))}"

@@ -1,0 +1,123 @@
+"""The sets of objects that the checks of a scan evaluated, or did not evaluate and why: one list of sets for each kind.
+
+A list has the set of all examined objects of the kind, and sets of the objects of invocations (see `audit.object_sets`): with
+each set, the ids of the checks that its objects have an outcome of, and the reasons. The objects that pass a check are those
+of its evaluated sets without those of its findings. Equal sets and equal lists are stored once, whatever scan has them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import orjson
+from sqlalchemy import Connection, select
+
+from scanner.audit.object_sets import KindSets, ObjectSets, SetKey
+from scanner.model.outcome import SkipReason
+from scanner.store.engine import among
+from scanner.store.interning import Interned, chunks
+from scanner.store.packing import Key
+from scanner.store.populations import RowSets, StoredSet
+from scanner.store.row_ids import RowIdSet, unpacked
+from scanner.store.tables import COVERAGE, OBJECT_SETS, SET_LISTS
+
+_NOT_EVALUATED: Final = frozenset(
+    reason.value for reason in (SkipReason.NOT_AUDITABLE, SkipReason.REDACTED, SkipReason.NOT_REACHED)
+)
+"""The reasons of checks that could have another outcome: their earlier findings are not resolved."""
+
+CheckIds: TypeAlias = tuple[tuple[int, str], ...]
+"""The ids of checks, and the reason why each was not evaluated, or an empty string."""
+
+
+class KindOfScan(NamedTuple):
+    """The sets of a kind: of all examined objects, and of those whose checks have outcomes, with the ids of the checks."""
+
+    examined: RowIdSet
+    sets: tuple[tuple[CheckIds, RowIdSet], ...]
+
+
+class EvaluatedSets:
+    """Writes the sets of the kinds of one scan."""
+
+    def __init__(self, connection: Connection, checks: Interned) -> None:
+        """The connection is in a transaction that writes history."""
+        self._connection = connection
+        self._checks = checks
+        self._sets = Interned(connection, OBJECT_SETS)
+        self._lists = Interned(connection, SET_LISTS)
+        self._not_evaluated: defaultdict[int, list[RowIdSet]] = defaultdict(list)
+
+    def write(self, ids: Sequence[int], pages: Iterable[ObjectSets[SetKey]]) -> int:
+        """Write the sets of a kind, given the ids of its objects in the order of the list. Returns the id of its list."""
+        kind: KindSets[SetKey] = KindSets()
+        for page in pages:
+            kind.add(page)
+        rows = RowSets(ids)
+        everything = rows.of((1 << len(ids)) - 1)
+        stored: defaultdict[StoredSet, list[CheckIds]] = defaultdict(list)
+        for bits, keys in kind.finished().shared().items():
+            stored[rows.of(bits)] += (self._check_ids(key) for key in keys)
+        self._note(stored)
+        set_ids = self._set_ids([everything, *stored])
+        own = sorted([set_ids[each], sorted(checks)] for each, checks in stored.items())
+        return self._list_id(orjson.dumps([set_ids[everything], own]))
+
+    def not_evaluated(self, check: int, object_id: int) -> bool:
+        """Return whether this scan matched an object, but could not evaluate a check that an earlier scan evaluated."""
+        return any(object_id in objects for objects in self._not_evaluated.get(check, ()))
+
+    def _check_ids(self, key: SetKey) -> CheckIds:
+        """The ids of the checks of a set: the keys have the fields of `CheckColumns`."""
+        names = key.invocation
+        invocation = names.policy, names.binding, names.param_namespace, names.param_name
+        columns: list[Key] = [
+            (*invocation, check.kind.value, check.index, check.expression, names.language) for check, _ in key.checks
+        ]
+        return tuple(zip(self._checks.ids(columns), (reason for _, reason in key.checks), strict=True))
+
+    def _note(self, stored: dict[StoredSet, list[CheckIds]]) -> None:
+        for each, several in stored.items():
+            for check, reason in (pair for checks in several for pair in checks):
+                if reason in _NOT_EVALUATED:
+                    self._not_evaluated[check].append(unpacked(each.data))
+
+    def _set_ids(self, sets: Sequence[StoredSet]) -> dict[StoredSet, int]:
+        numbers = self._sets.with_digests({each.digest: (each.count, each.data) for each in sets})
+        return {each: numbers[each.digest] for each in sets}
+
+    def _list_id(self, content: bytes) -> int:
+        digest = hashlib.sha256(content).digest()
+        return self._lists.with_digests({digest: (zlib.compress(content, 6),)})[digest]
+
+
+def sets_of(connection: Connection, scan: int) -> Iterator[tuple[str, str, KindOfScan]]:
+    """The API version, the kind and the sets of each kind of a scan, by its number. Older scans have none."""
+    own = COVERAGE.c
+    wanted = (
+        select(own.api_version, own.kind, SET_LISTS.c.content)
+        .join(SET_LISTS, SET_LISTS.c.id == own.sets)
+        .where(own.scan == scan)
+        .order_by(own.position)
+    )
+    for api_version, kind, content in connection.execute(wanted).all():
+        everything, own_sets = orjson.loads(zlib.decompress(content))
+        sets = _read(connection, [everything, *(number for number, _ in own_sets)])
+        pairs = (
+            (tuple((check, reason) for check, reason in checks), sets[number])
+            for number, several in own_sets
+            for checks in several
+        )
+        yield api_version, kind, KindOfScan(sets[everything], tuple(pairs))
+
+
+def _read(connection: Connection, numbers: Sequence[int]) -> dict[int, RowIdSet]:
+    sets: dict[int, RowIdSet] = {}
+    for portion in chunks(sorted(set(numbers))):
+        wanted = select(OBJECT_SETS.c.id, OBJECT_SETS.c.data).where(among(connection, OBJECT_SETS.c.id, portion))
+        sets.update({number: unpacked(bytes(data)) for number, data in connection.execute(wanted)})
+    return sets

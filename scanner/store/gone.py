@@ -1,0 +1,52 @@
+"""The objects that are gone: a scan ends the interval of an object only if it would have listed the object.
+
+A scan that was merged after this one began may have seen objects that did not exist yet when this scan listed their kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Connection, select
+
+from scanner.store.evaluated_sets import sets_of
+from scanner.store.interning import Interned
+from scanner.store.population_plan import InForce
+from scanner.store.resolution import Reach
+from scanner.store.row_ids import RowIdSet
+from scanner.store.staged import StagedList
+from scanner.store.tables import KINDS, SCANS
+
+
+class GoneObjects:
+    """Decides which objects of a cluster are gone."""
+
+    def __init__(self, connection: Connection, reach: Reach, cluster: int, base: int) -> None:
+        """Take the reach of a scan, and the newest revision of its cluster when the scan began."""
+        self._reach = reach
+        self._base = base
+        merged = select(SCANS.c.number).where(SCANS.c.cluster == cluster, SCANS.c.revision > base)
+        self._meanwhile = [
+            (api_version.rpartition("/")[0], kind, sets.examined)
+            for scan in connection.execute(merged).scalars().all()
+            for api_version, kind, sets in sets_of(connection, scan)
+        ]
+
+    def of(self, listed: StagedList) -> Callable[[InForce], bool]:
+        """Return a function that returns whether an object which a list does not have is gone."""
+        seen: list[RowIdSet] = [ids for *group_kind, ids in self._meanwhile if tuple(group_kind) == listed.group_kind]
+
+        def gone(row: InForce) -> bool:
+            if row.since > self._base or any(row.object_id in ids for ids in seen):
+                return False
+            return self._reach.lists(listed.api_version, listed.kind, row.identity.namespace, row.identity.name)
+
+        return gone
+
+
+def kinds_of(connection: Connection, kinds: Interned, listed: StagedList) -> tuple[int, Sequence[int]]:
+    """The id of the kind of a list, and the ids of the kind in all versions of its group."""
+    [own] = kinds.ids([(listed.api_version, listed.kind)])
+    group, kind = listed.group_kind
+    rows = connection.execute(select(KINDS.c.id, KINDS.c.api_version).where(KINDS.c.kind == kind)).all()
+    return own, [row.id for row in rows if row.api_version.rpartition("/")[0] == group]

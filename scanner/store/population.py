@@ -1,0 +1,185 @@
+"""Records the objects that a scan examined: rows of `objects`, and their intervals in `population`.
+
+The objects of a list are sorted by a temporary table of the database, so that memory does not grow with the cluster: it holds
+four bytes for each object of one list, and the objects of the kinds that control others.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+import orjson
+from sqlalchemy import Column, Connection, Integer, MetaData, Table, func, select, update
+from sqlalchemy.sql.ddl import CreateTable, DropTable
+
+from scanner.model.population import Examined, Pairs, Workload
+from scanner.posture.workloads import Workloads
+from scanner.store.engine import insert_rows
+from scanner.store.interning import Interned
+from scanner.store.population_plan import Change, Close, Identity, InForce, Keep, Open, Repeat, Seen, plan
+from scanner.store.row_ids import RowIdSet
+from scanner.store.tables import KEPT, OBJECTS, OPEN, POPULATION, TEXT, WORKLOADS
+
+CHUNK: Final = 1000
+NONE: Final = 0
+"""The id of no workload and of no labels."""
+
+_SORTED: Final = Table(
+    "assay_objects",
+    MetaData(),
+    Column("place", Integer, nullable=False),
+    Column("namespace", TEXT, nullable=False),
+    Column("name", TEXT, nullable=False),
+    Column("uid", TEXT, nullable=False),
+    Column("workload", Integer, nullable=False),
+    Column("kept", Integer, nullable=False),
+    prefixes=["TEMPORARY"],
+)
+_OBJECT: Final = ("id", "cluster", "kind", "namespace", "name", "uid")
+_INTERVAL: Final = ("object", "since", "until", "cluster", "kind", "workload", "kept")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObjects:
+    """The objects of one list: pages of packed objects, the ids of its kind, and which absent objects are gone."""
+
+    pages: Callable[[], Iterator[Sequence[Examined]]]
+    kind: int
+    same_kinds: Sequence[int]
+    gone: Callable[[InForce], bool]
+
+
+class PopulationWriter:
+    """Writes the population of one cluster at one revision."""
+
+    def __init__(self, connection: Connection, cluster: int, revision: int, workloads: Workloads) -> None:
+        """The connection is in a transaction that writes history."""
+        self._connection = connection
+        self._cluster = cluster
+        self._revision = revision
+        self._workloads = workloads
+        self._workload_ids = Interned(connection, WORKLOADS)
+        self._kept_ids = Interned(connection, KEPT)
+        self._next = (connection.execute(select(func.max(OBJECTS.c.id))).scalar() or 0) + 1
+        self._recorded = RowIdSet()
+        connection.execute(CreateTable(_SORTED))
+
+    def close(self) -> None:
+        """Drop the temporary table."""
+        self._connection.execute(DropTable(_SORTED))
+
+    def record(self, listed: ListedObjects) -> array[int]:
+        """Record the objects of a list. Returns the id of each object, in the order of the list."""
+        ids = array("I", bytes(4 * self._sort(listed.pages())))
+        changes = _Changes()
+        current = 0
+        for step in plan(self._in_force(listed.same_kinds), self._sorted(), self._gone(listed)):
+            match step:
+                case Close(object_id):
+                    changes.closed.append(object_id)
+                    continue
+                case Open(seen):
+                    current, self._next = self._next, self._next + 1
+                    changes.objects.append((current, self._cluster, listed.kind, *seen.identity))
+                    changes.opened.append(self._interval(current, listed.kind, seen))
+                case Change(object_id, seen):
+                    current = object_id
+                    changes.closed.append(current)
+                    changes.opened.append(self._interval(current, listed.kind, seen))
+                case Keep(object_id, seen):
+                    current = object_id
+                case Repeat(seen):
+                    pass
+                case _ as never:
+                    assert_never(never)
+            ids[seen.item] = current
+            self._recorded.add(current)
+            if len(changes.opened) >= CHUNK:
+                self._write(changes)
+        self._write(changes)
+        return ids
+
+    def _sort(self, pages: Iterable[Sequence[Examined]]) -> int:
+        """Put the objects of a list into the temporary table; returns their number."""
+        self._connection.execute(_SORTED.delete())
+        names = [column.name for column in _SORTED.columns]
+        count = 0
+        for page in pages:
+            workloads = self._workload_ids.optional([self._workload(each) for each in page])
+            kept = self._kept_ids.optional([_kept(each.labels, each.annotations) for each in page])
+            rows = [
+                (place, each.namespace, each.name, each.uid, workload, labels)
+                for place, (each, workload, labels) in enumerate(zip(page, workloads, kept, strict=True), count)
+            ]
+            insert_rows(self._connection, _SORTED, names, rows)
+            count += len(rows)
+        return count
+
+    def _workload(self, examined: Examined) -> tuple[str | bool, ...] | None:
+        """The key of the workload of an object; None for an object that is its own workload."""
+        if examined.controller is None:
+            return None
+        top = self._workloads.of(examined)
+        own = Workload(examined.kind.api_version, examined.kind.kind, examined.namespace, examined.name)
+        return None if top == own else (top.api_version, top.kind, top.namespace, top.name, top.derived)
+
+    def _sorted(self) -> Iterator[Seen[int]]:
+        own = _SORTED.c
+        ordered = select(own.namespace, own.name, own.uid, own.workload, own.kept, own.place)
+        ordered = ordered.order_by(own.namespace, own.name, own.uid).execution_options(yield_per=CHUNK)
+        with self._connection.execute(ordered) as rows:
+            for namespace, name, uid, workload, kept, place in rows:
+                yield Seen(Identity(namespace, name, uid), (workload, kept), place)
+
+    def _in_force(self, kinds: Sequence[int]) -> Iterator[InForce]:
+        own, interval = OBJECTS.c, POPULATION.c
+        ordered = (
+            select(own.namespace, own.name, own.uid, interval.workload, interval.kept, own.id, interval.since)
+            .join_from(POPULATION, OBJECTS)
+            .where(interval.cluster == self._cluster, interval.kind.in_(kinds), interval.until == OPEN)
+            .order_by(own.namespace, own.name, own.uid)
+            .execution_options(yield_per=CHUNK)
+        )
+        with self._connection.execute(ordered) as rows:
+            for namespace, name, uid, workload, kept, object_id, since in rows:
+                yield InForce(Identity(namespace, name, uid), (workload, kept), object_id, since)
+
+    def _gone(self, listed: ListedObjects) -> Callable[[InForce], bool]:
+        """An object that another list of this scan has, in another version of its kind, is not gone."""
+        return lambda row: row.object_id not in self._recorded and listed.gone(row)
+
+    def _interval(self, object_id: int, kind: int, seen: Seen[int]) -> tuple[int, ...]:
+        return (object_id, self._revision, OPEN, self._cluster, kind, *seen.content)
+
+    def _write(self, changes: _Changes) -> None:
+        """Write the changes so far. Intervals end before others of the same object begin."""
+        for start in range(0, len(changes.closed), CHUNK):
+            portion = changes.closed[start : start + CHUNK]
+            ended = update(POPULATION).where(POPULATION.c.object.in_(portion), POPULATION.c.until == OPEN)
+            self._connection.execute(ended.values(until=self._revision))
+        insert_rows(self._connection, OBJECTS, _OBJECT, changes.objects)
+        insert_rows(self._connection, POPULATION, _INTERVAL, changes.opened)
+        changes.clear()
+
+
+class _Changes:
+    """Rows to write."""
+
+    def __init__(self) -> None:
+        self.closed: list[int] = []
+        self.objects: list[tuple[int | str, ...]] = []
+        self.opened: list[tuple[int, ...]] = []
+
+    def clear(self) -> None:
+        """Forget written rows."""
+        for rows in (self.closed, self.objects, self.opened):
+            rows.clear()
+
+
+def _kept(labels: Pairs, annotations: Pairs) -> tuple[str, str] | None:
+    if not labels and not annotations:
+        return None
+    return orjson.dumps(labels).decode(), orjson.dumps(annotations).decode()
