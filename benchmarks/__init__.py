@@ -1,1 +1,1 @@
-"""What must be fast, measured against something else in the same run; nothing here is a test."""
+"""Measurements of what must be fast, each against an anchor in the same run; nothing here is a test."""

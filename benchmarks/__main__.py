@@ -1,4 +1,4 @@
-"""`make bench ROW=n`: one row of the table of what must be fast. Prints what it compared, and the ratio with its goal."""
+"""`make bench ROW=n`: measure a row of the table in `README.md`, and print the ratio with its goal."""
 
 from __future__ import annotations
 

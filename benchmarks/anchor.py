@@ -1,4 +1,4 @@
-"""The Go program that the rows about CEL are measured against: built once, then asked round by round."""
+"""The Go program that the rows about CEL are measured against: built once, then run round by round."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Anchor:
         self._folder.cleanup()
 
     def nanoseconds(self, way: str) -> dict[str, float]:
-        """Time one round: `metered` as kube-apiserver runs CEL, or `unmetered`."""
+        """Return the nanoseconds of each case in a round: `metered` as kube-apiserver runs CEL, or `unmetered`."""
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError
         self._process.stdin.write(f"{way}\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            sys.exit("the Go program has stopped; what it said is above")
+            sys.exit("the Go program has stopped; its output is above")
         times: dict[str, float] = json.loads(line)
         return times
 

@@ -28,7 +28,7 @@ _VERSION = "admissionregistration.k8s.io/v1"
 
 @dataclass(frozen=True)
 class _Figures:
-    """What one round measures, in seconds and bytes."""
+    """The figures of a round, in seconds and bytes."""
 
     bare: float
     first: float
@@ -68,7 +68,7 @@ def _measured(home: Path, findings: int) -> float:
 
 
 def _round(home: Path) -> _Figures:
-    """The anchor, a first scan and a second."""
+    """Measure the anchor, a first scan and a second scan."""
     for path in home.glob("bare.db*"):
         path.unlink()
     insert = [
@@ -86,14 +86,14 @@ def _round(home: Path) -> _Figures:
 
 
 def _scan(home: Path, *, new: bool = False) -> list[str]:
-    """The command of a scan of the files, by default into the database that is there."""
+    """Return the command of a scan of the files, by default into the existing database."""
     for path in home.glob("assay.db*") if new else ():
         path.unlink()
     return [str(ASSAY), "scan", "--from", str(home / "cluster"), "--db", str(home / "assay.db"), "-q"]
 
 
 def _reject_other_findings(home: Path, findings: int) -> None:
-    """A figure is only of use if every policy denied every object."""
+    """End the benchmark unless every policy denied every object: its figures would be of no use."""
     timed([str(ASSAY), "report", "--db", str(home / "assay.db"), "-o", "json"], home)
     score = orjson.loads((home / "out").read_bytes())["score"]
     if (findings, 0) != (score["decided"], score["passed"]):
@@ -101,7 +101,7 @@ def _reject_other_findings(home: Path, findings: int) -> None:
 
 
 def _write(folder: Path, count: int) -> None:
-    """Pages of config maps as a server has stored them, their namespaces, and the policies."""
+    """Write pages of config maps as a server stores them, their namespaces, and the policies."""
     folder.mkdir()
     dice = random.Random(1)
     for start in range(0, count, _PAGE):

@@ -1,4 +1,4 @@
-"""How long it takes to get 200 different policies ready, and how much memory each of them keeps."""
+"""The time that the compilation of 200 different policies takes, and the memory that each of them keeps."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def ready() -> None:
     for _ in range(ROUNDS):
         forget()
         started = time.perf_counter()
-        found = [compile_policy(policy) for policy in policies]
+        compiled_policies = [compile_policy(policy) for policy in policies]
         compiled.append(time.perf_counter() - started)
-        _generate(found)
+        _generate(compiled_policies)
         generated.append(time.perf_counter() - started)
     characters = sum(len(policy.validations[0].expression) for policy in policies) / _POLICIES
     say(f"{_POLICIES} policies of one expression with {characters:.0f} characters on average, all different")
@@ -50,7 +50,7 @@ def growing() -> None:
 
 
 def _compiled_in(count: int) -> float:
-    """Seconds; each variable reads the one before."""
+    """Return the seconds that a policy of so many variables takes; each variable reads the variable before."""
     variables = [{"name": f"v{number}", "expression": f"variables.v{number - 1} + 'x'"} for number in range(1, count)]
     first = {"name": "v0", "expression": "object.metadata.name"}
     validation = {"expression": f"variables.v{count - 1} == ''"}
@@ -84,13 +84,13 @@ def _generate(policies: list[CompiledPolicy]) -> None:
 
 
 def _kibibytes(policies: list[Policy]) -> float:
-    """What a compiled policy keeps, its function included, without the manifest."""
+    """Return the KiB that a compiled policy keeps, its function included, without the manifest."""
     forget()
     gc.collect()
     tracemalloc.start()
-    found = [compile_policy(policy) for policy in policies]
-    _generate(found)
+    compiled_policies = [compile_policy(policy) for policy in policies]
+    _generate(compiled_policies)
     gc.collect()
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return kept / len(found) / 1024
+    return kept / len(compiled_policies) / 1024

@@ -1,4 +1,4 @@
-"""The recorded corpus of 21 expressions on 200 Deployments, and how long one evaluation of each takes."""
+"""The recorded corpus of 21 expressions on 200 Deployments, and the time of an evaluation of each."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Case:
 
 
 def recorded() -> Any:
-    """The expressions and the objects."""
+    """Return the recorded expressions and objects."""
     return recordings.load("costs")
 
 
 @cache
 def activations() -> tuple[dict[str, object], ...]:
-    """What the expressions may name, for each of the objects."""
+    """Return the inputs of the expressions for each of the objects."""
     return tuple(_activation(document) for document in recorded()["objects"])
 
 
@@ -52,21 +52,21 @@ def _activation(document: Any) -> dict[str, object]:
 
 
 def forget() -> None:
-    """Clear what is remembered of texts that were seen."""
+    """Clear all caches of the compiler."""
     cel.compile.cache_clear()
     regex.compiled.cache_clear()
     quantity.parse.cache_clear()
 
 
 def compiled_anew() -> list[Case]:
-    """The corpus with nothing remembered of earlier rounds."""
+    """Return the corpus, compiled with empty caches."""
     forget()
     return [_compiled(case) for case in recorded()["cases"]]
 
 
 def _compiled(case: Any) -> Case:
-    entries = [{"name": entry["name"], "expression": entry["expr"]} for entry in case["variables"]]
-    policy = compile_policy(read_policy({"spec": {"variables": entries}}, language="test"))
+    variables = [{"name": variable["name"], "expression": variable["expr"]} for variable in case["variables"]]
+    policy = compile_policy(read_policy({"spec": {"variables": variables}}, language="test"))
     environment = cel.Environment()
     for name, variable in policy.variables.items():
         if variable.program is not None:
@@ -78,7 +78,7 @@ def _compiled(case: Any) -> Case:
 
 
 def nanoseconds(case: Case) -> float:
-    """How long one evaluation takes: all objects, again and again until the clock can tell."""
+    """Return the nanoseconds of an evaluation: all objects are evaluated repeatedly, until the clock is precise enough."""
     evaluate, policy = case.program.evaluate, case.policy
     if not policy.variables:
         return timed(lambda: _pass(evaluate, activations()))
@@ -94,7 +94,7 @@ def _pass(evaluate: Callable[[Mapping[str, object]], object], inputs: Any) -> No
 
 
 def timed(once: Callable[[], None]) -> float:
-    """Nanoseconds per object of what looks at every object once."""
+    """Return the nanoseconds per object of a function that evaluates every object once."""
     passes, started = 0, time.perf_counter()
     while (taken := time.perf_counter() - started) < _SHORTEST_SECONDS:
         once()

@@ -68,7 +68,7 @@ def against_the_second_engine() -> None:
 
 
 def _runnable(engine: celpy.Environment, converted: list[dict[str, Any]]) -> dict[str, Any]:
-    """The programs that end in the same outcome as recorded: a value, or an error where there is one."""
+    """Return the programs, by the name of their case, that cel-python can run; None for the others."""
     return {
         case["name"]: _program(engine, case["expr"], converted[0])
         for case in recorded()["cases"]

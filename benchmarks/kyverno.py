@@ -42,13 +42,15 @@ _CONTAINER: dict[str, Any] = {
 
 
 def against_admission() -> None:
-    """Pages of pods, judged by each side in turn."""
+    """Row kyverno: pages of pods, evaluated by each side in turn."""
     documents = [*policies()]
-    admission = [one for one in documents if one["kind"] == "ValidatingAdmissionPolicy"]
-    bindings = [one for one in documents if one not in admission]
-    theirs = _prepared(bind([read_policy(one) for one in admission], [read_binding(one) for one in bindings]))
+    admission = [document for document in documents if document["kind"] == "ValidatingAdmissionPolicy"]
+    bindings = [document for document in documents if document not in admission]
+    theirs = _evaluator_of(
+        bind([read_policy(policy) for policy in admission], [read_binding(binding) for binding in bindings])
+    )
     kyverno_context = KyvernoContext(datetime.now(UTC))
-    ours = _prepared(kyverno.bind([read_kyverno(_as_kyverno(one)) for one in admission], (), kyverno_context))
+    ours = _evaluator_of(kyverno.bind([read_kyverno(_as_kyverno(policy)) for policy in admission], (), kyverno_context))
     page = _page()
     rounds = [(_seconds(ours, page), _seconds(theirs, page)) for _ in range(ROUNDS)]
     mine, other = (sorted(times)[ROUNDS // 2] for times in zip(*rounds, strict=True))
@@ -61,16 +63,16 @@ def against_admission() -> None:
 
 
 def _as_kyverno(policy: Any) -> Any:
-    """The same policy as one of Kyverno's, in its own form alone."""
+    """Return the same policy as a ValidatingPolicy, without the forms that autogen adds."""
     spec = {**policy["spec"], "autogen": {"podControllers": {"controllers": []}}}
     return {**policy, "apiVersion": "policies.kyverno.io/v1", "kind": "ValidatingPolicy", "spec": spec}
 
 
-def _prepared(bound: tuple[BoundPolicy, ...]) -> tuple[PageEvaluator, KindPlan]:
+def _evaluator_of(bound: tuple[BoundPolicy, ...]) -> tuple[PageEvaluator, KindPlan]:
     kinds = builtin_kinds()
-    world = EvaluationContext(params=ParamTable(kinds), namespaces={"team": _TEAM}, equivalents=equivalents(kinds))
-    (chosen,) = (one for one in plan(kinds, bound) if one.kind == _PODS)
-    return PageEvaluator(world), chosen
+    context = EvaluationContext(params=ParamTable(kinds), namespaces={"team": _TEAM}, equivalents=equivalents(kinds))
+    (chosen,) = (kind_plan for kind_plan in plan(kinds, bound) if kind_plan.kind == _PODS)
+    return PageEvaluator(context), chosen
 
 
 def _page() -> bytes:
@@ -88,8 +90,8 @@ def _page() -> bytes:
 
 
 def _seconds(side: tuple[PageEvaluator, KindPlan], page: bytes) -> float:
-    page_evaluator, chosen = side
+    evaluator, chosen = side
     started = time.perf_counter()
     for number in range(_PAGES):
-        page_evaluator.evaluate(Page(_PODS, number, page), chosen)
+        evaluator.evaluate(Page(_PODS, number, page), chosen)
     return time.perf_counter() - started

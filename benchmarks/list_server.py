@@ -40,7 +40,7 @@ _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 def pods(count: int, limit: int, start: int) -> bytes:
-    """A page of the list, from the pod number `start`. Whole pages of PAGE pods are the quick case."""
+    """Return a page of the list, from the pod number `start`. Whole pages of PAGE pods are the quick case."""
     size = min(limit, count - start)
     left = count - start - size
     place = b"%08d" % start
@@ -54,7 +54,7 @@ def pods(count: int, limit: int, start: int) -> bytes:
 
 
 def _more(items: tuple[bytes, ...], size: int) -> Iterator[bytes]:
-    """Items of a page that is longer than those made beforehand: a prefix keeps their names apart."""
+    """Return the items of a page that is longer than those made beforehand: a prefix makes their names different."""
     for number in range(size):
         prefix = b"%02x" % (number // PAGE)
         yield items[number % PAGE].replace(_PLACE, prefix + _PLACE)
@@ -62,13 +62,13 @@ def _more(items: tuple[bytes, ...], size: int) -> Iterator[bytes]:
 
 @cache
 def _items(different: int) -> tuple[bytes, ...]:
-    """Pods that stand for those of one page, with a mark where the number of the page stands."""
+    """Return the pods of a page, with a mark in the place of the page's number."""
     dice = random.Random(different)
     return tuple(orjson.dumps(_pod(dice, number, different)) for number in range(PAGE))
 
 
 def _pod(dice: random.Random, number: int, different: int) -> JsonObject:
-    """A pod of one of twenty ReplicaSets of its page, which are each in one namespace."""
+    """Return a pod of one of the twenty ReplicaSets of its page, each of which is in one namespace."""
     group = number // (PAGE // len(WORDS))
     template_hash = f"{different * 1000 + group:07d}"
     name = f"{WORDS[group]}-{_PLACE.decode()}"
@@ -111,7 +111,7 @@ def _managed(manager: str, body: JsonObject) -> JsonObject:
 
 
 def _fields(value: Json) -> JsonObject:
-    """The fields of a value as managed fields name them."""
+    """Return the fields of a value as managed fields name them."""
     if isinstance(value, dict):
         return {f"f:{key}": _fields(below) for key, below in value.items()}
     if isinstance(value, list) and all(isinstance(item, dict) and "name" in item for item in value):
@@ -139,8 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        known = urlsplit(self.path).path == _REVIEWS
-        self._answer(_REVIEW if known else _NOT_FOUND, 201 if known else 404)
+        is_review = urlsplit(self.path).path == _REVIEWS
+        self._answer(_REVIEW if is_review else _NOT_FOUND, 201 if is_review else 404)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the name of the base class
         del format, args
@@ -167,7 +167,7 @@ _REVIEW = orjson.dumps({"status": {"userInfo": {"username": "auditor", "groups":
 
 @cache
 def fixed() -> dict[str, bytes]:
-    """The answers that are always the same, by path."""
+    """Return the answers that are always the same, by path."""
     documents = list(policies())
     spaces: list[JsonObject] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}]
     spaces += [made.body for made in namespaces()]

@@ -1,4 +1,4 @@
-"""A filled API server, a scan of it and a bare client beside it, as the rows about live clusters need them."""
+"""A filled API server, a scan of it and a bare client beside it, for the rows about live clusters."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ atexit.register(_OPEN.close)
 
 
 def sizes(default: str = "20000,100000") -> list[int]:
-    """How many objects to measure with: OBJECTS, such as 20000,100000."""
+    """Return the numbers of objects to measure with: OBJECTS, such as 20000,100000."""
     return [int(size) for size in (os.environ.get("OBJECTS") or default).split(",")]
 
 
 def rounds() -> int:
-    """How often: ROUNDS."""
+    """Return the number of rounds: ROUNDS, by default 5."""
     return int(os.environ.get("ROUNDS", "5"))
 
 
@@ -58,7 +58,7 @@ class Live:
     objects: int
 
     def scan(self) -> list[str]:
-        """The command of a scan into a new database."""
+        """Return the command of a scan into a new database."""
         for path in self.home.glob("assay.db*"):
             path.unlink()
         return [
@@ -66,14 +66,14 @@ class Live:
             "-o", "json", "-q", *os.environ.get("FLAGS", "").split(),
         ]  # fmt: skip
 
-    def without_param(self) -> list[str]:
-        """The command of the bare client, for the lists that the scan makes."""
+    def bare(self) -> list[str]:
+        """Return the command of the bare client, for the lists that the scan makes."""
         token = self.home / "token"
         token.write_text(self.server.token)
         return [sys.executable, "-m", "benchmarks.bare", self.server.url, str(self.server.ca), str(token), *KINDS]
 
     def timed(self, command: list[str]) -> float:
-        """Seconds from exec to exit."""
+        """Return the seconds of a command from exec to exit."""
         started = time.perf_counter()
         with (self.home / "out").open("wb") as out:
             ended = subprocess.run(command, check=False, stdout=out, env={**os.environ, "HOME": str(self.home)})
@@ -82,7 +82,7 @@ class Live:
         return time.perf_counter() - started
 
     def described(self) -> str:
-        """What the last scan saw."""
+        """Return a sentence with the objects, policies and checks of the last scan."""
         report = orjson.loads((self.home / "out").read_bytes())
         coverage = report["coverage"]
         counts = report["score"]
@@ -95,7 +95,7 @@ class Live:
 
 @contextmanager
 def filled(objects: int) -> Iterator[Live]:
-    """A server with so many objects and the policies. Filling takes minutes: all rows of one command have it in common."""
+    """Run a server with so many objects and the policies. Filling takes minutes: all rows of one command share the server."""
     if objects not in _FILLED:
         _FILLED[objects] = _OPEN.enter_context(_filled(objects))
     yield _FILLED[objects]

@@ -15,10 +15,10 @@ def main() -> None:
     peaks: dict[int, float] = {}
     for size in sizes():
         with filled(size) as live:
-            found = [peak(live.scan(), live.home) for _ in range(rounds())]
-            peaks[size] = median(found)
+            measured = [peak(live.scan(), live.home) for _ in range(rounds())]
+            peaks[size] = median(measured)
             print(f"{size:,}: {live.described()}")
-            print(f"  peak {peaks[size]:.0f} MiB {[f'{it:.0f}' for it in found]}")
+            print(f"  peak {peaks[size]:.0f} MiB {[f'{mebibytes:.0f}' for mebibytes in measured]}")
     smallest, largest = min(peaks), max(peaks)
     ratio = max(peaks[smallest] / LIMIT, peaks[largest] / (GROWTH * peaks[smallest]) if largest > smallest else 0.0)
     print(f"allowed {LIMIT:.0f} MiB at {smallest:,}, and {GROWTH} x that of {smallest:,} at {largest:,}")

@@ -26,7 +26,7 @@ MERGE = "application/merge-patch+json"
 
 @dataclass(frozen=True)
 class Cost:
-    """What a scan costs the database, and seconds."""
+    """The rows and bytes that a scan adds to the database, and its seconds."""
 
     rows: int
     bytes: int
@@ -38,12 +38,12 @@ def main() -> None:
     worst = 0.0
     for size in sizes():
         with filled(size) as live:
-            found = [_round(live, number) for number in range(rounds())]
+            measured = [_round(live, number) for number in range(rounds())]
             print(f"{size:,}: {live.described()}")
-            first = _median([costs["first scan"] for costs in found])
+            first = _median([costs["first scan"] for costs in measured])
             print(f"  first scan: {first.rows:,} rows, {first.bytes:,} bytes, {first.seconds:.2f} s")
             for name, goal in GOALS.items():
-                again = _median([costs[name] for costs in found])
+                again = _median([costs[name] for costs in measured])
                 rows, size_of, wall = (
                     again.rows / first.rows,
                     again.bytes / first.bytes,
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _round(live: Live, number: int) -> dict[str, Cost]:
-    """A first scan and two others, into a database of their own."""
+    """Measure a first scan and two others, into a database of their own."""
     scan = live.scan()
     path = live.home / "assay.db"
     live.timed([scan[0], "db", "upgrade", "--db", str(path)])
@@ -76,7 +76,9 @@ def _cost(live: Live, scan: list[str], path: Path) -> Cost:
 
 def _median(costs: list[Cost]) -> Cost:
     return Cost(
-        int(median(it.rows for it in costs)), int(median(it.bytes for it in costs)), median(it.seconds for it in costs)
+        int(median(cost.rows for cost in costs)),
+        int(median(cost.bytes for cost in costs)),
+        median(cost.seconds for cost in costs),
     )
 
 
@@ -87,7 +89,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _watch(path: Path) -> None:
-    """Let the database count what is written, but for what is left out."""
+    """Let the database count the written rows, except those of the tables in `LEFT_OUT`."""
     with _opened(path) as connection:
         connection.execute("CREATE TABLE written (rows INTEGER)")
         connection.execute("INSERT INTO written VALUES (0)")
@@ -105,7 +107,7 @@ def _written(path: Path) -> int:
 
 
 def _size(path: Path) -> int:
-    """The bytes that are used in the pages of tables and indexes, but for what is left out."""
+    """Return the bytes that tables and indexes use, except those in `LEFT_OUT`."""
     with _opened(path) as connection:
         used = connection.execute(
             "SELECT tbl_name, sum(pgsize - unused) FROM dbstat JOIN sqlite_master USING (name) GROUP BY tbl_name"
@@ -114,9 +116,9 @@ def _size(path: Path) -> int:
 
 
 def _change(live: Live, number: int) -> None:
-    """Change one object in a hundred, of every kind, as far as the policies let anybody: they deny.
+    """Change one object in a hundred, of every kind; an object whose change a policy denies is replaced by another one.
 
-    A pod gets another status. Anything else gets another annotation, and the owner that it may lack, which mends it.
+    A pod gets another status. Any other object gets another annotation and, where it has none, an owner.
     """
     dice = random.Random(number)
     for kind in KINDS:
@@ -129,7 +131,7 @@ def _change(live: Live, number: int) -> None:
 
 
 def _touched(live: Live, kind: str, metadata: Json, number: int) -> bool:
-    """Whether an object has been changed; False where a policy denies it."""
+    """Return whether an object has been changed; False where a policy denies the change."""
     group, _, plural = kind.rpartition("/")
     namespace, name = as_text(dig(metadata, "namespace")), as_text(dig(metadata, "name"))
     path = f"{group}/namespaces/{namespace}/{plural}/{name}" if namespace else f"{kind}/{name}"

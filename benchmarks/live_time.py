@@ -15,11 +15,11 @@ def main() -> None:
         with filled(size) as live:
             scans, bares = [], []
             for _ in range(rounds()):
-                bares.append(live.timed(live.without_param()))
+                bares.append(live.timed(live.bare()))
                 scans.append(live.timed(live.scan()))
             print(f"{size:,}: {live.described()}")
-            print(f"  scan {median(scans):.2f} s {[f'{it:.2f}' for it in scans]}")
-            print(f"  bare client {median(bares):.2f} s {[f'{it:.2f}' for it in bares]}")
+            print(f"  scan {median(scans):.2f} s {[f'{seconds:.2f}' for seconds in scans]}")
+            print(f"  bare client {median(bares):.2f} s {[f'{seconds:.2f}' for seconds in bares]}")
             allowed = FACTOR * median(bares) + ALLOWANCE
             print(f"  allowed {FACTOR} x {median(bares):.2f} s + {ALLOWANCE} s = {allowed:.2f} s")
             worst = max(worst, median(scans) / allowed)

@@ -22,7 +22,7 @@ BATCH = 50
 
 
 def fill(server: ApiServer, count: int, seed: int = 1) -> None:
-    """Store `count` objects and then the policies, so that these stand in nothing's way."""
+    """Store `count` objects and then the policies, so that the policies deny none of them."""
     _store(server, namespaces())
     _store(server, objects(count, seed))
     apply(server, policies())

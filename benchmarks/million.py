@@ -60,7 +60,7 @@ class _Served:
     count: int
 
     def scan(self) -> list[str]:
-        """The command of a scan into a new database."""
+        """Return the command of a scan into a new database."""
         for path in self.home.glob("assay.db*"):
             path.unlink()
         config = {
@@ -76,17 +76,17 @@ class _Served:
         return [str(ASSAY), "scan", *files, "-o", "json", "-q"]
 
     def bare(self) -> list[str]:
-        """The command of the bare client, for the lists that the scan makes."""
+        """Return the command of the bare client, for the lists that the scan makes."""
         token = self.home / "token"
         token.write_text(_TOKEN)
         return [sys.executable, "-m", "benchmarks.bare", self.url, str(self.home / "ca.pem"), str(token), *_PATHS]
 
     def reject_other_objects(self) -> None:
-        """A figure is only of use if the last scan has seen every pod."""
+        """End the benchmark unless the last scan has listed every pod: its figures would be of no use."""
         kinds = orjson.loads((self.home / "out").read_bytes())["coverage"]["kinds"]
         pods = next((kind["objects"] for kind in kinds if kind["kind"] == "Pod"), 0)
         if pods != self.count:
-            sys.exit(f"the scan has seen {pods:,} of {self.count:,} pods")
+            sys.exit(f"the scan has listed {pods:,} of {self.count:,} pods")
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def _serving(count: int) -> Iterator[_Served]:
 
 
 def _url(home: Path, server: subprocess.Popen[bytes]) -> str:
-    """The address, when the server is ready."""
+    """Return the address of the server as soon as it is ready."""
     until = time.monotonic() + _READY
     while not (home / "url").exists():
         if server.poll() is not None or time.monotonic() > until:

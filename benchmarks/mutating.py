@@ -1,7 +1,7 @@
 """Row mutating: a scan of 20,000 objects by the policies of `benchmarks.policies`, with and without ten mutating ones beside them.
 
 The scan is whole but for the network: pages in memory, policies compiled, outcomes in a database. About one object in a hundred
-lacks what a mutating policy sees to.
+lacks a field that a mutating policy sets.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ _PATCHED: Final = {
 
 
 def beside_validating() -> None:
-    """Whole scans, by each set of policies in turn."""
+    """Row mutating: whole scans, by each set of policies in turn."""
     validating = tuple(Manifest("cluster", document) for document in policies())
     both = (*validating, *(Manifest("cluster", document) for document in _mutating()))
     cluster = _Cluster(_pages())
     scans = {"with": both, "without": validating}
-    found = {name: _scanned(cluster, manifests)[0] for name, manifests in scans.items()}
-    drift = found["with"].findings - found["without"].findings
+    scanned = {name: _scanned(cluster, manifests)[0] for name, manifests in scans.items()}
+    drift = scanned["with"].findings - scanned["without"].findings
     rounds = [{name: _scanned(cluster, manifests)[1] for name, manifests in scans.items()} for _ in range(ROUNDS)]
     least = {name: min(seconds[name] for seconds in rounds) for name in scans}
     mutating = len(_CONFIGURED) + len(_PATCHED)
@@ -103,7 +103,7 @@ def beside_validating() -> None:
 
 
 def _scanned(cluster: _Cluster, manifests: tuple[Manifest, ...]) -> tuple[Scan, float]:
-    """A scan into a fresh database, and the seconds of the processor that it took."""
+    """Return a scan into a new database, and its processor time in seconds."""
     with tempfile.TemporaryDirectory() as folder, open_store(str(Path(folder) / "assay.db")) as store:
         started = time.process_time()
         scan = run(cluster, store, Options(manifests=manifests), scan_id="scan", clock=lambda: datetime.now(UTC))
@@ -112,7 +112,7 @@ def _scanned(cluster: _Cluster, manifests: tuple[Manifest, ...]) -> tuple[Scan, 
 
 @dataclass(frozen=True)
 class _Cluster:
-    """Lists that came already."""
+    """A cluster whose lists are in memory."""
 
     lists: dict[tuple[str, str], list[bytes]]
 
@@ -149,8 +149,8 @@ class _Cluster:
 
 @cache
 def _pages() -> dict[tuple[str, str], list[bytes]]:
-    """Every object as the server would list it, by kind."""
-    found: defaultdict[tuple[str, str], list[JsonObject]] = defaultdict(list)
+    """Return every object as the server would list it, in pages by kind."""
+    by_kind: defaultdict[tuple[str, str], list[JsonObject]] = defaultdict(list)
     for number, made in enumerate((*namespaces(), *objects(_OBJECTS))):
         body = made.body
         metadata = {
@@ -159,8 +159,8 @@ def _pages() -> dict[tuple[str, str], list[bytes]]:
             "resourceVersion": "1",
         }
         status = {"status": made.status} if made.status else {}
-        found[as_text(body["apiVersion"]), as_text(body["kind"])].append({**body, "metadata": metadata, **status})
-    return {key: [*_paged(items)] for key, items in found.items()}
+        by_kind[as_text(body["apiVersion"]), as_text(body["kind"])].append({**body, "metadata": metadata, **status})
+    return {key: [*_paged(items)] for key, items in by_kind.items()}
 
 
 def _paged(items: list[JsonObject]) -> Iterator[bytes]:

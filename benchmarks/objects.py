@@ -40,7 +40,7 @@ SHARES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """One object as it is created, and its status, if a controller would write one."""
+    """An object as it is created, and its status, if a controller would write one."""
 
     path: str
     body: Body
@@ -48,7 +48,7 @@ class Made:
 
 
 def namespaces() -> Iterator[Made]:
-    """The namespaces that everything is in."""
+    """Yield the namespaces of all objects."""
     for number in range(NAMESPACES):
         labels: Body = {"team": WORDS[number % len(WORDS)], "env": "prod" if number % 3 else "test"}
         metadata: Body = {"name": f"team-{number:02}", "labels": labels}
@@ -56,7 +56,7 @@ def namespaces() -> Iterator[Made]:
 
 
 def objects(count: int, seed: int = 1) -> Iterator[Made]:
-    """So many objects, in an order that mixes the kinds."""
+    """Yield so many objects, in an order that mixes the kinds."""
     dice = random.Random(seed)
     kinds = dice.choices(list(SHARES), weights=list(SHARES.values()), k=count)
     for number, kind in enumerate(kinds):

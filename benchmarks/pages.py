@@ -20,7 +20,7 @@ from scanner.model.resource import Kind, Page, UserInfo
 from scanner.policies.plan import KindPlan, equivalents, plan
 from scanner.policies.validating.bind import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
-from scanner.scan.workers.process import settle
+from scanner.scan.workers.process import freeze_heap
 
 _GOAL = 1.6
 _PAGE = 500
@@ -33,7 +33,7 @@ _NAMED = ("err_missing", "err_absorb", "msg_concat")
 
 @cache
 def page() -> bytes:
-    """One raw page of the recorded Deployments, as a list answer has them."""
+    """Return a raw page of the recorded Deployments in the form of a list answer."""
     documents = recorded()["objects"]
     items = [_named(documents[number % len(documents)], number) for number in range(_PAGE)]
     return orjson.dumps({"kind": "DeploymentList", "apiVersion": "apps/v1", "metadata": {}, "items": items})
@@ -45,25 +45,25 @@ def _named(document: Any, number: int) -> Any:
 
 @cache
 def prepared() -> tuple[PageEvaluator, KindPlan]:
-    """Eighteen complete policies, each with its binding, prepared to evaluate pages."""
+    """Return an evaluator of eighteen complete policies, each with its binding, and the plan of their kind."""
     cases = [case for case in recorded()["cases"] if case["name"] not in _NAMED]
     policies = [read_policy(_policy(case)) for case in cases]
     bindings = [read_binding(_binding(case)) for case in cases]
     kinds = builtin_kinds()
     bound = bind(policies, bindings)
     names = {as_namespace(document) for document in recorded()["objects"]}
-    world = EvaluationContext(
+    context = EvaluationContext(
         params=ParamTable(kinds),
         namespaces={name: {"metadata": {"name": name, "labels": {"env": "prod"}}} for name in names},
         equivalents=equivalents(kinds),
         user=UserInfo("auditor", groups=("system:authenticated",)),
     )
-    (chosen,) = (one for one in plan(kinds, bound) if one.kind == _KIND)
-    return PageEvaluator(world), chosen
+    (chosen,) = (kind_plan for kind_plan in plan(kinds, bound) if kind_plan.kind == _KIND)
+    return PageEvaluator(context), chosen
 
 
 def as_namespace(document: Any) -> str:
-    """The namespace of an object."""
+    """Return the name of an object's namespace."""
     return str(document["metadata"]["namespace"])
 
 
@@ -75,7 +75,7 @@ def _policy(case: Any) -> Any:
         "operations": ["CREATE", "UPDATE"],
         "resources": ["deployments"],
     }
-    variables = [{"name": it["name"], "expression": it["expr"]} for it in case["variables"]]
+    variables = [{"name": variable["name"], "expression": variable["expr"]} for variable in case["variables"]]
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
@@ -101,8 +101,8 @@ def _binding(case: Any) -> Any:
 
 
 def _evaluated(number: int) -> int:
-    page_evaluator, chosen = prepared()
-    result = page_evaluator.evaluate(Page(_KIND, number, page()), chosen)
+    evaluator, chosen = prepared()
+    result = evaluator.evaluate(Page(_KIND, number, page()), chosen)
     return sum(result.tallies.values())
 
 
@@ -113,12 +113,12 @@ def _decoded(_number: int) -> int:
 
 
 def against_decoding() -> None:
-    """Two workers that evaluate pages, against two that only decode them, with the same settings of the garbage collector."""
+    """Row 3: two workers that evaluate pages, against two that only decode them, with the same settings of the garbage collector."""
     prepared(), page()
     fork = get_context("fork")
     with (
-        ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=settle) as workers,
-        ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=settle) as others,
+        ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=freeze_heap) as workers,
+        ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=freeze_heap) as others,
     ):
         outcomes = sum(workers.map(_evaluated, range(_PAGES)))
         list(others.map(_decoded, range(_PAGES)))
@@ -126,7 +126,7 @@ def against_decoding() -> None:
     ours, theirs = (sorted(times)[ROUNDS // 2] for times in zip(*rounds, strict=True))
     objects = _PAGE * _PAGES
     say(f"{objects} objects of {len(page()) / _PAGE:,.0f} bytes, {outcomes} outcomes a round")
-    say(f"judged {ours / objects * 1e6:.1f} us an object, decoded {theirs / objects * 1e6:.1f} us")
+    say(f"evaluated {ours / objects * 1e6:.1f} us an object, decoded {theirs / objects * 1e6:.1f} us")
     conclude(3, ours / theirs, _GOAL, rounds=ROUNDS, compared="decode, match and evaluate against orjson.loads alone")
 
 

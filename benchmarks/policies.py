@@ -53,7 +53,7 @@ OTHERS: Final = {
 
 
 def policies() -> Iterator[dict[str, Json]]:
-    """Policies and their bindings."""
+    """Yield the policies and their bindings."""
     for name, text in SECURITY.items():
         yield from _bound(f"pod-{name}", PODS, text.format(CONTAINERS))
     for name, text in POD.items():

@@ -13,7 +13,7 @@ PAUSE = 0.02
 
 
 def timed(command: Sequence[str], home: Path) -> float:
-    """Seconds; standard output goes to the file `out` in `home`."""
+    """Return the seconds of a command; its standard output goes to the file `out` in `home`."""
     started = time.perf_counter()
     with (home / "out").open("wb") as out:
         ended = subprocess.run(command, check=False, stdout=out, env={**os.environ, "HOME": str(home)})
@@ -22,7 +22,7 @@ def timed(command: Sequence[str], home: Path) -> float:
 
 
 def peak(command: Sequence[str], home: Path) -> float:
-    """The largest sum of PSS over all processes of a command, in MiB."""
+    """Return the largest sum of PSS over all processes of a command, in MiB."""
     with (home / "out").open("wb") as out:
         process = subprocess.Popen(command, stdout=out, env={**os.environ, "HOME": str(home)})
         largest = 0.0
@@ -48,7 +48,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def _pss(pid: int) -> float:
-    """In MiB."""
+    """Return the PSS of a process in MiB; 0 when the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

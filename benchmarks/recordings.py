@@ -18,7 +18,7 @@ _OTHER = _ROOT.parent / "shared" / "conformance"
 
 @cache
 def load(name: str) -> Any:
-    """A recorded file. Prints which it is; ASSAY_CONFORMANCE names another folder."""
+    """Return the content of a recorded file, and print its path; ASSAY_CONFORMANCE names another folder."""
     path = path_of(f"{name}.json.gz")
     say(f"recorded file: {path}")
     with gzip.open(path) as file:
@@ -26,6 +26,6 @@ def load(name: str) -> Any:
 
 
 def path_of(name: str) -> Path:
-    """Where a file is: in the named folder, else beside the checkout, else in the repository."""
+    """Return the path of a file: in the named folder, else beside the checkout, else in the repository."""
     folder = Path(os.environ.get("ASSAY_CONFORMANCE", _OTHER))
     return folder / name if (folder / name).is_file() else _OWN / name

@@ -43,15 +43,15 @@ _ELSEWHERE = {
 
 
 def missing(kubernetes: Path, api: Path, extensions: Path) -> Iterator[str]:
-    """The types that have defaults upstream and no rule here."""
+    """Yield the types that have defaults upstream and no rule here."""
     for path in sorted(kubernetes.glob("pkg/apis/*/*/defaults.go")):
         group, version = path.parts[-3:-1]
         yield from _without_rule(group, version, _FUNCTION.findall(path.read_text(encoding="utf-8")))
     for path in sorted(api.glob("*/*/types*.go")):
         group, version = path.parts[-3:-1]
         yield from _without_rule(group, version, _tagged(path.read_text(encoding="utf-8")))
-    found = _FUNCTION.findall((extensions / "pkg/apis/apiextensions/v1/defaults.go").read_text(encoding="utf-8"))
-    yield from (name for name in found if name not in _ELSEWHERE and f"{_EXTENSIONS}{name}" not in RULES)
+    types = _FUNCTION.findall((extensions / "pkg/apis/apiextensions/v1/defaults.go").read_text(encoding="utf-8"))
+    yield from (name for name in types if name not in _ELSEWHERE and f"{_EXTENSIONS}{name}" not in RULES)
 
 
 def _without_rule(group: str, version: str, types: list[str]) -> Iterator[str]:
@@ -63,22 +63,22 @@ def _without_rule(group: str, version: str, types: list[str]) -> Iterator[str]:
 
 
 def _tagged(source: str) -> list[str]:
-    """The structs that have a field with a default in its comment."""
+    """Return the structs that have a field with a default in its comment."""
     return [name for name, body in _STRUCT.findall(source) if _TAGGED.search(body)]
 
 
 def _module(name: str) -> Path:
     command = ["go", "list", "-m", "-f", "{{.Dir}}", name]
-    found = subprocess.run(command, cwd=_PINNED, check=True, capture_output=True, text=True)  # noqa: S603 - fixed words
-    return Path(found.stdout.strip())
+    completed = subprocess.run(command, cwd=_PINNED, check=True, capture_output=True, text=True)  # noqa: S603 - fixed words
+    return Path(completed.stdout.strip())
 
 
 def main() -> int:
-    """Print what has no rule."""
+    """Print the types without a rule. Exit code 1 when there is one."""
     modules = [_module(f"k8s.io/{name}") for name in ("kubernetes", "api", "apiextensions-apiserver")]
-    found = sorted(set(missing(*modules)))
-    print("\n".join(found) if found else f"{len(RULES)} types have rules, and none is missing")
-    return 1 if found else 0
+    names = sorted(set(missing(*modules)))
+    print("\n".join(names) if names else f"{len(RULES)} types have rules, and none is missing")
+    return 1 if names else 0
 
 
 if __name__ == "__main__":

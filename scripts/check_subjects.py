@@ -14,12 +14,12 @@ LIMIT = 72
 
 
 def too_long(subjects: Iterable[str]) -> list[str]:
-    """The subjects that are longer than the limit, in order."""
+    """Return the subjects that are longer than the limit, in order."""
     return [subject for subject in subjects if len(subject) > LIMIT]
 
 
 def subject_of(message: str) -> str:
-    """The first line of a message that is neither empty nor a comment; empty if there is none."""
+    """Return the first line of a message that is neither empty nor a comment; empty if there is none."""
     lines = (line.rstrip() for line in message.splitlines() if not line.startswith("#"))
     return next((line for line in lines if line), "")
 

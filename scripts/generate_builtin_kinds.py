@@ -21,7 +21,7 @@ CUSTOM_SUFFIX = ".example.com"
 
 
 def table(recording: JsonObject) -> JsonObject:
-    """The table: its Kubernetes version, and one row of five columns for each kind."""
+    """Return the table: its Kubernetes version, and a row of five columns for each kind."""
     answers = [as_object(dig(answer, "body")) for answer in as_list(recording["aggregated"])]
     kinds = [kind for answer in answers for kind in aggregated_kinds(answer).kinds]
     rows: list[Json] = [
@@ -33,7 +33,7 @@ def table(recording: JsonObject) -> JsonObject:
 
 
 def main() -> int:
-    """Write the table and say how many kinds it has."""
+    """Write the table and print how many kinds it has."""
     folder = Path(os.environ.get("ASSAY_RECORDINGS", "../shared/recordings"))
     source = folder / "discovery.json.gz"
     if not source.is_file():

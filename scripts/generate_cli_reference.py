@@ -27,7 +27,7 @@ If Assay reports an internal error, `ASSAY_DEBUG=1` adds the traceback, which ca
 
 
 def command_lines() -> Iterator[tuple[str, ...]]:
-    """The arguments that name each command, groups before their commands: (), ("scan",), ("rbac",), ("rbac", "check")."""
+    """Yield the arguments of each command, groups before their commands: (), ("scan",), ("rbac",), ("rbac", "check")."""
     yield from _below((), typer.main.get_command(application))
 
 
@@ -39,7 +39,7 @@ def _below(arguments: tuple[str, ...], command: object) -> Iterator[tuple[str, .
 
 
 def reference() -> str:
-    """The whole page, from the installed command. Raises CalledProcessError if a command has no help."""
+    """Return the whole page, from the installed command. Raises CalledProcessError if a command has no help."""
     lines = list(command_lines())
     with tempfile.TemporaryDirectory() as home, ThreadPoolExecutor(max_workers=2) as pool:
         texts = list(pool.map(lambda arguments: _help(arguments, Path(home)), lines))

@@ -18,13 +18,13 @@ _DEFINITION = re.compile(r"([#!])[\w.-]*?(\w+)$")
 
 
 def compact(structure: Mapping[str, Iterable[Mapping[str, str]]]) -> dict[str, str]:
-    """The fields of a struct in its order, as codes."""
+    """Return the fields of a struct in its order, as codes."""
     return {field["name"]: _code(field) for field in structure["fields"] or ()}
 
 
 def _code(field: Mapping[str, str]) -> str:
-    """What a field holds; a struct is written whatever its tag says about empty values."""
-    code = _DEFINITION.sub(lambda found: "#" if found[1] == "#" else f"!{found[2]}", field["type"])
+    """Return the code of a field's type; a struct is written in any case, even if its tag omits empty values."""
+    code = _DEFINITION.sub(lambda match: "#" if match[1] == "#" else f"!{match[2]}", field["type"])
     is_struct = code[0] in "#!" and "omitzero" not in field["written"]
     always = " always" if field["written"] == "always" or is_struct else ""
     embedded = f" in {field['embedded']}" if field.get("embedded") else ""
@@ -32,9 +32,9 @@ def _code(field: Mapping[str, str]) -> str:
 
 
 def main() -> int:
-    """Write the table and say how many types it has."""
+    """Write the table and print how many types it has."""
     made = subprocess.run(["go", "run", "."], cwd=SOURCE, check=True, capture_output=True).stdout  # noqa: S607 - the Go of this machine
-    table = {one["definition"]: compact(one) for one in json.loads(made)}
+    table = {structure["definition"]: compact(structure) for structure in json.loads(made)}
     lines = ",\n".join(f"{json.dumps(key)}:{json.dumps(value, separators=(',', ':'))}" for key, value in table.items())
     TARGET.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
     print(f"{len(table)} types written to {TARGET}")

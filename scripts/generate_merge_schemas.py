@@ -20,7 +20,7 @@ TARGET = Path(__file__).parent.parent / "scanner" / "cluster" / "schemas.json"
 
 
 def table(documents: JsonObject) -> JsonObject:
-    """The table: its Kubernetes version, the types, their names, and which type a kind's objects are of."""
+    """Return the table: its Kubernetes version, the types, their names, and the type of each kind's objects."""
     definitions = {
         name: schema
         for document in documents.values()
@@ -33,13 +33,13 @@ def table(documents: JsonObject) -> JsonObject:
         name = names.get((kind.group, kind.version, kind.kind))
         if name:
             kinds[f"{kind.api_version}/{kind.kind}"] = compactor.named(name)
-    keys = frozenset(key for one in compactor.types for key in _keys(one))
-    types = [_without_defaults(one, keys) for one in compactor.types]
+    keys = frozenset(key for shape in compactor.types for key in _keys(shape))
+    types = [_without_defaults(shape, keys) for shape in compactor.types]
     return {"kubernetes": builtin_version(), "kinds": kinds, "names": compactor.names, "types": types}
 
 
 def _keys(shape: Json) -> Iterator[Json]:
-    """The fields that some merged list is keyed by."""
+    """Yield the key fields of merged lists."""
     if isinstance(shape, dict):
         yield from as_object(shape).get("k") or ()  # type: ignore[misc]
         for part in shape.values():
@@ -47,7 +47,7 @@ def _keys(shape: Json) -> Iterator[Json]:
 
 
 def _without_defaults(shape: Json, keys: frozenset[Json]) -> Json:
-    """A type without the defaults of fields that are no key: the server's own defaults are not among them anyway."""
+    """Return a type without the defaults of fields that are not keys; the server's own defaults are not in the type."""
     if not isinstance(shape, dict):
         return shape
     kept = {name: _without_defaults(part, keys) for name, part in shape.items() if name != "d"}
@@ -58,7 +58,7 @@ def _without_defaults(shape: Json, keys: frozenset[Json]) -> Json:
 
 
 def main() -> int:
-    """Write the table and say how many kinds it has."""
+    """Write the table and print how many kinds it has."""
     source = Path(os.environ.get("ASSAY_RECORDINGS", "../shared/recordings")) / "openapi.json.gz"
     if not source.is_file():
         print(f"no recording at {source}: set ASSAY_RECORDINGS to the folder of recordings", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Write the present conformance scores into the files of floors, where they are higher than what is there."""
+"""Write the present conformance scores into the files of floors, where they are higher than the committed ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conformance.scores import COMPARISONS, floors, floors_of, score
 
 
 def main() -> None:
-    """Raise every floor that can be raised, of the files that are there."""
+    """Raise every floor that can be raised, of the files that exist."""
     for parent in (RECORDED, folder()):
         committed = floors(parent) if floors_of(parent).exists() else {}
         for name in COMPARISONS:
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def parts(name: str, path: Path) -> list[dict[str, int]]:
-    """The present figures of each part of a file."""
+    """Return the present figures of each part of a file."""
     data = load(path)
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "differences.json"
@@ -31,7 +31,7 @@ def parts(name: str, path: Path) -> list[dict[str, int]]:
 
 
 def raised(floor: dict[str, Any], actual: list[dict[str, int]]) -> dict[str, Any]:
-    """A floor with the higher of the committed and the present figures; a file with other cases gets a new one."""
+    """Return a floor with the higher of the committed and the present figures; a file with other cases gets a new floor."""
     before = floor.get("parts", [])
     if [part["cases"] for part in before] == [part["cases"] for part in actual]:
         actual = [
@@ -43,7 +43,7 @@ def raised(floor: dict[str, Any], actual: list[dict[str, int]]) -> dict[str, Any
 
 
 def printed(committed: dict[str, Any]) -> str:
-    """The floors as JSON, a part in a line."""
+    """Return the floors as JSON, with a part on each line."""
     text = json.dumps({name: {**floor, "parts": []} for name, floor in committed.items()}, indent=2, sort_keys=True)
     for name in sorted(committed):
         lines = ",\n".join(f"      {json.dumps(part)}" for part in committed[name]["parts"])

@@ -1,4 +1,4 @@
-"""Records what Go's decoders make of changed objects: `tests/mutate/go_answers.json`, out of `go_changes.json` beside it.
+"""Records the results of Go's decoders for changed objects: `tests/mutate/go_answers.json`, out of `go_changes.json` beside it.
 
 Run it as `python -m scripts.record_go_answers`, with Go at hand. Each change is decoded by the strict JSON decoder, as after a JSON
 patch, and where the kind's schema lets it pass from unstructured, as after an apply configuration.
@@ -24,7 +24,7 @@ _IDENTITY = ("/apiVersion", "/kind")
 
 
 def changed(document: Any, path: str, value: Any) -> Any:
-    """The object with a value at a path, whether or not there was one."""
+    """Return the object with a value at a path; the path may be new."""
     try:
         return apply([Operation("replace", path, value)], document)
     except PatchFault:
@@ -32,7 +32,7 @@ def changed(document: Any, path: str, value: Any) -> Any:
 
 
 def at(document: Any, path: str) -> list[Any]:
-    """What stands at a path, in a list; an empty list for nothing."""
+    """Return the value at a path in a list of one; an empty list for an absent value."""
     for step in path.split("/")[1:]:
         if isinstance(document, list):
             document = document[-1 if step == "-" else int(step)]
@@ -43,8 +43,8 @@ def at(document: Any, path: str) -> list[Any]:
     return [document]
 
 
-def asked(subjects: dict[str, Any], objects: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Each change and each way in which it may come, with the changed object."""
+def questions(subjects: dict[str, Any], objects: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield each change in each form that a patch may have, with the changed object."""
     for kind, subject in subjects.items():
         group, _, version = subject["apiVersion"].rpartition("/")
         schema = builtin_schemas()[group, version, kind]
@@ -56,34 +56,34 @@ def asked(subjects: dict[str, Any], objects: dict[str, Any]) -> Iterator[dict[st
 
 
 def answers(given: list[dict[str, Any]]) -> list[Any]:
-    """What Go says, in their order."""
-    lines = "".join(f"{json.dumps(one, sort_keys=True)}\n" for one in given)
+    """Return the answers of Go's decoders, in the order of the questions."""
+    lines = "".join(f"{json.dumps(question, sort_keys=True)}\n" for question in given)
     command = ["go", "run", ".", "decode"]
-    said = subprocess.run(command, cwd=SOURCE, input=lines.encode(), check=True, capture_output=True)  # noqa: S603 - a fixed command
-    return [json.loads(line) for line in said.stdout.splitlines()]
+    completed = subprocess.run(command, cwd=SOURCE, input=lines.encode(), check=True, capture_output=True)  # noqa: S603 - a fixed command
+    return [json.loads(line) for line in completed.stdout.splitlines()]
 
 
 def main() -> int:
-    """Record the answers and say how many there are."""
+    """Record the answers and print how many there are."""
     subjects = json.loads((FOLDER / "go_changes.json").read_text(encoding="utf-8"))
-    versions = {kind: one["apiVersion"] for kind, one in subjects.items()}
+    versions = {kind: subject["apiVersion"] for kind, subject in subjects.items()}
     plain = [
         {
             "version": versions[kind],
             "kind": kind,
-            "document": {"apiVersion": versions[kind], "kind": kind, **one["object"]},
+            "document": {"apiVersion": versions[kind], "kind": kind, **subject["object"]},
         }
-        for kind, one in subjects.items()
+        for kind, subject in subjects.items()
     ]
-    objects = {one["kind"]: said["object"] for one, said in zip(plain, answers(plain), strict=True)}
-    questions = list(asked(subjects, objects))
-    said = answers([{**one, "version": versions[one["kind"]]} for one in questions])
+    objects = {question["kind"]: answer["object"] for question, answer in zip(plain, answers(plain), strict=True)}
+    changes = list(questions(subjects, objects))
+    replies = answers([{**question, "version": versions[question["kind"]]} for question in changes])
     rows = [
-        {name: one[name] for name in ("kind", "way", "path", "value")}
-        | ({"error": answer["error"]} if "error" in answer else {"written": at(answer["object"], one["path"])})
-        for one, answer in zip(questions, said, strict=True)
+        {name: question[name] for name in ("kind", "way", "path", "value")}
+        | ({"error": answer["error"]} if "error" in answer else {"written": at(answer["object"], question["path"])})
+        for question, answer in zip(changes, replies, strict=True)
     ]
-    parts = [json.dumps(kind) + ": " + json.dumps(one) for kind, one in objects.items()]
+    parts = [json.dumps(kind) + ": " + json.dumps(document) for kind, document in objects.items()]
     lines = ",\n".join(map(json.dumps, rows))
     text = "\n".join(['{"objects": {', ",\n".join(parts), '}, "answers": [', lines, "]}", ""])
     (FOLDER / "go_answers.json").write_text(text, encoding="utf-8")

@@ -24,7 +24,7 @@ RECORDERS: dict[str, tuple[Callable[[AuditedServer, int, int], Any], int]] = {
     "rejected-expressions": (refused.record, 600),
     "policies": (policies.record, 400),
 }
-"""How each file is recorded, and the number that it is made of."""
+"""The recorder of each file, and the number of its cases or objects."""
 
 
 def main() -> None:

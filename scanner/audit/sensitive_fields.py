@@ -18,7 +18,7 @@ _NAME = re.compile(
     r"(?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[-_.]?key|access[-_.]?key|private[-_.]?key|auth|authori[sz]ation|cookie)$",
     re.IGNORECASE,
 )
-_SPELLED_OUT = (
+_NAMED_SECRETS = (
     re.compile(
         r"(?P<kept>(?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[-_]?key|access[-_]?key|private[-_]?key)"
         r"[\"']?(?:\s*=\s*|\s*:\s+|\s*:\s*(?=[\"']))[\"']?)[^\s\"',;&]+",
@@ -30,9 +30,9 @@ _SPELLED_OUT = (
 )
 _PARTS_OF_NAMES = ("pass", "token", "secret", "credential", "key")
 _DATA = ("data", "stringData")
-_TELLING = frozenset({LAST_APPLIED, *_DATA, "value"})
+_SENSITIVE_FIELDS = frozenset({LAST_APPLIED, *_DATA, "value"})
 _VARIABLES = ("env", "httpHeaders")
-_MOST_LOOKED_AT = 100_000
+_MOST_CONTAINERS = 100_000
 _NAMES = 4096
 MAPPINGS = (dict, Mapping)
 """An isinstance test finds a dict in this tuple faster than it tests whether a dict is a Mapping."""
@@ -44,25 +44,25 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
 
     Without a trail the place of the list or map is unknown: then its shape decides.
     """
-    if not is_telling(key) or not isinstance(container, MAPPINGS) or not isinstance(key, str):
+    if not may_be_sensitive(key) or not isinstance(container, MAPPINGS) or not isinstance(key, str):
         return False
     if key == LAST_APPLIED or key == "stringData":  # noqa: PLR1714 - two reasons
         return True
     if key in _DATA and container.get("kind") == "Secret":
         return True
-    if key == "value" and (_is_variable(container, trail) or says_secret(str(container.get("name", "")))):
+    if key == "value" and (_is_variable(container, trail) or names_secret(str(container.get("name", "")))):
         return True
-    return says_secret(key) and isinstance(container.get(key), str)
+    return names_secret(key) and isinstance(container.get(key), str)
 
 
 @lru_cache(maxsize=_NAMES)
-def is_telling(key: object) -> bool:
+def may_be_sensitive(key: object) -> bool:
     """Return whether the value under a key may be sensitive; under any other key it never is."""
-    return isinstance(key, str) and (key in _TELLING or says_secret(key))
+    return isinstance(key, str) and (key in _SENSITIVE_FIELDS or names_secret(key))
 
 
 @lru_cache(maxsize=_NAMES)
-def says_secret(name: str) -> bool:
+def names_secret(name: str) -> bool:
     """Return whether a name ends like those of passwords and tokens."""
     return _NAME.search(name) is not None
 
@@ -74,17 +74,17 @@ def _is_variable(container: Mapping[str, object], trail: Trail | None) -> bool:
     return len(trail) > 1 and trail[-2] in _VARIABLES
 
 
-def without_spelled_out(text: str) -> str:
+def without_named_secrets(text: str) -> str:
     """A text without named passwords, without the password of a URL, without tokens and private keys."""
-    if text.isascii() and not _may_spell_out(text):
+    if text.isascii() and not _may_name_secrets(text):
         return text
-    for pattern in _SPELLED_OUT:
+    for pattern in _NAMED_SECRETS:
         text = pattern.sub(lambda match: f"{match['kept']}{MASK}", text)
     return text
 
 
-def _may_spell_out(text: str) -> bool:
-    """Return whether an ASCII text has a part that each match of `_SPELLED_OUT` has; in other texts, letters have other cases."""
+def _may_name_secrets(text: str) -> bool:
+    """Return whether an ASCII text has a part that each match of `_NAMED_SECRETS` has; in other texts, letters have other cases."""
     if "://" in text or "eyJ" in text or "-----BEGIN " in text:
         return True
     if "=" not in text and ":" not in text:
@@ -98,7 +98,7 @@ def anything_sensitive(value: Json, trail: Trail) -> bool:
     if isinstance(value, _SCALARS):
         return False
     stack: list[tuple[Json, Trail]] = [(value, trail)]
-    for _ in range(_MOST_LOOKED_AT):
+    for _ in range(_MOST_CONTAINERS):
         if not stack:
             return False
         container, place = stack.pop()

@@ -23,7 +23,10 @@ class Remembered(dict[str, _Result]):
         self._function = function
 
     def __missing__(self, text: str) -> _Result:
-        """Call the function."""
+        """Return the function's result for a text; cache it for a text of at most `LONGEST` code points.
+
+        Errors of the function pass through and are not cached. A cache of `MOST` entries is emptied first.
+        """
         result = self._function(text)
         if type(text) is str and len(text) <= LONGEST:
             if len(self) >= MOST:

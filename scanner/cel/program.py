@@ -49,7 +49,7 @@ _WORTH_GENERATING = 3
 
 
 class Measured(NamedTuple):
-    """The result of a measured evaluation: its value or error, and its cost."""
+    """The result of a measured evaluation: its value or error, and its cost in CEL's cost units."""
 
     outcome: Value | EvaluationError
     cost: int
@@ -58,8 +58,8 @@ class Measured(NamedTuple):
 class Program:
     """A compiled expression.
 
-    `reads`: the access paths it reads, as tuples of names beginning with a variable. `evaluate` does not count;
-    `measure` does, and takes a few times as long.
+    `reads`: the access paths it reads, as tuples of names beginning with a variable. `size`: its number of nodes. `evaluate`
+    does not count the cost; `measure` does, and takes a few times as long.
     """
 
     __slots__ = (
@@ -97,13 +97,17 @@ class Program:
         self._room: list[Value] = [None] * (planned.size - len(planned.roots))
 
     def evaluate(self, activation: Mapping[str, object]) -> Value:
-        """Return the value for these variables; raise `EvaluationError` with upstream's text."""
+        """Return the value for these variables; raise `EvaluationError` with upstream's text.
+
+        The values are documents and CEL values (`scanner.cel.values.values`), by the names of variables; an absent name is an error
+        where the expression reads it.
+        """
         if exact_only():
             return self.evaluate_exactly(activation)
         if self._fast is not None:
             try:
                 return self._fast(activation)
-            except Exception:  # noqa: BLE001 - whatever it is, the closures decide
+            except Exception:  # noqa: BLE001 - after any exception the closures decide
                 self._fast = self._watch.fell_back() or self._absorbing()
         elif self._evaluated < _WORTH_GENERATING:
             self._evaluated += 1
@@ -128,7 +132,7 @@ class Program:
 
     @property
     def is_generated(self) -> bool:
-        """Whether a generated function evaluates at present; False where only the closures do."""
+        """True if a generated function evaluates at present; False if only the closures do."""
         return self._fast is not None
 
     def _absorbing(self) -> fast.Fast | None:
@@ -141,14 +145,14 @@ class Program:
         return function
 
     def absorbing(self) -> fast.Fast | None:
-        """Return the absorbing form of the generated function; None where there is no other than the usual one."""
+        """Return the absorbing form of the generated function; None where it would be the usual form, or there is no function."""
         analysis = self.analysis
         return fast.build(
             self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment, absorbing=True
         )
 
     def depths(self) -> frozenset[deep_reads.Path]:
-        """Return the paths that the expression reads, through loops."""
+        """Return the paths that the expression reads, through loops: tuples of names, `*` for any element, `#` for a shape."""
         declared = frozenset(name for name, _ in self.analysis.environment.variables)
         return deep_reads.depths(self.analysis.root, self.analysis.checked, declared)
 
@@ -158,12 +162,12 @@ class Program:
         return flows.flow(self.analysis.root, self.analysis.checked, declared)
 
     def python(self) -> str:
-        """Return the generated function as people read it; empty when there is none."""
+        """Return the generated function as Python text, for users to read; empty when there is none."""
         analysis = self.analysis
         return fast.python_of(self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment)
 
     def evaluate_exactly(self, activation: Mapping[str, object]) -> Value:
-        """Return the same by the closures alone."""
+        """Return the value for these variables by the closures alone; raise `EvaluationError` with upstream's text."""
         planned = self._planned
         read = activation.get
         frame = [read(name, MISSING) for name in planned.roots] + self._room
@@ -173,9 +177,10 @@ class Program:
             return with_room(lambda: planned.evaluate(frame))
 
     def measure(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Measured:
-        """Return the value or the error for these variables and its cost; `CostExceeded` above the limit.
+        """Return the value or the error for these variables, and the cost in cost units.
 
-        Counting comes first: an evaluation that it does not stop is evaluated again by the exact closures.
+        The error is `CostExceeded` where the cost is above the limit. Counting comes first: an evaluation that it does not stop is
+        evaluated again by the exact closures. Mirrors `CostTracker` of cel-go's `interpreter/runtimecost.go`.
         """
         meter = self.count(activation, limit)
         if isinstance(meter.stopped, CostExceeded | Interrupted):
@@ -188,21 +193,24 @@ class Program:
     def bound(
         self, extents: Mapping[str, SizeBound], lengths: Mapping[reads.Path, float] = MappingProxyType({})
     ) -> Bound:
-        """Return the maximum cost of an evaluation, and the extent of its value, for inputs of these extents.
+        """Return the maximum cost of an evaluation in cost units, and the extent of its value, for inputs of these extents.
 
-        A path that is not in `extents` is unlimited, and `lengths` are those of `ranges`, as far as they are known.
-        An evaluation whose bound is within the limits need not be measured.
+        `extents` are by name (`object`, `variables.x`); a name without an extent is unlimited. `lengths` are numbers of entries by
+        the paths of `ranges`, as far as they are known. An evaluation whose bound is within the limits need not be measured.
         """
         analysis = self.analysis
         return with_room(lambda: bounds.bound(analysis.root, analysis.checked, analysis.folded, extents, lengths))
 
     @property
     def ranges(self) -> frozenset[reads.Path]:
-        """The paths into `object` and `oldObject` that loops run over."""
+        """The paths into `object` and `oldObject` that loops run over, as tuples of names."""
         return bounds.ranges(self.analysis.root, self.analysis.checked)
 
     def count(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Meter:
-        """Return a meter that has counted an evaluation, to its end or until it stopped."""
+        """Return a meter that has counted an evaluation, to its end or until it stopped; `limit` is in cost units.
+
+        It raises nothing: `Meter.outcome` has the value or error, `Meter.stopped` the error that ended the evaluation early.
+        """
         planned, analysis = self._metered, self.analysis
         if planned is None:
             planned = with_room(
@@ -215,7 +223,11 @@ class Program:
 
 @lru_cache(maxsize=8192)
 def compile(text: str, env: Environment) -> Program:  # noqa: A001 (the verb of the language, as in re.compile)
-    """Return the program of an expression; raise `CompileError` when the API would reject it."""
+    """Return the program of an expression. The last 8,192 programs are cached.
+
+    Raises `CompileError` when the API would reject the expression, and `TooLarge` when it exceeds a limit of Assay.
+    Mirrors `CompileCELExpression` of apiserver's `pkg/admission/plugin/cel/compile.go`.
+    """
     return with_room(lambda: _compile(text, env))
 
 
@@ -270,7 +282,10 @@ def _failed(source: Source, issues: list[Issue]) -> CompileError:
 
 
 def _reject_large(result: Type) -> None:
-    """Types nest no deeper than expressions may; those of variables made of variables could, and double with each."""
+    """Reject a type of too many parts.
+
+    Types nest no deeper than expressions may; those of variables made of variables could, and double with each.
+    """
     stack, size = [result], 0
     while stack:
         size += 1
@@ -283,9 +298,9 @@ def _reject_other_results(actual: Type, env: Environment) -> None:
     allowed = env.results
     if allowed is None or actual in allowed:
         return
-    found = f" but got {actual.full_name()}" if RESULT_TYPES.holds(env.version) else ""
+    suffix = f" but got {actual.full_name()}" if RESULT_TYPES.holds(env.version) else ""
     expected = (
-        allowed[0].full_name() if len(allowed) == 1 else f"one of [{' '.join(one.full_name() for one in allowed)}]"
+        allowed[0].full_name() if len(allowed) == 1 else f"one of [{' '.join(type_.full_name() for type_ in allowed)}]"
     )
-    message = f"must evaluate to {expected}{found}"
+    message = f"must evaluate to {expected}{suffix}"
     raise CompileError(message, message)

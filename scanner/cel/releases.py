@@ -20,7 +20,10 @@ LAST: Final[Version] = (2, 0)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that holds from one minor version on, until before another; `what` describes it in a sentence."""
+    """A change of one minor release.
+
+    It holds from `since`, a pair of major and minor version, to before `until`. `what` describes it in a sentence.
+    """
 
     name: str
     what: str
@@ -28,7 +31,7 @@ class Change:
     until: Version = LAST
 
     def holds(self, version: Version) -> bool:
-        """Return whether the change holds in a release."""
+        """Return whether the change holds in a release, given as major and minor version."""
         return self.since <= version < self.until
 
 
@@ -155,4 +158,4 @@ MISSING_KEYS = Change(
     since=(1, 34),
 )
 
-CHANGES: Final = tuple(found for found in tuple(globals().values()) if isinstance(found, Change))
+CHANGES: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Change))

@@ -16,11 +16,14 @@ ENOUGH = 250_000
 STACK = 512 * 1024 * 1024
 """Bytes of address space; only the used part occupies memory."""
 _Result = TypeVar("_Result")
-_one_at_a_time = threading.Lock()
+_lock = threading.Lock()
 
 
 def with_room(run: Callable[[], _Result]) -> _Result:
-    """Return the result of a function, which is called again on a larger stack when the first stack was too small."""
+    """Return the result of a function, which is called again on a stack of `STACK` bytes when the first one was too small.
+
+    Raises what the function raises, `RecursionError` where that stack is too small, too. The function must be safe to repeat.
+    """
     try:
         return run()
     except RecursionError:
@@ -31,7 +34,7 @@ def with_room(run: Callable[[], _Result]) -> _Result:
 
 def _on_a_large_stack(run: Callable[[], _Result]) -> _Result:
     call = _Call(run)
-    with _one_at_a_time:
+    with _lock:
         size, limit = threading.stack_size(STACK), sys.getrecursionlimit()
         sys.setrecursionlimit(ENOUGH)
         try:
@@ -59,7 +62,7 @@ class _Call(Generic[_Result]):
             self._raised = error
 
     def result(self) -> _Result:
-        """Return the result of the call, or raise its exception."""
+        """Return the result of the finished call, or raise its exception."""
         if self._raised is not None:
             raise self._raised
         return self._returned[0]

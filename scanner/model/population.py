@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
+from scanner.model.outcome import Check
 from scanner.model.resource import Kind
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
@@ -66,6 +67,50 @@ class Examined:
     labels: Pairs = ()
     annotations: Pairs = ()
     template_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedObject:
+    """An object that a scan examined, as the store keeps it. `id` is the number of the object in the database."""
+
+    id: int
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    workload: Workload
+    labels: Pairs = ()
+    annotations: Pairs = ()
+
+
+class ObjectIds(Protocol):
+    """A set of the ids of recorded objects."""
+
+    count: int
+
+    def __contains__(self, number: int, /) -> bool:
+        """Return whether an object is in the set."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedObjects:
+    """The objects of a kind that a check of an invocation matched: those evaluated, and the others by `SkipReason`.
+
+    The objects that pass the check are the evaluated ones without those of its findings.
+    """
+
+    language: str
+    policy: str
+    binding: str
+    param_namespace: str
+    param_name: str
+    check: Check
+    api_version: str
+    kind: str
+    evaluated: ObjectIds
+    not_evaluated: Mapping[str, ObjectIds]
 
 
 _Value = TypeVar("_Value")

@@ -12,7 +12,7 @@ from scanner.model.census import Census, census_of
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.population import Controller, GroupKind, Workload
+from scanner.model.population import Controller, EvaluatedObjects, GroupKind, RecordedObject, Workload
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
@@ -306,7 +306,8 @@ class ScanRecord:
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
     those that it resolved; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
     the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, if the source of the record
-    can count without reading them.
+    can count without reading them. `population` yields the objects that the scan
+    examined, and `evaluated` the objects that each check matched: nothing for a scan of an older version.
     """
 
     scan: Scan
@@ -321,6 +322,8 @@ class ScanRecord:
     unchecked: int = 0
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
+    population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
+    evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
     census: Census | None = None
     resolved_total: int | None = None
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Row, Select, select
 
 from scanner.model.outcome import Finding
+from scanner.model.population import Workload
 from scanner.model.scan import StoredFinding
 from scanner.store.columns import (
     ROW,
@@ -27,6 +28,7 @@ from scanner.store.columns import (
 )
 from scanner.store.engine import among
 from scanner.store.interning import CHUNK, chunks
+from scanner.store.recorded_objects import workloads_at
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, OBJECTS, PREVIEW, SCANS, VERDICTS
 
@@ -91,21 +93,29 @@ def select_findings() -> Select[*tuple[Any, ...]]:
     return select(*own, *referred).select_from(joined.join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object))
 
 
+class ReadFinding(NamedTuple):
+    """A row of `findings`, its finding, and the workload of its object, None if it is not known."""
+
+    row: FindingRow
+    finding: Finding
+    workload: Workload | None
+
+
 def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[StoredFinding]:
     """The findings of the scan of a revision, in the order of a report, with the status that they had then.
 
     `unchecked` are the ids of the rows that this scan did not check: they are left out.
     """
     times = times_of(connection, cluster)
-    for row, finding in _streamed(connection, seen_in(cluster, revision), without=unchecked):
-        yield still_there(row, finding, times, newest=revision, last_seen=revision)
+    for read in _streamed(connection, seen_in(cluster, revision), revision, without=unchecked):
+        yield open_finding(read, times, newest=revision, last_seen=revision)
 
 
 def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator[StoredFinding]:
     """The findings that the scan of a revision resolved, in the order of a report."""
     times = times_of(connection, cluster)
-    for row, finding in _streamed(connection, resolved_in(cluster, revision), without=RowIdSet()):
-        yield resolved(row, finding, times)
+    for read in _streamed(connection, resolved_in(cluster, revision), revision - 1, without=RowIdSet()):
+        yield resolved(read, times)
 
 
 def seen_in(cluster: int, revision: int) -> ColumnElement[bool]:
@@ -124,32 +134,38 @@ def status_of(event: str, *, begins: bool) -> _Status:
     return _STATUS[event] if begins else "open"
 
 
-def still_there(row: FindingRow, finding: Finding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
+def open_finding(read: ReadFinding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
     """An open finding as of the revision `newest`; `times` has the end of each scan by revision."""
+    history = read.row.history
     return StoredFinding(
-        id=finding.fingerprint[:SHORT],
-        finding=finding,
-        status=status_of(row.history.event, begins=row.history.since == newest),
-        first_seen=times[row.history.first],
+        id=read.finding.fingerprint[:SHORT],
+        finding=read.finding,
+        status=status_of(history.event, begins=history.since == newest),
+        first_seen=times[history.first],
         last_seen=times[last_seen],
+        workload=read.workload,
     )
 
 
-def previewed(row: FindingRow, finding: Finding, times: Times) -> StoredFinding:
+def previewed(read: ReadFinding, times: Times) -> StoredFinding:
     """A preview, which belongs to the scan of its revision alone."""
-    seen = times[row.history.since]
-    return StoredFinding(finding.fingerprint[:SHORT], finding, PREVIEW, first_seen=seen, last_seen=seen)
-
-
-def resolved(row: FindingRow, finding: Finding, times: Times) -> StoredFinding:
-    """A resolved finding."""
+    seen, finding = times[read.row.history.since], read.finding
     return StoredFinding(
-        id=finding.fingerprint[:SHORT],
-        finding=finding,
+        finding.fingerprint[:SHORT], finding, PREVIEW, first_seen=seen, last_seen=seen, workload=read.workload
+    )
+
+
+def resolved(read: ReadFinding, times: Times) -> StoredFinding:
+    """A resolved finding."""
+    history = read.row.history
+    return StoredFinding(
+        id=read.finding.fingerprint[:SHORT],
+        finding=read.finding,
         status="resolved",
-        first_seen=times[row.history.first],
-        last_seen=times[row.history.last_seen or row.history.since],
-        resolved_at=times[row.history.until],
+        first_seen=times[history.first],
+        last_seen=times[history.last_seen or history.since],
+        resolved_at=times[history.until],
+        workload=read.workload,
     )
 
 
@@ -161,25 +177,38 @@ def times_of(connection: Connection, cluster: int) -> Times:
     return {row.revision: row.finished_at for row in connection.execute(ended)}
 
 
-def with_findings(connection: Connection, rows: Iterable[FindingRow]) -> list[tuple[FindingRow, Finding]]:
-    """Rows with their findings, in the order of the rows; verdicts and evidence are read at once."""
+def with_findings(connection: Connection, rows: Iterable[FindingRow], revision: int) -> list[ReadFinding]:
+    """Rows with their findings, and the workloads of their objects at a revision."""
     portion = list(rows)
     verdicts = _verdicts(connection, {row.columns.verdict for row in portion})
     evidence = _evidence(connection, {row.columns.evidence for row in portion if row.columns.evidence is not None})
+    workloads = workloads_at(connection, [row.columns.object for row in portion], revision)
     return [
-        (row, finding_of(*row, verdicts[row.columns.verdict], evidence.get(row.columns.evidence or 0, "")))
+        ReadFinding(
+            row,
+            finding_of(*row, verdicts[row.columns.verdict], evidence.get(row.columns.evidence or 0, "")),
+            _workload(row, workloads),
+        )
         for row in portion
     ]
 
 
+def _workload(row: FindingRow, workloads: Mapping[int, Workload | None]) -> Workload | None:
+    """The workload of the object of a row: the object itself if it has no other, None if it is not known."""
+    if row.columns.object not in workloads:
+        return None
+    own = row.kind.api_version, row.kind.kind, row.identity.namespace, row.identity.name
+    return workloads[row.columns.object] or Workload(*own)
+
+
 def _streamed(
-    connection: Connection, chosen: ColumnElement[bool], *, without: RowIdSet
-) -> Iterator[tuple[FindingRow, Finding]]:
+    connection: Connection, chosen: ColumnElement[bool], revision: int, *, without: RowIdSet
+) -> Iterator[ReadFinding]:
     ordered = select_findings().where(chosen).order_by(*_ORDER).execution_options(yield_per=CHUNK)
     with connection.execute(ordered) as result:
         for portion in result.partitions():
             rows = map(FindingRow.of, portion)
-            yield from with_findings(connection, (row for row in rows if row.history.id not in without))
+            yield from with_findings(connection, (row for row in rows if row.history.id not in without), revision)
 
 
 def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, VerdictColumns]:

@@ -17,10 +17,10 @@ from scanner.store import codec
 from scanner.store.findings import (
     SHORT,
     FindingRow,
+    open_finding,
     previewed,
     resolved,
     select_findings,
-    still_there,
     times_of,
     with_findings,
 )
@@ -119,20 +119,23 @@ def _explained(connection: Connection, row: FindingRow) -> ExplainedFinding:
     history = row.history
     cluster = history.cluster
     times = times_of(connection, cluster)
-    [(_, finding)] = with_findings(connection, [row])
     newest = max(times)
     if history.event == PREVIEW:
         seen = history.since
-        stored = previewed(row, finding, times)
     elif history.until == OPEN:
         [seen] = last_seen(connection, cluster, [history.id], before=newest + 1)
-        stored = still_there(row, finding, times, newest=newest, last_seen=seen)
     else:
         seen = history.last_seen or history.since
-        stored = resolved(row, finding, times)
+    [read] = with_findings(connection, [row], seen)
+    if history.event == PREVIEW:
+        stored = previewed(read, times)
+    elif history.until == OPEN:
+        stored = open_finding(read, times, newest=newest, last_seen=seen)
+    else:
+        stored = resolved(read, times)
     place = (SCANS.c.cluster == cluster) & (SCANS.c.revision == seen)
     scan = scan_of(connection.execute(select_scans().where(place)).one())
-    return ExplainedFinding(stored, scan, *_policy(connection, scan.id, finding))
+    return ExplainedFinding(stored, scan, *_policy(connection, scan.id, read.finding))
 
 
 def _policy(connection: Connection, scan_id: str, finding: Finding) -> tuple[Policy | None, Reading]:

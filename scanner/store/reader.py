@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 from itertools import chain, repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from sqlalchemy import Connection, Engine, Row, select
@@ -16,6 +16,7 @@ from scanner.model.census import Census
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, Policy
+from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import (
     Coverage,
@@ -36,8 +37,9 @@ from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.findings import CHECK_ORDER, resolved_by, seen_by
+from scanner.store.recorded_objects import evaluated_objects, population_of
 from scanner.store.row_ids import RowIdSet, unpacked
-from scanner.store.scans import Abandoned, abandoned, as_it_is, scan_of, select_scans
+from scanner.store.scans import Abandoned, abandoned, scan_of, select_scans, with_current_state
 from scanner.store.shared_rows import Owners, owners_of, read_rows
 from scanner.store.store_errors import as_store_error
 from scanner.store.tables import (
@@ -56,6 +58,7 @@ from scanner.store.tables import (
     UNCHECKED,
 )
 
+_Read = TypeVar("_Read")
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
 
 
@@ -77,7 +80,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
         stored = _stored_scan(connection, scan_id, dead)
         owners = owners_of(connection, stored.number)
         return ScanRecord(
-            scan=as_it_is(_scan(connection, SCANS.c.number == stored.number), dead),
+            scan=with_current_state(_scan(connection, SCANS.c.number == stored.number), dead),
             previous=_previous(connection, stored),
             policies=_policies(connection, owners, stored.matched),
             coverage=_coverage(connection, stored.number),
@@ -93,6 +96,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             unchecked=stored.unchecked,
             outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
+            population=_streaming(engine, address, stored, _population),
+            evaluated=_streaming(engine, address, stored, _evaluated),
         )
 
 
@@ -201,17 +206,17 @@ def _streaming(
     engine: Engine,
     address: Address,
     stored: _StoredScan,
-    read: Callable[[Connection, _StoredScan, int], Iterator[StoredFinding]],
-) -> Callable[[], Iterator[StoredFinding]]:
+    read: Callable[[Connection, _StoredScan, int], Iterator[_Read]],
+) -> Callable[[], Iterator[_Read]]:
     """A stream of findings with a connection of its own. A failed scan has no findings: it is not in history."""
 
-    def findings() -> Iterator[StoredFinding]:
+    def stream() -> Iterator[_Read]:
         if stored.revision is None:
             return
         with as_store_error(address), engine.connect() as connection:
             yield from read(connection, stored, stored.revision)
 
-    return findings
+    return stream
 
 
 def _seen(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[StoredFinding]:
@@ -232,6 +237,14 @@ def _census(connection: Connection, stored: _StoredScan) -> Census:
 
 def _resolved_total(connection: Connection, stored: _StoredScan) -> int:
     return 0 if stored.revision is None else number_of_resolved(connection, stored.cluster, stored.revision)
+
+
+def _population(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[RecordedObject]:
+    return population_of(connection, stored.cluster, stored.number, revision)
+
+
+def _evaluated(connection: Connection, stored: _StoredScan, _: int) -> Iterator[EvaluatedObjects]:
+    return evaluated_objects(connection, stored.number)
 
 
 def _resolved(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[StoredFinding]:

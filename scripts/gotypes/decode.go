@@ -36,13 +36,13 @@ func decode() {
 		if err := json.Unmarshal(lines.Bytes(), &given); err != nil {
 			panic(err)
 		}
-		said := answer{}
+		reply := answer{}
 		if object, err := decoded(given); err != nil {
-			said.Error = err.Error()
-		} else if said.Object, err = json.Marshal(object); err != nil {
+			reply.Error = err.Error()
+		} else if reply.Object, err = json.Marshal(object); err != nil {
 			panic(err)
 		}
-		line, _ := json.Marshal(said)
+		line, _ := json.Marshal(reply)
 		fmt.Fprintln(written, string(line))
 	}
 }

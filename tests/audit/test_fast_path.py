@@ -13,6 +13,7 @@ from hypothesis import given
 from scanner.admission.context import EvaluationContext
 from scanner.audit.fast_path import FastPath
 from scanner.audit.items import decode
+from scanner.audit.object_sets import unpacked
 from scanner.audit.page import PageEvaluator
 from scanner.errors import InvalidManifest
 from scanner.model.resource import Kind, Page, UserInfo, resource_of
@@ -70,6 +71,8 @@ def facts(result: Any) -> tuple[Any, ...]:
         result.objects,
         set(result.gaps),
         result.identities,
+        dict(unpacked(result.sets).sets),
+        {(finding, place) for finding, place in zip(result.findings, result.places, strict=True)},
     )
 
 
@@ -180,7 +183,7 @@ def test_a_function_that_often_raises_is_replaced() -> None:
     with_fast_path = PageEvaluator(context, fast_paths={PODS: fast_path}).evaluate(bodies, kind_plan)
     without = PageEvaluator(context, fast_paths={PODS: NoFastPath(context, kind_plan)}).evaluate(bodies, kind_plan)
     last = resource_of(PODS, decode(bodies)[299])  # type: ignore[arg-type] # it is an object
-    assert [] == fast_path.counts_of("default").not_passed(last, 100)
+    assert [] == fast_path.counts_of("default").not_passed(last, 100, 1)
     assert facts(without) == facts(with_fast_path)
 
 

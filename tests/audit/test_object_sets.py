@@ -12,20 +12,19 @@ from scanner.audit.object_sets import (
     InvocationKey,
     KindSets,
     ObjectSets,
-    PageSets,
     SetKey,
     concatenate,
     packed,
     places,
     unpacked,
 )
+from scanner.model.outcome import Check, CheckKind
 
-A, B, C = (InvocationKey("validating", name, f"bind-{name}", "", "\ud800") for name in "abc")
-KEYS = [SetKey(A), SetKey(B), SetKey(B, 2), SetKey(B, 2, "condition"), SetKey(C, -1, "no param")]
+A, B, C = (InvocationKey("validating", name, f"bind-{name}", "", "limits") for name in "abc")
+EVALUATED = ((Check(CheckKind.VALIDATION, 0, "true"), ""),)
+SKIPPED = ((Check(CheckKind.VALIDATION, 0, "true"), "conditionFalse"), (Check(CheckKind.MUTATION, 1), "notAuditable"))
+KEYS = [SetKey(A, EVALUATED), SetKey(B, EVALUATED), SetKey(B, SKIPPED), SetKey(C, ())]
 keys = st.sampled_from(KEYS)
-namespaces = st.sampled_from(["", "a", "b"])
-marks = st.lists(st.tuples(keys, st.integers(0, 30)), max_size=20)
-wholes = st.lists(st.tuples(st.lists(keys, max_size=4), namespaces), max_size=6)
 parts = st.integers(0, 90).flatmap(
     lambda count: st.builds(
         ObjectSets, st.just(count), st.dictionaries(keys, st.integers(0, (1 << count) - 1), max_size=5)
@@ -35,7 +34,7 @@ parts = st.integers(0, 90).flatmap(
 
 def invocation(number: int) -> SetKey:
     """The key of an invocation of policy `number`."""
-    return SetKey(InvocationKey("validating", f"policy-{number}", f"policy-{number}"))
+    return SetKey(InvocationKey("validating", f"policy-{number}", f"policy-{number}"), EVALUATED)
 
 
 def bits_of(members: frozenset[int] | set[int]) -> int:
@@ -46,31 +45,6 @@ def bits_of(members: frozenset[int] | set[int]) -> int:
 def members(sets: ObjectSets[SetKey]) -> Mapping[SetKey, frozenset[int]]:
     """The sets that are not empty, computed bit by bit."""
     return {key: frozenset(place for place in range(sets.count) if bits >> place & 1) for key, bits in sets.sets.items() if bits}  # fmt: skip
-
-
-@given(st.lists(namespaces, max_size=31), marks, marks, wholes)
-def test_a_page_has_the_sets_that_were_marked(
-    objects: list[str],
-    marked: list[tuple[SetKey, int]],
-    left_out: list[tuple[SetKey, int]],
-    whole: list[tuple[list[SetKey], str]],
-) -> None:
-    """A set has the marked namespaces without the objects left out, and the marked objects, in any order of the calls."""
-    page = PageSets()
-    expected: defaultdict[SetKey, set[int]] = defaultdict(set)
-    for several, namespace in whole:
-        page.mark_namespace(several, namespace)
-        for key in several:
-            expected[key] |= {place for place, home in enumerate(objects) if home == namespace}
-    for key, place in left_out:
-        page.leave_out(key, place)
-        expected[key].discard(place)
-    assert [*range(len(objects))] == [page.add(namespace) for namespace in objects]
-    for key, place in marked:
-        if place < len(objects):
-            page.mark(key, place)
-            expected[key].add(place)
-    assert {key: places for key, places in expected.items() if places} == members(page.finished())
 
 
 @given(st.lists(parts, max_size=6))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
-from scanner.store.population_rows import digest_of, packed, unpacked
 
-from scanner.model.population import Controller, Examined, Workload
+from scanner.audit.packed_objects import packed, unpacked
+from scanner.model.population import Controller, Examined
 from scanner.model.resource import Kind
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
-WORKLOAD = Workload("apps/v1", "Deployment", "shop", "web")
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
 pairs = st.dictionaries(texts, texts, max_size=3).map(lambda both: tuple(sorted(both.items())))
 controllers = st.none() | st.builds(Controller, texts, texts, texts, texts)
@@ -32,20 +29,6 @@ def test_a_text_that_databases_reject_is_cleaned() -> None:
     fit = "a\ufffd\ufffd"
     expected = Examined(PODS, fit, fit, fit, Controller(fit, fit, fit, fit), ((fit, fit),), ((fit, fit),), fit)
     assert [expected] == [*unpacked(PODS, packed(page))]
-
-
-def test_labels_and_annotations_have_digests_of_their_own() -> None:
-    """The parts of a workload and `derived` change the digest too."""
-    pair = (("team", "red"),)
-    contents = [
-        (WORKLOAD, (), ()),
-        (WORKLOAD, pair, ()),
-        (WORKLOAD, (), pair),
-        (WORKLOAD, pair, pair),
-        (replace(WORKLOAD, derived=True), (), ()),
-        (replace(WORKLOAD, namespace="", name="shop"), (), ()),
-    ]
-    assert len(contents) == len({digest_of(*content) for content in contents})
 
 
 def test_a_page_of_pods_is_small() -> None:

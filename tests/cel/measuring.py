@@ -1,4 +1,4 @@
-"""An object to measure expressions on, and everything else that they may name."""
+"""An object to measure expressions on, and all other inputs of expressions."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ ENVIRONMENT = Environment().extend(AUTHORIZATION)
 
 
 def measured(text: str, **activation: object) -> Measured:
-    """What becomes of an expression, and what it costs."""
+    """Return the outcome and the cost of an expression."""
     return compile(text, ENVIRONMENT).measure(ACTIVATION | activation)
 
 
 def cost_of(text: str) -> int:
-    """What an expression costs on the object."""
+    """Return the cost of an expression on the object, in cost units."""
     return measured(text).cost

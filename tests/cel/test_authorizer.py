@@ -1,4 +1,4 @@
-"""Questions to the authorizer: how they are put, what the answers are, what is refused before asking."""
+"""Questions to the authorizer, its answers, and the questions that are errors before it is called."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ ROBOT = Subject("system:serviceaccount:ns:robot", ("system:serviceaccounts", "sy
 
 
 @dataclass
-class Clerk:
-    """Gives one answer and writes down the questions."""
+class RecordingDecider:
+    """A decider that gives the same answer to every question, and records the questions."""
 
     answer: Answer = ALLOWED
-    asked: list[Question] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
 
     def decide(self, question: Question) -> Answer:
-        self.asked.append(question)
+        self.questions.append(question)
         return self.answer
 
 
-def evaluate(text: str, clerk: Clerk | Remembering) -> object:
-    """The value of an expression that may ask the clerk."""
-    authorizer = Authorizer(clerk, BOB)
+def evaluate(text: str, decider: RecordingDecider | Remembering) -> object:
+    """Return the value of an expression that may call the decider."""
+    authorizer = Authorizer(decider, BOB)
     named = {"subresource": "scale", "namespace": "team-1", "name": "web"}
     return compile(text, ENVIRONMENT).evaluate(
         {
@@ -93,10 +93,10 @@ def evaluate(text: str, clerk: Clerk | Remembering) -> object:
     ],
 )
 def test_questions(text: str, question: Question) -> None:
-    """A chain of calls puts one question, about the requester or a service account."""
-    clerk = Clerk()
-    evaluate(text, clerk)
-    assert [question] == clerk.asked
+    """A chain of calls becomes a single question, about the requester or a service account."""
+    decider = RecordingDecider()
+    evaluate(text, decider)
+    assert [question] == decider.questions
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_questions(text: str, question: Question) -> None:
     ],
 )
 def test_answers(call: str, answer: Answer, expected: object) -> None:
-    """A decision says what the authorizer said; its errors are no errors of the expression."""
-    assert expected == evaluate(f"authorizer.path('/x').check('get').{call}", Clerk(answer))
+    """A decision has the authorizer's answer; an error of the authorizer is no error of the expression."""
+    assert expected == evaluate(f"authorizer.path('/x').check('get').{call}", RecordingDecider(answer))
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,12 @@ def test_answers(call: str, answer: Answer, expected: object) -> None:
         ("dyn(authorizer).all(x, true)", "got 'library.authorizerVal', expected iterable type"),
     ],
 )
-def test_what_is_refused(text: str, message: str) -> None:
-    """A question that makes no sense is an error before anyone is asked."""
-    clerk = Clerk()
+def test_malformed_questions_are_errors(text: str, message: str) -> None:
+    """A malformed question is an error, and the decider is not called."""
+    decider = RecordingDecider()
     with pytest.raises(EvaluationError) as caught:
-        evaluate(text, clerk)
-    assert (message, []) == (str(caught.value), clerk.asked)
+        evaluate(text, decider)
+    assert (message, []) == (str(caught.value), decider.questions)
 
 
 @pytest.mark.parametrize(
@@ -150,31 +150,31 @@ def test_what_is_refused(text: str, message: str) -> None:
     ],
 )
 def test_authorizers_do_not_compare(text: str, expected: object) -> None:
-    """Equality of two of them is an error, which surrounding operators treat as upstream's do."""
-    assert expected == evaluate(text, Clerk())
+    """The equality of two authorizers is an error, which surrounding operators treat as upstream's do."""
+    assert expected == evaluate(text, RecordingDecider())
 
 
 def test_without_an_authorizer_the_variable_is_missing() -> None:
-    """Audit annotations compile with it and find none."""
+    """An expression that was compiled with an authorizer is an error where the activation has none, as in audit annotations."""
     with pytest.raises(EvaluationError, match=r"^no such attribute\(s\): authorizer$"):
         compile("authorizer.path('/x').check('get').allowed()", ENVIRONMENT).evaluate({})
 
 
-def test_message_expressions_do_not_know_it() -> None:
-    """It is undeclared where admission does not offer it."""
+def test_message_expressions_have_no_authorizer() -> None:
+    """The authorizer is undeclared in environments in which admission does not provide it."""
     with pytest.raises(CompileError, match="undeclared reference to 'authorizer'"):
         compile("authorizer.path('/x').check('get').allowed()", Environment())
 
 
-def test_nothing_is_asked_twice() -> None:
-    """A remembering decider answers a known question itself."""
-    clerk = Clerk()
+def test_a_remembering_decider_asks_once() -> None:
+    """A remembering decider forwards each distinct question once."""
+    decider = RecordingDecider()
     text = "authorizer.group('').resource('pods').check('get').allowed()"
-    assert evaluate(f"{text} && {text} && authorizer.path('/x').check('get').allowed()", Remembering(clerk)) is True
-    assert [POD, Question(BOB, verb="get", path="/x")] == clerk.asked
+    assert evaluate(f"{text} && {text} && authorizer.path('/x').check('get').allowed()", Remembering(decider)) is True
+    assert [POD, Question(BOB, verb="get", path="/x")] == decider.questions
 
 
 def test_selectors_came_with_kubernetes_1_31() -> None:
-    """Before, checks have no selectors."""
-    known = [Environment(version=version).function("fieldSelector") is not None for version in ((1, 30), (1, 31))]
-    assert known == [False, True]
+    """Checks have selectors from 1.31 on, and none before."""
+    declared = [Environment(version=version).function("fieldSelector") is not None for version in ((1, 30), (1, 31))]
+    assert declared == [False, True]

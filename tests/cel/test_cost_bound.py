@@ -1,4 +1,4 @@
-"""The bound of an expression's cost: never below what it really costs, and seldom so high that counting is needed."""
+"""The bound of an expression's cost: never below the cost, and seldom so high that counting is needed."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ CONTAINERS = "object.spec.template.spec.containers"
 
 
 def extents_of(activation: dict[str, Any], *, narrow: bool) -> dict[str, SizeBound]:
-    """How much there is in everything that an expression may read."""
-    found = {"authorizer": NOTHING, "authorizer.requestResource": NOTHING}
+    """Return the extents of all inputs of an expression: counted, or with `narrow` false, from their sizes."""
+    extents = {"authorizer": NOTHING, "authorizer.requestResource": NOTHING}
     for root in ROOTS:
         document = activation.get(root)
         extent = extent_of_document(document)._replace(widest=widest_of(document))
-        found[root] = extent if narrow else extent_of_size(size_of_document(document))
-    return found
+        extents[root] = extent if narrow else extent_of_size(size_of_document(document))
+    return extents
 
 
 def bound_with(
     policy: CompiledPolicy, program: Any, extents: dict[str, SizeBound], base: dict[str, Any] | None = None
 ) -> float:
-    """The bound of an expression and of all the variables of its policy; with `base`, the lists in it are counted."""
+    """Return the bound of an expression and all variables of its policy; with `base`, the lengths of its lists are counted."""
     total = 0.0
     for name, variable in policy.variables.items():
         if variable.program is not None:
@@ -60,7 +60,7 @@ def bound_with(
 
 
 def lengths_of(program: Any, base: dict[str, Any] | None) -> dict[tuple[str, ...], float]:
-    """The lengths of what loops run over, where that is known."""
+    """Return the lengths of the ranges of loops; none without `base`."""
     return {} if base is None else {path: float(entries_at(base, path)) for path in program.ranges}
 
 
@@ -78,7 +78,7 @@ def test_every_construct_is_bounded(text: str, narrow: bool) -> None:  # noqa: F
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32))
 def test_no_expression_costs_more_than_its_bound(seed: int) -> None:
-    """Whatever an expression and an object look like, the bound holds, closely measured or by the size of the document."""
+    """For random expressions and objects no cost exceeds the bound, from counted extents or from the size of the document."""
     chance = random.Random(seed)
     case = Generator(chance).case()
     try:
@@ -98,7 +98,7 @@ def test_no_expression_costs_more_than_its_bound(seed: int) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32))
 def test_counting_follows_the_evaluation(seed: int) -> None:
-    """The counted evaluation comes to a value where the evaluation does, and to an error where it does not."""
+    """The counted evaluation has a value where the evaluation has one, and an error where the evaluation has one."""
     chance = random.Random(seed)
     case = Generator(chance).case()
     try:
@@ -113,7 +113,7 @@ def test_counting_follows_the_evaluation(seed: int) -> None:
 
 
 def deployment(containers: int) -> dict[str, Any]:
-    """A deployment of the usual size for so many containers."""
+    """Return a deployment of the usual size for so many containers."""
     container = {"name": "c", "image": "registry.example.com/team/app:1.2.3", "ports": [{"containerPort": 80}] * 3}
     container["env"] = [{"name": f"VARIABLE_{index}", "value": "x" * 30} for index in range(20)]
     spec = {"replicas": 3, "template": {"spec": {"containers": [container] * containers}}}
@@ -134,13 +134,13 @@ def deployment(containers: int) -> dict[str, Any]:
     ],
 )
 def test_usual_expressions_need_no_counting(text: str) -> None:
-    """On a deployment with ten containers they are far from the limit of one evaluation."""
+    """The bounds of usual expressions, on a deployment with ten containers, are below a tenth of the limit of an evaluation."""
     extents = extents_of({"object": deployment(10)}, narrow=True)
     assert compile(text, Environment()).bound(extents).cost < 100_000
 
 
 def test_loops_in_a_document_add_up() -> None:
-    """A loop over parts of what an outer loop looks at costs no more than looking at everything once."""
+    """A loop over parts of an outer loop's element is charged once for the whole list: the bound grows in proportion to the list."""
     text = f"{CONTAINERS}.all(c, c.ports.all(p, p.containerPort > 0))"
     costs = [
         compile(text, Environment()).bound(extents_of({"object": deployment(n)}, narrow=False)).cost for n in (10, 100)
@@ -149,7 +149,7 @@ def test_loops_in_a_document_add_up() -> None:
 
 
 def test_unrelated_loops_multiply() -> None:
-    """A loop over everything for each container costs its square."""
+    """A loop over all containers for each container is charged the square of their number."""
     text = f"{CONTAINERS}.all(c, {CONTAINERS}.all(d, c == d))"
     costs = [
         compile(text, Environment()).bound(extents_of({"object": deployment(n)}, narrow=True)).cost for n in (10, 100)
@@ -167,7 +167,7 @@ def test_unrelated_loops_multiply() -> None:
     ],
 )
 def test_known_lengths_make_loops_cheap(text: str, knows: bool) -> None:  # noqa: FBT001
-    """Where a list is a path into the document its length counts, and not what could be in the document at most."""
+    """The length of a range that is a path into the document counts, instead of the document's maximum."""
     program = compile(text, Environment())
     lengths = dict.fromkeys(program.ranges, 4.0)
     assert knows is (program.bound({"object": extent_of_size(16)}, lengths).cost < 1_000_000)
@@ -183,7 +183,7 @@ def test_known_lengths_make_loops_cheap(text: str, knows: bool) -> None:  # noqa
     ],
 )
 def test_what_cannot_be_bounded_has_to_be_counted(text: str) -> None:
-    """A number from the document, or something of unknown size, can cost anything."""
+    """An expression with a number of the document as a length, or an input of unknown size, has no bound below the limit."""
     environment = Environment().extend((("params", DYN),))
     extents = {"object": SizeBound(10.0, 100.0, 10.0)}
     assert compile(text, environment).bound(extents).cost > 1_000_000

@@ -1,6 +1,6 @@
-"""What reading, literals, operators and loops cost.
+"""The costs of reading, literals, operators and loops.
 
-The numbers are the answers of Kubernetes 1.36 itself.
+The numbers are those that Kubernetes 1.36 counted.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
     ("text", "expected"), [pytest.param(*row, id=f"{group}: {row[0]}") for group, rows in CASES.items() for row in rows]
 )
 def test_cost(text: str, expected: int) -> None:
-    """An expression costs what kube-apiserver counts, whether it ends in a value or in an error."""
+    """An expression costs what kube-apiserver counts, with a value and with an error as its outcome."""
     assert expected == cost_of(text)
 
 

@@ -1,6 +1,6 @@
-"""What the functions of each library cost.
+"""The costs of the functions of each library.
 
-The numbers are the answers of Kubernetes 1.36 itself.
+The numbers are those that Kubernetes 1.36 counted.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def test_cost(text: str, expected: int) -> None:
     ],
 )
 def test_the_cost_of_patches(text: str, expected: int) -> None:
-    """Objects and patches cost 40 each, and what is in them."""
+    """Objects and patches cost 40 each, and the cost of their fields."""
     program = compile(text, for_patches(ENVIRONMENT))
     assert expected == program.measure(ACTIVATION).cost
     assert expected <= program.bound({}).cost

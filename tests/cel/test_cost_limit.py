@@ -1,4 +1,4 @@
-"""Where an evaluation that costs or does too much ends, and that it ends soon."""
+"""An evaluation that exceeds the limit of cost or of work ends there, and early."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
 
 def on_long(text: str) -> tuple[str, int]:
-    """The error in which an expression on a document of several megabytes ends, and the cost until then."""
+    """Return the error of an expression on a document of several megabytes, and the cost until the error."""
     outcome, cost = measured(text, object=LONG)
     assert isinstance(outcome, EvaluationError)
     return str(outcome), cost
@@ -40,7 +40,7 @@ def test_a_cost_at_the_limit_is_within_it() -> None:
 
 
 def test_the_first_step_above_the_limit_is_the_last() -> None:
-    """The cost keeps the step that was too much."""
+    """The evaluation ends at the first step above the limit, and the cost includes that step."""
     outcome, cost = compile("object.spec.replicas + 1 + 2", ENVIRONMENT).measure(ACTIVATION, limit=3)
     assert (CostExceeded, EXCEEDED, 4) == (type(outcome), str(outcome), cost)
 
@@ -54,7 +54,7 @@ def test_the_first_step_above_the_limit_is_the_last() -> None:
     ],
 )
 def test_nothing_absorbs_the_limit(text: str) -> None:
-    """What would absorb an error does not absorb this one."""
+    """Operators that absorb errors do not absorb the error of the limit."""
     assert CostExceeded is type(compile(text, ENVIRONMENT).measure(ACTIVATION, limit=2).outcome)
 
 
@@ -66,7 +66,7 @@ def test_two_checks_are_affordable() -> None:
 
 
 def test_a_presence_test_below_zero_ends_the_evaluation() -> None:
-    """Upstream takes back a cost that a conditional never had, and the number wraps around."""
+    """Upstream refunds a cost that a conditional was never charged, so that the number wraps around and exceeds the limit."""
     outcome, cost = measured("has((true ? object : object).?missing.deeper)")
     assert (CostExceeded, 2**64 - 1) == (type(outcome), cost)
 
@@ -86,7 +86,7 @@ def test_a_presence_test_below_zero_ends_the_evaluation() -> None:
     ],
 )
 def test_expensive_work_is_not_begun(text: str) -> None:
-    """What the limit forbids is refused before it is done, with upstream's words."""
+    """Work that exceeds the limit ends before it is done, with upstream's words."""
     assert EXCEEDED == on_long(text)[0]
 
 
@@ -101,12 +101,12 @@ def test_expensive_work_is_not_begun(text: str) -> None:
     ],
 )
 def test_memory_that_is_nearly_free_of_charge_is_bounded(text: str) -> None:
-    """Values of unknown type grow for next to nothing; upstream's memory would end them, here the work counts."""
+    """Values of unknown type grow at almost no cost; the limit of work ends them, as upstream's memory would."""
     assert "operation interrupted" == on_long(text)[0]
 
 
 def test_work_has_a_limit() -> None:
-    """Whatever it costs, an evaluation that does too much ends."""
+    """A meter whose work reaches the limit interrupts the evaluation, at any cost."""
     meter = Meter()
     with pytest.raises(Interrupted, match="operation interrupted"):
         meter.add_work(MOST_WORK)
@@ -121,41 +121,41 @@ def test_work_has_a_limit() -> None:
     ],
 )
 def test_work_that_is_free_of_charge_counts(text: str, work: int) -> None:
-    """Iterations that cost nothing, and values inside of what is compared or printed, count as work."""
+    """Iterations that cost nothing, and values inside compared or printed values, count as work."""
     meter = compile(text, ENVIRONMENT).count({**ACTIVATION, "object": LONG, "oldObject": LONG})
     assert work <= meter.work
     assert meter.cost < 20_000
 
 
-def test_catastrophic_patterns_are_no_catastrophe() -> None:
+def test_ambiguous_patterns_are_matched_in_linear_time() -> None:
     """Patterns are matched in linear time, and priced by their length and the text's."""
     assert (False, 200_005) == measured("object.spec.text.matches('^(a+)+$b')", object=LONG)
 
 
 @pytest.mark.parametrize(("limit", "largest"), [(LONGEST_TEXT, 10_000_000), (LONGEST_LIST, 1_000_000)])
-def test_what_can_be_paid_for_can_be_made(limit: int, largest: int) -> None:
-    """The bounds of memory lie beyond what the cost limit lets anyone make with types that are known."""
+def test_values_within_the_cost_limit_are_within_the_limits_of_size(limit: int, largest: int) -> None:
+    """The limits of size are above the largest value that the cost limit allows where types are known."""
     assert largest < limit
 
 
 class Chain(Lazy):
-    """Variables of which each reads the one before."""
+    """Variables, each of which reads the variable before."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = texts
         self.costs: list[int] = []
-        self.known: dict[str, Value] = {}
+        self.values: dict[str, Value] = {}
 
     def find(self, name: str) -> tuple[Value] | None:
-        if name not in self.known:
+        if name not in self.values:
             program = compile(self.texts[name], Environment().with_variable("one", DYN))
-            self.known[name], cost = program.measure({"variables": self})
+            self.values[name], cost = program.measure({"variables": self})
             self.costs.append(cost)
-        return (self.known[name],)
+        return (self.values[name],)
 
 
-def test_what_variables_cost_is_their_own() -> None:
-    """The evaluation that reads a variable pays for the reading only; each variable has its own limit."""
+def test_the_cost_of_a_variable_is_its_own() -> None:
+    """An evaluation that reads a variable is charged for the reading only; each variable has its own cost and limit."""
     chain = Chain({"one": "[1, 2].map(x, x).size()", "two": "variables.one + 1"})
     environment = Environment().with_variable("two", DYN)
     assert (4, 3) == compile("variables.two + 1", environment).measure({"variables": chain})
@@ -163,31 +163,31 @@ def test_what_variables_cost_is_their_own() -> None:
 
 
 def test_interruption_ends_the_evaluation() -> None:
-    """Nothing absorbs it either."""
+    """Operators that absorb errors do not absorb the interruption."""
     text = "[dyn('a')]" + ".map(x, x + x)" * 40 + " == [] || true"
     assert Interrupted is type(measured(text).outcome)
 
 
 def test_a_document_that_is_no_json_has_no_bound() -> None:
-    """What cannot be written down cannot be measured by its text."""
+    """A document that is not JSON has no bound, because its text cannot be measured."""
     assert (BOUNDLESS, LARGEST_SIZE + 1) == (extent_of_document({"a": 1 << 80}), size_of_document({"a": 1 << 80}))
 
 
 def test_an_absent_document_has_no_size() -> None:
-    """Null is as small as it gets."""
+    """The size of null is 0."""
     assert 0 == size_of_document(None)
 
 
 def test_deep_nests_have_no_bound() -> None:
-    """Looking at every loop twice takes too long when seven of them are inside each other."""
+    """Seven nested loops have no bound: each loop is bounded twice, which would take too long."""
     names = "abcdefg"
     text = "".join(f"object.all({name}, " for name in names) + "true" + ")" * len(names)
     assert compile(text, ENVIRONMENT).bound({"object": NOTHING}).cost > 1_000_000
 
 
 @pytest.mark.parametrize("text", ["dyn(1).orValue(2)", "dyn(1).or(optional.of(2))"])
-def test_what_is_no_optional_fails_from_1_37_on(text: str) -> None:
-    """Until 1.36 it passes; the counting follows the evaluation."""
+def test_another_value_than_an_optional_fails_from_1_37_on(text: str) -> None:
+    """`or` and `orValue` accept another value than an optional until 1.36; counting agrees with evaluation."""
     program = compile(text, Environment(version=(1, 37)))
     assert isinstance(program.count({}).outcome, EvaluationError)
     assert not isinstance(compile(text, ENVIRONMENT).count({}).outcome, EvaluationError)
@@ -195,7 +195,7 @@ def test_what_is_no_optional_fails_from_1_37_on(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[?dyn(1).or(optional.none())]", "{?'a': dyn(1).or(optional.none())}"])
 def test_optional_entries_have_to_be_optional(text: str) -> None:
-    """A literal is paid for although it cannot be made."""
+    """A literal whose optional entry is not an optional is an error, and is charged."""
     meter = compile(text, ENVIRONMENT).count({})
     assert isinstance(meter.outcome, EvaluationError)
     assert meter.cost in (10, 30)

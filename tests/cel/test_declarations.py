@@ -1,4 +1,4 @@
-"""The declarations of all functions of all environments: each says what a call costs, at run time and at most."""
+"""The declarations of all functions of all environments: each has the cost of a call at run time, and its maximum."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ TEXTS = (
 )
 
 
-class Known(NamedTuple):
-    """A value and how much there is in what it was made of."""
+class Sized(NamedTuple):
+    """A value, and the extent of the values that it was made of."""
 
     value: Value
     extent: SizeBound
 
 
 def functions(environment: Environment) -> dict[str, Function]:
-    """All functions of an environment by name."""
+    """Return all functions of an environment by name."""
     return functions_of(environment.version, environment.features, environment.extras)
 
 
@@ -56,7 +56,7 @@ CALLS = {
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
 def test_every_function_declares_its_cost(environment: Environment) -> None:
-    """Each overload has a price, that of the function if none of its own, and each function a bound."""
+    """Each function of an environment has a price and a bound."""
     declared = functions(environment)
     assert set() == {
         name for name, function in declared.items() if function.cost is None or function.cost.bound is None
@@ -64,14 +64,14 @@ def test_every_function_declares_its_cost(environment: Environment) -> None:
 
 
 def test_every_library_is_in_an_environment() -> None:
-    """No library is left out of what these tests iterate."""
-    reached = {overload for _, overload in CALLS}
-    assert reached >= {o.id for library in LIBRARIES for function in library.functions for o in function.overloads}
+    """The tests of this module iterate over the overloads of all libraries."""
+    iterated = {overload for _, overload in CALLS}
+    assert iterated >= {o.id for library in LIBRARIES for function in library.functions for o in function.overloads}
 
 
 @pytest.mark.parametrize("call", CALLS, ids=".".join)
 def test_no_call_costs_more_than_its_bound(call: tuple[str, str]) -> None:
-    """For random arguments of the declared types, in every release, resolved to the overload or not."""
+    """For random arguments of the declared types no price exceeds the bound, in any release, with one or several candidates."""
     function, overload, environment = CALLS[call]
     chance = random.Random(".".join(call))
     prices = prices_of(function, overload)
@@ -84,14 +84,14 @@ def test_no_call_costs_more_than_its_bound(call: tuple[str, str]) -> None:
 
 
 def prices_of(function: Function, overload: Overload) -> set[Price]:
-    """The prices of calls of an overload in all releases."""
+    """Return the prices of calls of an overload in all releases."""
     candidates = ((overload.id,), tuple(other.id for other in function.overloads))
     releases = ((1, minor) for minor in range(FIRST, NEWEST + 1))
     return {function.price(ids, release) or UNIT for release in releases for ids in candidates}
 
 
 def result_of(function: Function, overload: Overload, values: tuple[Value, ...]) -> Value | EvaluationError:
-    """The value of a call, or its error; None where a receiver is missing, or the lists of a macro are not of one length."""
+    """Return the value of a call, or its error; None where a receiver is missing, or the lists of a macro differ in length."""
     try:
         return function.runner((overload.id,))(*values)
     except EvaluationError as error:
@@ -100,32 +100,32 @@ def result_of(function: Function, overload: Overload, values: tuple[Value, ...])
         return None
 
 
-def bound_of(function: Function, arguments: tuple[Known, ...]) -> float:
-    """The bound of a call with these arguments as literals."""
+def bound_of(function: Function, arguments: tuple[Sized, ...]) -> float:
+    """Return the bound of a call with these arguments as literals."""
     assert function.cost is not None
     assert function.cost.bound is not None
     return function.cost.bound(
-        tuple(Operand(known.extent, Literal(0, 0, known.value), is_constant=False) for known in arguments)
+        tuple(Operand(argument.extent, Literal(0, 0, argument.value), is_constant=False) for argument in arguments)
     )
 
 
-def made(chance: random.Random, type_: Type, environment: Environment) -> Known:
-    """A random value of a type."""
+def made(chance: random.Random, type_: Type, environment: Environment) -> Sized:
+    """Return a random value of a type."""
     if type_.family == "list":
         elements = [made(chance, type_.parameters[0], environment) for _ in range(chance.randrange(6))]
-        return known([element.value for element in elements], *(element.extent for element in elements))
+        return sized([element.value for element in elements], *(element.extent for element in elements))
     if type_.family == "map":
-        return known({chance.choice(TEXTS): chance.choice(TEXTS) for _ in range(chance.randrange(4))})
+        return sized({chance.choice(TEXTS): chance.choice(TEXTS) for _ in range(chance.randrange(4))})
     if type_.name == "optional_type":
         inner = made(chance, type_.parameters[0], environment)
-        return chance.choice((Known(NONE, SizeBound()), Known(Optional(inner.value), inner.extent)))
+        return chance.choice((Sized(NONE, SizeBound()), Sized(Optional(inner.value), inner.extent)))
     if type_.family in ("dyn", "parameter", "type"):
         return made(chance, chance.choice((INT, STRING, BYTES, BOOL)), environment)
     return made_plain(chance, type_) or parsed(chance, type_, environment)
 
 
-def made_plain(chance: random.Random, type_: Type) -> Known | None:
-    """A random value of one of CEL's own types without parts."""
+def made_plain(chance: random.Random, type_: Type) -> Sized | None:
+    """Return a random value of one of CEL's own types without parts; None for another type."""
     number = chance.randrange(100)
     plain: dict[Type, Value] = {
         INT: number,
@@ -137,28 +137,28 @@ def made_plain(chance: random.Random, type_: Type) -> Known | None:
         TIMESTAMP: Timestamp(number),
         DURATION: Duration(number),
     }
-    return known(plain[type_]) if type_ in plain else None
+    return sized(plain[type_]) if type_ in plain else None
 
 
-def parsed(chance: random.Random, type_: Type, environment: Environment) -> Known:
-    """A value of a library's type; none of those whose values only an activation has."""
+def parsed(chance: random.Random, type_: Type, environment: Environment) -> Sized:
+    """Return a value of a library's type; null for types whose values only an activation has."""
     values = parsed_values(environment).get(type_)
-    return chance.choice(values) if values else Known(None, SizeBound())
+    return chance.choice(values) if values else Sized(None, SizeBound())
 
 
 @cache
-def parsed_values(environment: Environment) -> dict[Type, list[Known]]:
-    """What the functions of an environment make of texts, by type."""
-    values: dict[Type, list[Known]] = defaultdict(list)
+def parsed_values(environment: Environment) -> dict[Type, list[Sized]]:
+    """Return the results of an environment's functions for texts, by type."""
+    values: dict[Type, list[Sized]] = defaultdict(list)
     for text in TEXTS:
         for value in results(text, functions(environment)):
             inner = value.value if type(value) is Optional else value
-            values[value_type(inner)].append(Known(inner, extent_of(text)))
+            values[value_type(inner)].append(Sized(inner, extent_of(text)))
     return values
 
 
 def results(text: str, declared: dict[str, Function]) -> Iterator[Value]:
-    """What the functions that take one text, or nothing, and are no members make of a text."""
+    """Yield the results for a text of all functions that are not members and take a text, or nothing."""
     for function in declared.values():
         for overload in function.overloads:
             if not overload.member and overload.run is not None and overload.arguments in ((STRING,), ()):
@@ -168,26 +168,26 @@ def results(text: str, declared: dict[str, Function]) -> Iterator[Value]:
                     continue
 
 
-def known(value: Value, *inside: SizeBound) -> Known:
-    """A value with its own extent and that of what the values inside were made of."""
+def sized(value: Value, *inside: SizeBound) -> Sized:
+    """Return a value with its own extent and the extents of the values inside."""
     extents = (extent_of(value), *inside)
-    return Known(value, SizeBound(*(sum(column) for column in zip(*extents, strict=True))))
+    return Sized(value, SizeBound(*(sum(column) for column in zip(*extents, strict=True))))
 
 
 def undeclared(function: Function) -> Environment:
-    """An environment with a function of a library of its own."""
+    """Return an environment with a library of this function alone."""
     return Environment(extras=(Library("example", (function,)),), variables=(("object", DYN),))
 
 
 def test_a_function_without_a_bound_is_counted() -> None:
-    """Nothing is known of its cost beforehand, so that an evaluation with it is never taken for cheap."""
+    """An expression that calls a function without a bound has no bound."""
     function = Function("twice", (Overload("twice_dyn", (DYN,), DYN, lambda value: [value, value]),))
     bound = compile("twice(1) == []", undeclared(function)).bound({})
     assert bound.cost >= UNKNOWN
 
 
 def test_libraries_agree_about_a_function_that_they_share() -> None:
-    """A declaration that another library contradicts is refused."""
+    """Two libraries that declare different things of a function raise ValueError."""
     shared = Function("size", (Overload("size_example", (DURATION,), INT, lambda _: 0),))
     with pytest.raises(ValueError, match="two libraries declare different things of size"):
         compile("size(object)", undeclared(shared))

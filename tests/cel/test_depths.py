@@ -1,4 +1,4 @@
-"""Which parts of its inputs an expression reads, through loops."""
+"""The parts of its inputs that an expression reads, through loops."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ ENVIRONMENT = Environment().with_variable("v", cel.DYN)
     ],
 )  # fmt: skip
 def test_paths(text: str, expected: set[str]) -> None:
-    """Names joined by dots: `*` are the elements of a list or map, `#` is how many there are, under which keys."""
-    found = {".".join(path) for path in cel.compile(text, ENVIRONMENT).depths()}
-    assert {path for path in expected if path != "object.a.b"} <= found <= expected
+    """Paths are names joined by dots: `*` for the elements of a list or map, `#` for their number and keys."""
+    paths = {".".join(path) for path in cel.compile(text, ENVIRONMENT).depths()}
+    assert {path for path in expected if path != "object.a.b"} <= paths <= expected

@@ -1,4 +1,4 @@
-"""Generated functions: when they answer, when the closures do, and what people see of them."""
+"""Generated functions: the cases that they answer, the cases that the closures answer, and their text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ENVIRONMENT = Environment()
 
 
 def generated(text: str) -> Program:
-    """A program that asks its generated function first."""
+    """Return a program that calls its generated function first."""
     program = compile(text, ENVIRONMENT)
     program.generate()
     return program
 
 
 def test_a_function_is_generated_once() -> None:
-    """Whoever asks for it again, for objects of another namespace, gets the same one."""
+    """A program returns the same function each time."""
     program = compile("object.x == 1", ENVIRONMENT)
     assert program.generate() is program.generate() is not None
 
@@ -57,7 +57,7 @@ def test_a_function_is_generated_once() -> None:
     ],
 )
 def test_answers_are_those_of_the_closures(text: str, value: object, expected: object) -> None:
-    """Where Python and CEL differ about plain values."""
+    """The generated function has CEL's answer where Python's own differs."""
     program = generated(text)
     assert (expected, expected) == (
         program.evaluate({"object": {"x": value}}),
@@ -82,19 +82,19 @@ def test_answers_are_those_of_the_closures(text: str, value: object, expected: o
     ],
 )
 def test_errors_are_those_of_the_closures(text: str, value: object, error: str) -> None:
-    """Where Python would have an answer, or another error."""
+    """The error is CEL's where Python would have an answer, or another error."""
     program = generated(text)
     with pytest.raises(EvaluationError, match=rf"^{error}"):
         program.evaluate({"object": {"x": value}})
 
 
 def test_an_error_that_another_operand_absorbs() -> None:
-    """The function raises; the closures find the operand that decides."""
+    """The closures evaluate the operand that decides when the function raises."""
     assert generated("object.missing == 1 || object.x == 1").evaluate({"object": {"x": 1}}) is True
 
 
-def test_a_function_that_mostly_raises_is_asked_no_more() -> None:
-    """After two rounds of failures the closures decide alone."""
+def test_a_function_that_mostly_raises_is_no_longer_called() -> None:
+    """After 128 exceptions without successes the closures decide alone."""
     watch = Watch(lambda _: True)
     assert [False] * 127 + [True] == [watch.fell_back() is None for _ in range(128)]
 
@@ -119,7 +119,7 @@ _SHAPES = (
 
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_absorbing_forms_answer_as_the_closures(shape: str) -> None:
-    """Whatever is true, false or in error: where the form has an answer it is theirs, and it has one where they have."""
+    """For all operands, true, false or errors, the absorbing form has a value where the closures have one, and the same value."""
     document = {"t": True, "f": False, "n": 1, "xs": [1, {"y": False, "z": True}, {}]}
     for leaves in product(_LEAVES, repeat=3):
         program = compile(shape.format(*leaves), ENVIRONMENT)
@@ -129,7 +129,7 @@ def test_absorbing_forms_answer_as_the_closures(shape: str) -> None:
 
 
 def answer(evaluate: Callable[[dict[str, object]], object], document: object) -> object:
-    """The value, or that there is none."""
+    """Return the value, or a mark for none."""
     try:
         return evaluate({"object": document})
     except Exception:  # noqa: BLE001 - functions raise anything at all
@@ -137,7 +137,7 @@ def answer(evaluate: Callable[[dict[str, object]], object], document: object) ->
 
 
 def test_nothing_absorbs_the_end_of_an_evaluation() -> None:
-    """A limit that was reached ends it, whatever other operands say."""
+    """The absorbing form does not absorb an interruption, even if another operand would decide."""
 
     class Endless(Lazy):
         def find(self, _name: str) -> tuple[Value]:
@@ -150,16 +150,16 @@ def test_nothing_absorbs_the_end_of_an_evaluation() -> None:
         form({"object": {"t": True}, "variables": Endless()})
 
 
-def test_a_function_that_mostly_raises_gets_along_with_it() -> None:
-    """Its absorbing form takes its place, and answers without the closures."""
+def test_a_function_that_mostly_raises_gets_its_absorbing_form() -> None:
+    """The absorbing form replaces a function that mostly raises, and answers without the closures."""
     program = generated("object.missing == 1 || object.x == 1")
     for _ in range(200):
         assert program.evaluate({"object": {"x": 1}}) is True
     assert program.is_generated
 
 
-def test_a_function_that_raises_now_and_then_is_kept() -> None:
-    """As often as not it has an answer."""
+def test_a_function_that_raises_half_the_time_is_kept() -> None:
+    """A function with as many successes as exceptions is called again each time."""
     watch = Watch(lambda _: True)
     for _ in range(1000):
         ask = watch.fell_back()
@@ -167,8 +167,8 @@ def test_a_function_that_raises_now_and_then_is_kept() -> None:
         ask({})
 
 
-def test_what_only_closures_can_evaluate() -> None:
-    """It has no function, and a value all the same."""
+def test_an_expression_without_a_function_has_a_value() -> None:
+    """An expression that only the closures can evaluate has no function and no Python text, but a value."""
     program = compile("{'a': 1}.transformMap(k, v, v + object.x) == {'a': 2}", ENVIRONMENT)
     assert program.generate() is None
     assert "" == program.python()
@@ -176,7 +176,7 @@ def test_what_only_closures_can_evaluate() -> None:
 
 
 def test_the_python_of_an_expression() -> None:
-    """People can read it."""
+    """The Python text of an expression is a readable function."""
     assert (
         "def cel(activation):\n    object_1 = activation['object']\n    return object_1['spec']['replicas'] == 5"
         == compile("object.spec.replicas == 5", ENVIRONMENT).python()
@@ -187,24 +187,24 @@ def test_the_python_of_an_expression() -> None:
     "text", ["object.x == '\\'); import os; (\\''", "object.x == '\\u0000'", 'object.x == """\n"""']
 )
 def test_no_text_becomes_python(text: str) -> None:
-    """Whatever is in the literals of an expression, they stay literals."""
+    """The text of a literal stays a literal: Python never parses it."""
     assert generated(text).evaluate({"object": {"x": 1}}) is False
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("text", ["dyn(2.1) == object.x || dyn(1) == null || true", "dyn(1)['a'] == 1 || true"])
-def test_python_says_nothing_about_the_expression(text: str) -> None:
-    """Its warnings would reach people who have written no Python."""
+def test_python_warns_of_no_expression(text: str) -> None:
+    """The compilation of a generated function prints no warning of Python."""
     assert generated(text).evaluate({"object": {"x": 1}}) is True
 
 
-def test_names_of_variables_may_be_anything() -> None:
-    """Python's own words too."""
+def test_variables_may_have_the_names_of_python_keywords() -> None:
+    """Variables may be called `lambda` and `None`."""
     assert generated("[1].all(lambda, lambda == 1) && [1].exists(None, None == 1)").evaluate({}) is True
 
 
 def test_a_traceback_shows_the_expression() -> None:
-    """The line of CEL that failed, not generated Python."""
+    """A traceback contains the line of CEL that failed."""
     function = generated("object.spec.replicas == 5 ||\n object.spec.nodes == 3").generate()
     assert function is not None
     try:
@@ -215,7 +215,7 @@ def test_a_traceback_shows_the_expression() -> None:
 
 
 def test_loops_nested_deeper_than_python_allows() -> None:
-    """Twenty-one loops."""
+    """An expression of twenty-one nested loops has a value, with or without a function."""
     text = "true"
     for depth in range(21):
         text = f"[{depth}].all(v{depth}, {text})"

@@ -1,4 +1,4 @@
-"""What of its inputs an expression hands on, and what it computes something from."""
+"""The inputs that an expression returns unchanged, and the inputs from which it computes a value."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ VARIABLES = {
 
 
 def flow(text: str) -> tuple[set[str], set[str]]:
-    """The paths that are handed on and those that are computed with, with dots."""
-    programs = {name: cel.compile(one, ENVIRONMENT) for name, one in VARIABLES.items()}
+    """Return the paths that are carried and the paths that are computed from, with dots."""
+    programs = {name: cel.compile(text, ENVIRONMENT) for name, text in VARIABLES.items()}
     environment = ENVIRONMENT
     for name in VARIABLES:
         environment = environment.with_variable(name, cel.DYN)
-    found = cel.followed(
+    resolved = cel.followed(
         cel.compile(text, environment).flow(),
-        lambda name: [programs[name].flow()] if name in programs else [one.flow() for one in programs.values()],
+        lambda name: [programs[name].flow()] if name in programs else [program.flow() for program in programs.values()],
     )
-    assert found is not None
-    return {".".join(path) for path in found.carried}, {".".join(path) for path in found.computed}
+    assert resolved is not None
+    return {".".join(path) for path in resolved.carried}, {".".join(path) for path in resolved.computed}
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,6 @@ def flow(text: str) -> tuple[set[str], set[str]]:
         ('JSONPatch{op: "move", from: "/" + object.b, path: "/d"}', set(), {"object", "object.b"}),
     ],
 )  # fmt: skip
-def test_what_is_handed_on_and_what_is_computed_with(text: str, carried: set[str], computed: set[str]) -> None:
-    """Through lists and maps that were made, filtered or put together, and through variables."""
+def test_carried_and_computed_paths(text: str, carried: set[str], computed: set[str]) -> None:
+    """Paths lead through lists and maps that were made, filtered or joined, and through variables."""
     assert (carried, computed) == flow(text)

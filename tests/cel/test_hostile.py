@@ -1,4 +1,4 @@
-"""What a hostile policy or object can do: nothing that upstream would not answer, and nothing that takes long."""
+"""Hostile policies and objects have upstream's answers, in bounded time."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _nested(levels: int, *, lists: bool) -> object:
     ],
     ids=lambda text: text[:20],
 )
-def test_what_is_large_but_within_the_limits_evaluates(text: str) -> None:
-    """Upstream's limits are the only ones."""
+def test_large_expressions_within_the_limits_evaluate(text: str) -> None:
+    """An expression within upstream's limits evaluates: no other limit applies."""
     assert _value(text) is True
 
 
@@ -81,15 +81,15 @@ def test_what_is_large_but_within_the_limits_evaluates(text: str) -> None:
     ],
     ids=lambda text: text[:20],
 )
-def test_what_is_beyond_the_limits_is_refused_in_upstreams_words(text: str, complaint: str) -> None:
-    """Never by Python's limit of recursion."""
+def test_expressions_beyond_the_limits_are_refused_in_upstreams_words(text: str, complaint: str) -> None:
+    """An expression beyond a limit is refused with upstream's words, never with Python's limit of recursion."""
     with pytest.raises(cel.CompileError) as refused:
         cel.compile(text, ENVIRONMENT)
     assert complaint == str(refused.value).partition("\n")[0]
 
 
 def test_a_broken_expression_has_a_hundred_complaints_at_most() -> None:
-    """However many characters there are that mean nothing."""
+    """A text of 50,000 invalid characters has a hundred errors and a line for the rest."""
     with pytest.raises(cel.CompileError) as refused:
         cel.compile("#" * 50_000, ENVIRONMENT)
     assert str(refused.value).endswith("1 more errors were truncated")
@@ -112,13 +112,13 @@ def test_a_broken_expression_has_a_hundred_complaints_at_most() -> None:
     ],
 )
 def test_documents_may_nest_as_deeply_as_the_api_allows(text: str, *, lists: bool) -> None:
-    """Ten thousand levels, twice the depth of Python's stack and more than C's."""
+    """Documents of ten thousand levels evaluate, which is deeper than the stacks of Python and C."""
     body = {"x": _nested(DEEPEST_JSON, lists=lists), "y": _nested(DEEPEST_JSON, lists=lists)}
     assert _value(text, body) is True
 
 
-def test_a_stack_of_ones_own_gives_back_what_happens_on_it() -> None:
-    """Values and errors come through; what is deeper than any stack is still an error of Python's."""
+def test_a_larger_stack_returns_values_and_raises_errors() -> None:
+    """Values and errors pass through the larger stack; a call that is deeper than this stack raises RecursionError."""
 
     def down(levels: int) -> int:
         return 0 if levels == 0 else 1 + down(levels - 1)
@@ -140,7 +140,7 @@ def test_a_stack_of_ones_own_gives_back_what_happens_on_it() -> None:
     ],
 )
 def test_patterns_take_linear_time(text: str) -> None:
-    """No pattern backtracks."""
+    """Patterns that would backtrack are matched within the time limit."""
     assert _value(text, {"s": "a" * 20_000 + "b"}) is True
 
 
@@ -158,8 +158,8 @@ def test_patterns_take_linear_time(text: str) -> None:
         ("object.s.matches('^a*$')", True),
     ],
 )
-def test_a_text_of_two_megabytes_is_only_long(text: str, *, expected: bool) -> None:
-    """Functions of texts take time in proportion to the text."""
+def test_functions_take_a_text_of_two_megabytes(text: str, *, expected: bool) -> None:
+    """Functions of a text of two megabytes answer within the time limit."""
     assert expected is _value(text, {"s": "a" * 2_000_000})
 
 
@@ -182,5 +182,5 @@ def test_a_text_of_two_megabytes_is_only_long(text: str, *, expected: bool) -> N
     ],
 )
 def test_odd_values_are_values(text: str, body: object, *, expected: bool) -> None:
-    """Numbers of any length, NaN, NUL, halves of characters."""
+    """Numbers of any length, NaN, NUL and surrogates are values like any other."""
     assert expected is _value(text, {"s": body})

@@ -1,4 +1,4 @@
-"""What a compiled expression tells of itself."""
+"""The outline of a compiled expression."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from scanner.cel import Environment, compile, outline
     ],
 )  # fmt: skip
 def test_the_tree_of_an_expression(text: str, lines: list[str]) -> None:
-    """Parents first, with types; macros as they are written, constants in one piece."""
+    """The outline has parents first, with types; macros in source form, and constants whole."""
     parts = outline(compile(text, Environment()))
-    shown = [f"{'  ' * one.depth}{one.text}: {one.type}{' constant' if one.constant else ''}" for one in parts]
+    shown = [f"{'  ' * part.depth}{part.text}: {part.type}{' constant' if part.constant else ''}" for part in parts]
     assert lines == shown
 
 
-def test_a_deep_tree_is_no_recursion() -> None:
-    """A part for every operator, as deep as the grammar allows."""
+def test_a_deep_tree_has_an_outline() -> None:
+    """The outline of a tree as deep as the grammar allows has a part for every operator and operand."""
     deep = "object.x" + " + object.x" * 200
     assert 401 == len(outline(compile(deep, Environment())))

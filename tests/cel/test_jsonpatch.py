@@ -1,4 +1,4 @@
-"""`jsonpatch.escapeKey`, which only the expressions of mutations have."""
+"""`jsonpatch.escapeKey`, a function of the expressions of mutations only."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def test_keys_are_escaped(key: str, expected: str) -> None:
 
 
 def test_a_key_is_a_string() -> None:
-    """Other values have no escaped form."""
+    """A key that is not a string is an error."""
     with pytest.raises(EvaluationError, match=r"^no such overload: jsonpatch.escapeKey\(int\)$"):
         compile("jsonpatch.escapeKey(object.key)", MUTATION).evaluate({"object": {"key": 1}})
 
 
-def test_validations_do_not_know_it() -> None:
-    """It is undeclared outside mutations."""
+def test_validations_have_no_escape_key() -> None:
+    """`jsonpatch.escapeKey` is undeclared outside mutations."""
     with pytest.raises(CompileError, match="undeclared reference to 'jsonpatch'"):
         compile("jsonpatch.escapeKey('a')", Environment())

@@ -1,4 +1,4 @@
-"""Kyverno's CEL environment: what its libraries answer, what they refuse, and what cannot be known in a scan."""
+"""Kyverno's CEL environment: the answers and errors of its libraries, and the calls that a scan cannot answer."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ class Cluster(NoClusterData):
     """A cluster with one ConfigMap, one entry of the global context, and one known image."""
 
     def get(self, collection: Collection, namespace: str, name: str, /) -> Value:
-        """The ConfigMap, or nothing."""
-        known = (collection, namespace, name) == (Collection("", "v1", "configmaps"), "default", "settings")
-        return {"data": {"mode": "strict"}} if known else None
+        """Return the ConfigMap; None for any other object."""
+        exists = (collection, namespace, name) == (Collection("", "v1", "configmaps"), "default", "settings")
+        return {"data": {"mode": "strict"}} if exists else None
 
     def list(self, collection: Collection, namespace: str, labels: Mapping[str, str], /) -> Value:
-        """What was asked for, as the only item."""
+        """Return a list whose only item is the request."""
         return {"items": [f"{collection.group}/{collection.plural}/{namespace}/{dict(labels)}"]}
 
     def collection(self, group: str, version: str, kind: str, /) -> Collection:
-        """The plural is the kind in lower case with an s."""
+        """Return the collection whose plural is the kind in lower case with an s."""
         return Collection(group, version, f"{kind.lower()}s")
 
     def entry(self, name: str, projection: str, /) -> Value:
-        """One entry is known."""
+        """Return the entry `known`; None for any other."""
         return [projection] if name == "known" else None
 
     def image(self, reference: str, /) -> Value:
-        """Every image is its own name."""
+        """Return the name of the image as its metadata."""
         return {"image": reference}
 
 
 def evaluated(text: str, *, namespace: str = "") -> Value:
-    """The value of an expression."""
+    """Return the value of an expression."""
     activation = {
         **library_values(Cluster(), NOW, namespace),
         "object": OBJECT,
@@ -126,15 +126,15 @@ def test_libraries_answer_as_kyverno_does(expected: Value, text: str) -> None:
         (("index.docker.io", "a/b", "", DIGEST), f"a/b:1@{DIGEST}"),
     ],
 )
-def test_an_image_reference_is_taken_apart(expected: tuple[str, ...], reference: str) -> None:
-    """Registry, repository, tag and digest are those that a registry client would use."""
+def test_an_image_reference_has_four_parts(expected: tuple[str, ...], reference: str) -> None:
+    """Registry, repository, tag and digest of an image reference are those of a registry client."""
     parts = [f"image('{reference}').{part}()" for part in ("registry", "repository", "tag", "digest")]
     assert list(expected) == evaluated(f"[{', '.join(parts)}]")
 
 
 @pytest.mark.parametrize("reference", ["", "UPPER", "a:", "a@sha256:1", "a b"])
-def test_what_is_no_image_reference_is_told_apart(reference: str) -> None:
-    """A text that is no reference does not parse."""
+def test_a_malformed_image_reference_is_no_image(reference: str) -> None:
+    """`isImage` is false for a malformed reference."""
     assert evaluated(f"isImage('{reference}')") is False
 
 
@@ -160,7 +160,7 @@ def test_a_namespaced_policy_reads_its_own_namespace() -> None:
     ],
 )
 def test_errors_are_in_upstreams_words(expected: str, text: str) -> None:
-    """What goes wrong in a library is told as Kyverno tells it."""
+    """An error of a library has Kyverno's text."""
     with pytest.raises(EvaluationError) as caught:
         evaluated(text)
     assert expected in str(caught.value)
@@ -176,8 +176,8 @@ def test_errors_are_in_upstreams_words(expected: str, text: str) -> None:
         ("a scan writes nothing", "resource.Post('v1', 'pods', 'ns', {'a': 'b'})"),
     ],
 )
-def test_what_a_scan_cannot_know_is_unavailable(expected: str, text: str) -> None:
-    """A request to the network, a random text or a write is no error of the object: it has a reason of its own."""
+def test_calls_that_a_scan_cannot_answer_are_unavailable(expected: str, text: str) -> None:
+    """A request to the network, a random text or a write is unavailable, which is no error of the object, and states the reason."""
     with pytest.raises(Unavailable) as caught:
         evaluated(text)
     assert expected in str(caught.value)
@@ -198,12 +198,12 @@ def test_what_a_scan_cannot_know_is_unavailable(expected: str, text: str) -> Non
         "exceptions.others",
     ],
 )
-def test_what_kyverno_does_not_declare_does_not_compile(text: str) -> None:
+def test_names_that_kyverno_does_not_declare_do_not_compile(text: str) -> None:
     """Names, fields and arities beyond Kyverno's are refused when compiling."""
     with pytest.raises(CompileError):
         compile(text, environment(namespaced=False))
 
 
 def test_the_compatible_orvalue_is_dyn() -> None:
-    """The result of `orValue` has no static type, so that it is no validation by itself."""
+    """The result of `orValue` has no static type, so that it cannot be a validation."""
     assert str(compile("object.?a.orValue(true)", environment(namespaced=False)).result_type) == "dyn"

@@ -1,4 +1,4 @@
-"""`x509.decode`: what becomes of certificates, requests, and what is neither."""
+"""`x509.decode`: its results for certificates and requests, and its errors for other texts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ RhQCIQCT+bT6C81gMULmxbwexick1gdP5aQ009A3a65yksQSRQ==
 
 
 def evaluated(text: str, pem: str) -> Value:
-    """The value of an expression about `x509.decode(object)`."""
+    """Return the value of an expression about `x509.decode(object)`."""
     return compile(text, environment(namespaced=False)).evaluate({"object": pem})
 
 
@@ -87,7 +87,7 @@ def evaluated(text: str, pem: str) -> Value:
     ],
 )
 def test_a_certificate_is_a_map_of_gos_fields(expected: Value, field: str) -> None:
-    """Numbers are doubles, what is not there is null."""
+    """A certificate is a map of the fields of Go's structure; numbers are doubles, absent values null."""
     assert expected == evaluated(f"x509.decode(object).{field}", CERTIFICATE)
 
 
@@ -95,7 +95,7 @@ def test_a_certificate_is_a_map_of_gos_fields(expected: Value, field: str) -> No
     ("expected", "field"), [("req", "Subject.CommonName"), (["r.example"], "DNSNames"), (65537.0, "PublicKey.E")]
 )
 def test_a_request_has_a_subject(expected: Value, field: str) -> None:
-    """The extensions that it asks for are its own."""
+    """A certificate request has a subject, and the requested extensions are its fields."""
     assert expected == evaluated(f"x509.decode(object).{field}", REQUEST)
 
 
@@ -111,8 +111,8 @@ def test_a_request_has_a_subject(expected: Value, field: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_decoded_is_told_in_kyvernos_words(expected: str, pem: str) -> None:
-    """Only RSA certificates and requests are taken."""
+def test_undecodable_texts_are_errors_in_kyvernos_words(expected: str, pem: str) -> None:
+    """A text that is not an RSA certificate or request is an error with Kyverno's text."""
     with pytest.raises(EvaluationError) as caught:
         evaluated("x509.decode(object)", pem)
     assert expected == str(caught.value)
@@ -120,13 +120,13 @@ def test_what_cannot_be_decoded_is_told_in_kyvernos_words(expected: str, pem: st
 
 @given(st.integers(0, 600), st.binary(max_size=4))
 def test_a_broken_certificate_is_an_error_and_nothing_else(at: int, noise: bytes) -> None:
-    """Whatever is wrong with the bytes, the evaluation ends in an error or a value."""
+    """A certificate with damaged bytes gives an error of the evaluation or a value, and no other exception."""
     whole = base64.b64decode("".join(CERTIFICATE.splitlines()[1:-1]))
     body = base64.b64encode(whole[:at] + noise + whole[at + len(noise) :]).decode()
     decode = LIBRARY.functions[0].overloads[0].run
     assert decode is not None
     try:
-        found = decode(f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
+        decoded = decode(f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
     except EvaluationError:
         return
-    assert isinstance(found, dict)
+    assert isinstance(decoded, dict)

@@ -1,4 +1,4 @@
-"""What holds for Kyverno's functions whatever they are given: a value or an error of the evaluation, and the way back."""
+"""Properties of Kyverno's functions for all arguments: a value or an error of the evaluation, and inverse functions."""
 
 from __future__ import annotations
 
@@ -52,40 +52,40 @@ PURE = [
 @pytest.mark.parametrize("overload", PURE, ids=lambda overload: overload.id)
 @given(data=st.data())
 def test_any_arguments_give_a_value_or_an_error(overload: Overload, data: st.DataObject) -> None:
-    """Nothing else comes out: an internal error would be a gap in the scan."""
+    """Random arguments of the declared types give a value or an error of the evaluation: an internal error would be a gap."""
     run = overload.run
     assert run is not None
     with suppress(EvaluationError):
         run(*(data.draw(ARGUMENTS[argument]) for argument in overload.arguments))
 
 
-def _value(text: str, it: Value) -> Value:
-    activation = {**library_values(NoClusterData(), Timestamp(0)), "object": it}
+def _value(text: str, value: Value) -> Value:
+    activation = {**library_values(NoClusterData(), Timestamp(0)), "object": value}
     return compile(text, ENVIRONMENT).evaluate(activation)
 
 
 @given(JSON)
-def test_json_comes_back(value: Value) -> None:
-    """What is written is read again as it was."""
+def test_json_is_read_as_written(value: Value) -> None:
+    """`json.unmarshal` inverts `json.marshal`."""
     assert value == _value("json.unmarshal(json.marshal(object))", value)
 
 
 @given(st.binary(max_size=50))
-def test_base64_comes_back(raw: bytes) -> None:
-    """With its padding and without."""
+def test_base64_is_decoded_with_and_without_padding(raw: bytes) -> None:
+    """`base64.decode` decodes a text with its padding and without."""
     plain = base64.b64encode(raw).decode()
     assert (raw, raw) == (_value("base64.decode(object)", plain), _value("base64.decode(object)", plain.rstrip("=")))
 
 
 @given(st.text(alphabet=WHOLE, max_size=50))
-def test_gzip_comes_back(text: str) -> None:
-    """Compression loses nothing."""
+def test_gzip_loses_nothing(text: str) -> None:
+    """`gzip.decompress` inverts `gzip.compress`."""
     assert text == _value("gzip.decompress(gzip.compress(object))", text)
 
 
 @given(MOMENTS, st.integers(1, 10**16))
 def test_truncation_is_a_multiple_just_below(moment: Timestamp, unit: int) -> None:
-    """Never later than the moment, and less than a unit away."""
+    """A truncated moment is a multiple of the unit, not later than the moment, and less than a unit before it."""
     truncated = compile("time.truncate(object.at, object.unit)", ENVIRONMENT).evaluate(
         {"object": {"at": moment, "unit": Duration(unit)}}
     )

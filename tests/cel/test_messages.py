@@ -1,6 +1,6 @@
-"""Messages of protobuf in expressions: what they cost, what is in their bytes, and what becomes of them elsewhere.
+"""Messages of protobuf in expressions: their costs, their bytes, and their conversions.
 
-What they are is recorded in answers.jsonl; the numbers here are the answers of Kubernetes 1.36 itself.
+Their values are recorded in answers.jsonl; the numbers in this file are those that Kubernetes 1.36 counted.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ WRAPPER = "google.protobuf.Int32Value{value: 1}"
 
 @pytest.mark.parametrize(("text", "cost"), COSTS)
 def test_a_message_costs_what_it_costs_kubernetes(text: str, cost: int) -> None:
-    """40 for making it, and nothing for what is converted."""
+    """A message costs 40, and its conversion nothing."""
     assert cost == cost_of(text)
 
 
 @pytest.mark.parametrize("version", [(1, minor) for minor in range(30, 38)])
 @pytest.mark.parametrize("name", sorted(MESSAGES))
 def test_every_release_knows_every_message(name: str, version: tuple[int, int]) -> None:
-    """The files of protobuf that CEL begins with are the same from 1.30 to 1.37."""
+    """Every release from 1.30 to 1.37 has the same messages."""
     assert compile(f"[{name}{{}}].size() == 1", Environment(version=version)).result_type == BOOL
 
 
 @pytest.mark.parametrize("name", sorted(name for name, message in MESSAGES.items() if not message.named))
 def test_a_message_that_is_a_plain_value_is_no_type_of_its_own(name: str) -> None:
-    """Its name can be made values of, and is none itself."""
+    """The name of a message that becomes a plain value can make values, but is no value."""
     with pytest.raises(CompileError) as refused:
         compile(f"type(1) == {name}", ENVIRONMENT)
 
@@ -86,7 +86,7 @@ def test_a_message_that_is_a_plain_value_is_no_type_of_its_own(name: str) -> Non
     ids=repr,
 )
 def test_bytes_are_read_as_protobuf_reads_them(data: str, expected: int) -> None:
-    """The last of a field counts; fields of other numbers and wire types are passed over; numbers are cut to their bits."""
+    """The last occurrence of a field counts, fields of other numbers and wire types are skipped, numbers are cut to their bits."""
     text = f"google.protobuf.Any{{type_url: 'x/google.protobuf.Int32Value', value: b'{data}'}}"
     assert expected == compile(text, ENVIRONMENT).evaluate(ACTIVATION)
 
@@ -107,7 +107,7 @@ def test_bytes_are_read_as_protobuf_reads_them(data: str, expected: int) -> None
     ],
 )
 def test_malformed_bytes_are_no_message(data: str) -> None:
-    """They are an error of the evaluation, in the words that show the message."""
+    """Malformed bytes are an error of the evaluation, with the text of the message."""
     text = f"google.protobuf.Any{{type_url: 'x/google.protobuf.Int32Value', value: b'{data}'}}"
     with pytest.raises(
         EvaluationError, match=r"^unsupported conversion to ref\.Val: \(\*dynamicpb\.Message\)type_url:"
@@ -116,7 +116,7 @@ def test_malformed_bytes_are_no_message(data: str) -> None:
 
 
 def test_a_generated_function_makes_the_same_messages() -> None:
-    """All three evaluators use one table of messages."""
+    """The generated function makes the same message as the closures."""
     program = compile("google.protobuf.Struct{fields: object.metadata.labels}.app == 'web'", ENVIRONMENT)
     function = program.generate()
     assert function is not None
@@ -127,8 +127,8 @@ def test_a_generated_function_makes_the_same_messages() -> None:
     )
 
 
-def test_a_nullable_type_is_no_promise_to_the_generated_function() -> None:
-    """A wrapper's type takes null, so that a function that relied on a number would be wrong."""
+def test_a_generated_function_allows_for_null_in_a_nullable_type() -> None:
+    """The type of a wrapper accepts null, so the generated function does not rely on a number."""
     program = compile(f"(object.spec.paused ? {WRAPPER} : null) + 1 == 2", ENVIRONMENT)
     program.generate()
     with pytest.raises(EvaluationError, match=r"^no such overload: _\+_$"):
@@ -136,24 +136,24 @@ def test_a_nullable_type_is_no_promise_to_the_generated_function() -> None:
 
 
 def test_a_variable_whose_expression_makes_a_wrapper_is_declared_as_any_type() -> None:
-    """Kubernetes declares variables by plain types only."""
+    """A variable whose expression makes a wrapper has the type dyn: Kubernetes declares variables by plain types only."""
     declared = ENVIRONMENT.with_variable("x", compile(WRAPPER, ENVIRONMENT).result_type)
     assert "dyn" == str(compile("variables.x", declared).result_type)
 
 
-def test_an_empty_message_stays_one() -> None:
-    """It has a type and fields of its own, and reads unset fields as their zeros."""
-    found = compile("google.protobuf.Struct.FieldsEntry{value: 1}", ENVIRONMENT).evaluate(ACTIVATION)
-    assert isinstance(found, Message)
+def test_a_message_that_is_no_plain_value_stays_a_message() -> None:
+    """Such a message has its own type and fields, and an unset field reads as its zero value."""
+    message = compile("google.protobuf.Struct.FieldsEntry{value: 1}", ENVIRONMENT).evaluate(ACTIVATION)
+    assert isinstance(message, Message)
     assert ("google.protobuf.Struct.FieldsEntry", {"value": 1.0}, "") == (
-        found.type.name,
-        found.fields,
-        found.find("key"),
+        message.type.name,
+        message.fields,
+        message.find("key"),
     )
 
 
 def test_wrapped_values_are_no_json_from_1_37_on() -> None:
-    """The lists and maps of native objects stay Go values there; what they hold can be copied one by one."""
+    """From 1.37 on a list of a native object cannot be part of a message's list; its elements can be copied."""
     program = compile("google.protobuf.ListValue{values: [object.spec.numbers]}", ENVIRONMENT)
     copied = compile("google.protobuf.ListValue{values: object.spec.numbers}", ENVIRONMENT)
     wrapped = [id(OBJECT["spec"]["numbers"])]
@@ -164,7 +164,7 @@ def test_wrapped_values_are_no_json_from_1_37_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("google.protobuf.ListValue{values: [object.spec]} == []", ("google.protobuf.ListValue{values: list}",)),
         (
@@ -175,8 +175,10 @@ def test_wrapped_values_are_no_json_from_1_37_on() -> None:
         ("google.protobuf.Struct{fields: {'a': 1}} == {}", ()),
     ],
 )
-def test_messages_of_what_is_read_can_tell(text: str, told: tuple[str, ...]) -> None:
-    """Where a message is given a list or map of the request, 1.37 may answer otherwise."""
-    assert told == tuple(
-        it.text for it in wrapper_differences(text, Environment(version=(1, 37)))[1] if "protobuf" in it.text
+def test_messages_of_request_values_may_differ_in_1_37(text: str, expected: tuple[str, ...]) -> None:
+    """A message that gets a list or map of the request may have another outcome in 1.37."""
+    assert expected == tuple(
+        difference.text
+        for difference in wrapper_differences(text, Environment(version=(1, 37)))[1]
+        if "protobuf" in difference.text
     )

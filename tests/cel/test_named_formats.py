@@ -1,4 +1,4 @@
-"""Named formats: which texts they accept, and what they say about the others."""
+"""Named formats: the texts that they accept, and their messages about other texts."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ VALUES = [
 
 @pytest.mark.parametrize(("name", "text", "messages"), CASES)
 def test_validation(name: str, text: str, messages: list[str]) -> None:
-    """A format accepts a text, or says everything that is wrong with it."""
+    """A format accepts a text, or reports all its faults."""
     program = compile(f"format.{name}().validate(object.text).orValue([])", Environment())
     assert messages == program.evaluate({"object": {"text": text}})
 
@@ -130,6 +130,6 @@ def test_formats_as_values(text: str, expected: object) -> None:
 
 
 def test_a_format_compares_with_formats_only() -> None:
-    """Anything else on the right is an error."""
+    """The comparison of a format with a value of another type is an error."""
     with pytest.raises(EvaluationError, match=r"^no such overload$"):
         compile("format.date() == dyn('date')", Environment()).evaluate({})

@@ -1,4 +1,4 @@
-"""Wrapped Go values, as Kubernetes 1.37 hands them to expressions: only what compares unlike things can tell."""
+"""Wrapped Go values, as Kubernetes 1.37 passes them to expressions: only operations on values of unlike types differ."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ OBJECT: dict[str, Any] = {"spec": {"list": [{"name": "a"}, {"name": "b"}], "labe
 
 
 def wrapped(value: object) -> bool:
-    """Whether a value is a part of the object."""
+    """Return whether a value is a part of the object."""
     return value is OBJECT or any(
         value is part for part in (OBJECT["spec"], OBJECT["spec"]["list"], OBJECT["spec"]["labels"])
     )
 
 
 def evaluated(expression: str) -> object:
-    """The value of an expression whose object is wrapped, or the text of its error."""
+    """Return the value of an expression whose object is wrapped, or the text of its error."""
     program = cel.compile(expression, cel.Environment(version=(1, 37)))
     try:
         with wrapping(wrapped):
@@ -52,13 +52,13 @@ def evaluated(expression: str) -> object:
         ("object.spec.list[9.0]", "index out of bounds: 9"),
     ],
 )
-def test_wrapped_values_refuse_what_is_not_theirs(expression: str, expected: object) -> None:
-    """The answers of a 1.37 server about native objects."""
+def test_wrapped_values_answer_as_a_1_37_server(expression: str, expected: object) -> None:
+    """Expressions on a wrapped object have the outcomes of a 1.37 server for native objects."""
     assert expected == evaluated(expression)
 
 
 def test_outside_the_block_nothing_is_wrapped() -> None:
-    """The same expression on a custom resource, or before 1.37."""
+    """Outside the block the same comparison is false, as for a custom resource, or before 1.37."""
     evaluated("object.spec == 1")
 
     assert cel.compile("object.spec == 1", cel.Environment()).evaluate({"object": OBJECT}) is False

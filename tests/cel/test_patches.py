@@ -1,4 +1,4 @@
-"""What expressions of mutations may make, and what the compiler says to the rest."""
+"""The values that expressions of mutations may make, and the errors of the compiler for other values."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PATCHES = cel.for_patches(cel.Environment())
         ('"/metadata/labels/" + jsonpatch.escapeKey("a.b/c~d")', "/metadata/labels/a.b~1c~0d"),
     ],
 )
-def test_made_values_are_read_like_any_other(expression: str, expected: object) -> None:
-    """Fields of made values can be selected, tested and compared."""
+def test_objects_and_patches_are_read_like_other_values(expression: str, expected: object) -> None:
+    """Fields of objects and patches can be selected, tested and compared."""
     assert expected == cel.compile(expression, PATCHES).evaluate({})
 
 
@@ -38,8 +38,8 @@ def test_made_values_are_read_like_any_other(expression: str, expected: object) 
         ("[JSONPatch{op: 1}]", cel.PATCH_LIST, "expected type of field 'op' is 'string' but provided type is 'int'"),
     ],
 )
-def test_what_is_no_patch_does_not_compile(expression: str, result: cel.Type, expected: str) -> None:
-    """A mutation has to be of exactly the type of its patches."""
+def test_other_results_than_patches_do_not_compile(expression: str, result: cel.Type, expected: str) -> None:
+    """An expression of a mutation must have exactly the type of its patches."""
     with pytest.raises(cel.CompileError) as refusal:
         cel.compile(expression, PATCHES.returning(result))
 
@@ -47,14 +47,14 @@ def test_what_is_no_patch_does_not_compile(expression: str, result: cel.Type, ex
 
 
 def test_an_empty_list_takes_the_type_of_the_other_branch() -> None:
-    """A conditional of patches and nothing is a list of patches."""
+    """A conditional of a list of patches and an empty list is a list of patches."""
     program = cel.compile('false ? [JSONPatch{op: "add"}] : []', PATCHES.returning(cel.PATCH_LIST))
 
     assert [] == program.evaluate({})
 
 
-def test_a_path_that_turns_out_to_be_no_text_is_an_error() -> None:
-    """What the checker could not know is found while evaluating."""
+def test_a_path_that_is_no_text_is_an_error_of_the_evaluation() -> None:
+    """A dyn path passes the checker, and is an error of the evaluation when it is no text."""
     program = cel.compile('[JSONPatch{op: "add", path: dyn(1)}]', PATCHES)
 
     with pytest.raises(cel.EvaluationError, match="unexpected type int64 for JSONPatchType 'path' field"):
@@ -62,6 +62,6 @@ def test_a_path_that_turns_out_to_be_no_text_is_an_error() -> None:
 
 
 def test_other_expressions_cannot_make_patches() -> None:
-    """Object is not declared where nothing is mutated."""
+    """`Object` is undeclared outside mutations."""
     with pytest.raises(cel.CompileError, match="undeclared reference to 'Object'"):
         cel.compile("Object{} == Object{}", cel.Environment())

@@ -1,4 +1,4 @@
-"""The public face of the compiler: compile, evaluate, results, reads."""
+"""The compiler's interface: `compile`, `evaluate`, result types and `reads`."""
 
 from __future__ import annotations
 
@@ -68,21 +68,21 @@ def test_values(text: str, expected: object) -> None:
     ],
 )
 def test_errors(text: str, message: str) -> None:
-    """An evaluation that fails says what kube-apiserver says."""
+    """An evaluation that fails has kube-apiserver's message."""
     with pytest.raises(EvaluationError) as caught:
         compile(text, ENVIRONMENT).evaluate({"object": OBJECT, "oldObject": None})
     assert message == str(caught.value)
 
 
 def test_the_result_type_must_be_allowed() -> None:
-    """A dyn result is refused where a bool is required, however likely it is one."""
+    """A dyn result is refused where a bool is required."""
     with pytest.raises(CompileError) as caught:
         compile("object.spec.enabled", ENVIRONMENT.returning(BOOL))
     assert caught.value.detail == "must evaluate to bool but got dyn"
 
 
 def test_several_allowed_results_are_listed() -> None:
-    """An audit annotation may be a string or null."""
+    """The error for a result lists all allowed types, such as string and null for an audit annotation."""
     with pytest.raises(CompileError) as caught:
         compile("true", ENVIRONMENT.returning(STRING, NULL))
     assert str(caught.value) == "must evaluate to one of [string null_type] but got bool"
@@ -97,14 +97,14 @@ def test_a_compile_error_points_at_its_place() -> None:
 
 
 def test_params_are_declared_on_demand() -> None:
-    """Without a paramKind there is no `params`."""
+    """`params` is undeclared in an environment that was not extended with it."""
     with pytest.raises(CompileError, match=r"undeclared reference to 'params' \(in container ''\)"):
         compile("params.x == 1", ENVIRONMENT)
     assert compile("params.x == 1", ENVIRONMENT.extend(PARAMS)).evaluate({"params": {"x": 1}}) is True
 
 
 def test_variables_are_typed_by_their_expressions() -> None:
-    """A composed variable has the type of its expression; one not declared is an undefined field."""
+    """A composed variable has its declared type; another name is an undefined field."""
     environment = ENVIRONMENT.with_variable("count", INT)
     with pytest.raises(CompileError, match="undefined field 'other'"):
         compile("variables.other == 1", environment)
@@ -113,16 +113,16 @@ def test_variables_are_typed_by_their_expressions() -> None:
 
 
 class Variables(Lazy):
-    """Two variables, and which were read."""
+    """Two variables, and the names of those that were read."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.read: list[str] = []
 
     def names(self) -> tuple[str, ...]:
         return "count", "other"
 
     def find(self, name: str) -> tuple[Value] | None:
-        self.asked.append(name)
+        self.read.append(name)
         return (3,)
 
 
@@ -132,11 +132,11 @@ def test_variables_are_read_when_needed() -> None:
     environment = ENVIRONMENT.with_variable("count", INT).with_variable("other", INT)
     program = compile("false && variables.other == 1 || variables.count == 3", environment)
     assert program.evaluate({"variables": variables}) is True
-    assert variables.asked == ["count"]
+    assert variables.read == ["count"]
 
 
-def test_a_program_says_what_it_reads() -> None:
-    """Paths end where the names are no longer constant."""
+def test_a_program_has_the_paths_that_it_reads() -> None:
+    """The paths of a program end where names are no longer constant."""
     environment = ENVIRONMENT.extend(AUTHORIZATION)
     program = compile(
         "object.spec.template.containers.all(c, c.name == request.userInfo.username) && oldObject == null"
@@ -155,12 +155,12 @@ def test_a_program_says_what_it_reads() -> None:
 
 
 @pytest.mark.parametrize("text", ["[?dyn(1)]", "{?'a': object.b}", "[optional.of(1), ?object.b]"])
-def test_what_crashes_upstreams_compiler_is_refused(text: str) -> None:
-    """No policy with it can be stored, whatever it would mean."""
+def test_expressions_that_crash_upstreams_compiler_are_refused(text: str) -> None:
+    """An expression that crashes upstream's compiler does not compile: no policy with it can be stored."""
     with pytest.raises(CompileError, match="internal error"):
         compile(text, ENVIRONMENT)
 
 
-def test_compiling_is_remembered() -> None:
+def test_programs_are_cached() -> None:
     """The same text in an equal environment is compiled once."""
     assert compile("object.a == 1", Environment()) is compile("object.a == 1", Environment())

@@ -1,4 +1,4 @@
-"""How quantities print in error texts, as Kubernetes' own CEL printed them."""
+"""The texts of quantities in error messages, as Kubernetes' own CEL printed them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from scanner.cel import (
 )
 
 
-class Nobody:
-    """A decider who is not asked."""
+class UncalledDecider:
+    """A decider that must not be called."""
 
     def decide(self, question: Question) -> Answer:
         raise AssertionError(question)
 
 
 def printed(expression: str) -> str:
-    """The quantity inside the error that shows it."""
+    """Return the text of a quantity in an error message."""
     program = compile(f"optional.of(null).optMap(k, {expression}).value()", Environment())
     with pytest.raises(EvaluationError) as error:
         program.evaluate({"object": {}})
@@ -61,8 +61,8 @@ def printed(expression: str) -> str:
         ("16Ei", "9223372036854775807"),
     ],
 )
-def test_what_was_written(text: str, expected: str) -> None:
-    """As it was, when its unit is the canonical one and it has no fraction."""
+def test_a_parsed_quantity_prints_in_canonical_form(text: str, expected: str) -> None:
+    """A parsed quantity prints as written when its unit is canonical and it has no fraction, else in canonical form."""
     assert expected == printed(f"quantity('{text}')")
 
 
@@ -77,16 +77,16 @@ def test_what_was_written(text: str, expected: str) -> None:
         ("quantity('9223372036854775807').add(1)", "9223372036854775808"),
     ],
 )
-def test_what_was_computed(expression: str, expected: str) -> None:
-    """In the style of the first number that is not zero."""
+def test_a_computed_quantity_has_the_style_of_its_first_number(expression: str, expected: str) -> None:
+    """A computed quantity has the style of the first number that is not zero."""
     assert expected == printed(expression)
 
 
 def test_more_digits_than_python_prints() -> None:
-    """All of them."""
+    """A quantity of 6,000 digits prints all digits, more than Python's own limit."""
     assert "9" * 6000 == printed(f"quantity('{'9' * 6000}')")
 
 
 def test_a_value_that_has_no_text_shows_its_type() -> None:
-    """The same input gives the same report, so a place in memory is no text."""
-    assert "<kubernetes.authorization.Authorizer>" == str(Authorizer(Nobody(), Subject("alice")))
+    """An authorizer prints as its type, not as an address in memory: the same input gives the same report."""
+    assert "<kubernetes.authorization.Authorizer>" == str(Authorizer(UncalledDecider(), Subject("alice")))

@@ -1,4 +1,4 @@
-"""A program says what it reads, and reads nothing else."""
+"""The paths that a program reads, and no others."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ Paths = frozenset[tuple[str, ...]]
     ],
 )
 def test_paths_end_where_names_are_no_longer_constant(text: str, expected: set[str]) -> None:
-    """Whatever is below the end of a path may be read; what is beside it is not."""
+    """A path of names ends at the first step that is not constant, and stands for all values below its end."""
     assert expected == {".".join(path) for path in cel.compile(text, ENVIRONMENT).reads}
 
 
 def restricted(body: Any, paths: Paths) -> Any:
-    """A document without everything that no path leads to or through."""
+    """Return a document with only the values that a path leads to or through."""
     if () in paths:
         return body
     if isinstance(body, dict):
@@ -79,8 +79,8 @@ def _answer(program: cel.Program, activation: dict[str, object]) -> object:
 
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_what_is_not_read_does_not_matter(seed: int) -> None:
-    """The outcome is the same when everything else is taken away from the documents."""
+def test_values_outside_the_paths_do_not_matter(seed: int) -> None:
+    """The outcome is the same for documents without the values outside the paths."""
     text = str(Generator(random.Random(seed)).case().term)
     try:
         program = cel.compile(text, cel.Environment())

@@ -1,4 +1,4 @@
-"""Why an expression came to what it did."""
+"""The reasons for the outcome of an expression."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OBJECT = {
 
 
 class _Anything:
-    """Equal to everything."""
+    """A value that is equal to every value."""
 
     def __eq__(self, _other: object) -> bool:
         return True
@@ -54,27 +54,27 @@ POD = "object.spec.template.spec"
 
 
 def explained(text: str, activation: dict[str, object] | None = None, **variables: str) -> Explanation:
-    """The explanation of an expression that may use policy variables."""
+    """Return the explanation of an expression that may use policy variables."""
     environment = Environment().extend(PARAMS)
     programs: dict[str, Program] = {}
     for name, expression in variables.items():
         programs[name] = compile(expression, environment)
         environment = environment.with_variable(name, programs[name].result_type)
-    known = {"object": OBJECT, "params": {"data": {"max": 3}}, "namespaceObject": None, **(activation or {})}
-    known["variables"] = Variables({name: Expression("", program) for name, program in programs.items()}, known)
-    return explain(compile(text, environment), known, programs)
+    inputs = {"object": OBJECT, "params": {"data": {"max": 3}}, "namespaceObject": None, **(activation or {})}
+    inputs["variables"] = Variables({name: Expression("", program) for name, program in programs.items()}, inputs)
+    return explain(compile(text, environment), inputs, programs)
 
 
 def reasons(text: str, activation: dict[str, object] | None = None, **variables: str) -> list[tuple[str, object, str]]:
-    """Part, outcome and path of each reason; errors as their texts; parts of variables begin with their names."""
-    found = explained(text, activation, **variables).reasons
+    """Return part, outcome and path of each reason; errors as their texts; the part of a variable with its name first."""
+    shown = explained(text, activation, **variables).reasons
     return [
         (
-            f"{it.variable}: {it.text}" if it.variable else it.text,
-            str(it.outcome) if isinstance(it.outcome, Exception) else it.outcome,
-            it.path,
+            f"{reason.variable}: {reason.text}" if reason.variable else reason.text,
+            str(reason.outcome) if isinstance(reason.outcome, Exception) else reason.outcome,
+            reason.path,
         )
-        for it in found
+        for reason in shown
     ]
 
 
@@ -189,24 +189,24 @@ def reasons(text: str, activation: dict[str, object] | None = None, **variables:
         ("false", []),
     ],
 )
-def test_what_decided(text: str, expected: list[tuple[str, object, str]]) -> None:
-    """The values, and where in the object they are."""
+def test_the_deciding_values(text: str, expected: list[tuple[str, object, str]]) -> None:
+    """The reasons are the values that decided, with their paths in the object."""
     assert expected == reasons(text)
 
 
 def test_other_documents_are_named() -> None:
-    """A path that does not begin in the object begins with the name of the document it leads into."""
+    """A path into another document than the object begins with the name of the document."""
     asked = "object.spec.replicas <= params.data.max || has(namespaceObject.metadata)"
-    found = reasons(asked, {"namespaceObject": {}})
-    assert ["spec.replicas", "params.data.max", "namespaceObject.metadata"] == [path for _, _, path in found]
+    shown = reasons(asked, {"namespaceObject": {}})
+    assert ["spec.replicas", "params.data.max", "namespaceObject.metadata"] == [path for _, _, path in shown]
 
 
 def test_the_old_object_and_the_request_are_named() -> None:
-    """Both are documents of their own."""
-    found = reasons(
+    """Paths into `oldObject` and `request` begin with these names."""
+    shown = reasons(
         "oldObject.spec.a == request.namespace", {"oldObject": {"spec": {"a": 1}}, "request": {"namespace": "x"}}
     )
-    assert [("oldObject.spec.a", 1, "oldObject.spec.a"), ("request.namespace", "x", "request.namespace")] == found
+    assert [("oldObject.spec.a", 1, "oldObject.spec.a"), ("request.namespace", "x", "request.namespace")] == shown
 
 
 @pytest.mark.parametrize(
@@ -283,28 +283,31 @@ def test_the_old_object_and_the_request_are_named() -> None:
     ],
 )
 def test_variables_are_followed(text: str, variables: dict[str, str], expected: list[tuple[str, object, str]]) -> None:
-    """A variable that is a part of the object leads there; of one that was computed, what decided it is told as well."""
+    """The path of a variable that is a part of the object leads into the object; a computed variable has its own reasons, too."""
     assert expected == reasons(text, None, **variables)
 
 
 def test_a_long_list_gives_a_few_reasons() -> None:
-    """Three elements are enough to understand it, and it is said how many more there are."""
-    found = explained("object.all.exists(c, c == 'x')", {"object": {"all": ["a"] * 5_000}})
-    assert (["all[0]", "all[1]", "all[2]"], 4_997) == ([it.path for it in found.reasons], found.left_out)
+    """A long list gives the reasons of three elements, and the number of the other elements."""
+    explanation = explained("object.all.exists(c, c == 'x')", {"object": {"all": ["a"] * 5_000}})
+    assert (["all[0]", "all[1]", "all[2]"], 4_997) == (
+        [reason.path for reason in explanation.reasons],
+        explanation.left_out,
+    )
 
 
 def test_a_very_long_list_is_not_followed_to_its_end() -> None:
-    """What was not noted cannot be told, but an answer there is: the list itself."""
-    found = explained("object.all.all(c, c != 'x')", {"object": {"all": [*["a"] * 50_000, "x"]}})
-    assert [("object.all", "all")] == [(it.text, it.path) for it in found.reasons]
+    """The reason is the list itself if the evaluation has more parts than are noted."""
+    explanation = explained("object.all.all(c, c != 'x')", {"object": {"all": [*["a"] * 50_000, "x"]}})
+    assert [("object.all", "all")] == [(reason.text, reason.path) for reason in explanation.reasons]
 
 
 def test_many_reasons_are_counted() -> None:
-    """No more are given than anybody reads."""
+    """An explanation has at most `MOST_REASONS` reasons, and counts the others."""
     text = " || ".join(f"object.spec.replicas == {number} + {number}" for number in range(3))
     many = " || ".join(f"object.metadata.labels.l{number} == 'x'" for number in range(30))
-    found = explained(many, {"object": {"metadata": {"labels": {f"l{number}": "y" for number in range(30)}}}})
-    assert (1, MOST_REASONS, 10) == (len(reasons(text)), len(found.reasons), found.left_out)
+    explanation = explained(many, {"object": {"metadata": {"labels": {f"l{number}": "y" for number in range(30)}}}})
+    assert (1, MOST_REASONS, 10) == (len(reasons(text)), len(explanation.reasons), explanation.left_out)
 
 
 @pytest.mark.parametrize(
@@ -321,37 +324,39 @@ def test_many_reasons_are_counted() -> None:
         ("(object.metadata.name == 'web' ? 'yes' : 'no').startsWith('n')", {("object", "metadata", "name")}),
     ],
 )
-def test_what_a_value_was_computed_from(text: str, expected: set[tuple[str | int, ...]]) -> None:
-    """Every place whose content may be in a value is known, through loops and variables."""
-    found = explained(text, v="object.metadata.name + '!'").reasons
-    assert expected == set(found[0].reads)
+def test_a_reason_has_the_places_that_it_was_computed_from(text: str, expected: set[tuple[str | int, ...]]) -> None:
+    """A reason has every place whose content may be in its value, through loops and variables."""
+    shown = explained(text, v="object.metadata.name + '!'").reasons
+    assert expected == set(shown[0].reads)
 
 
-class NobodyMay:
+class DenyAll:
     """An authorizer that denies everything."""
 
     def decide(self, question: Question) -> Answer:
-        """No."""
+        """Deny."""
         del question
         return Answer(allowed=False, reason="no role")
 
 
 def test_the_authorizer_shows_only_its_answers() -> None:
-    """What the authorizer is says nothing; what it was asked does."""
-    asked = "authorizer.group('').resource('pods').check('create').allowed()"
-    authorizer = Authorizer(NobodyMay(), Subject("jane", (), "", ()))
-    found = explain(compile(asked, Environment().extend(AUTHORIZATION)), {"authorizer": authorizer}).reasons
-    assert [(asked, False, frozenset({("authorizer",)}))] == [(it.text, it.outcome, it.reads) for it in found]
+    """A check of the authorizer is a reason; the authorizer itself is not."""
+    check = "authorizer.group('').resource('pods').check('create').allowed()"
+    authorizer = Authorizer(DenyAll(), Subject("jane", (), "", ()))
+    shown = explain(compile(check, Environment().extend(AUTHORIZATION)), {"authorizer": authorizer}).reasons
+    assert [(check, False, frozenset({("authorizer",)}))] == [
+        (reason.text, reason.outcome, reason.reads) for reason in shown
+    ]
 
 
 @given(st.integers(0, 5), st.lists(st.integers(0, 3), max_size=6))
 def test_an_explanation_agrees_with_the_evaluation(limit: int, numbers: list[int]) -> None:
-    """The outcome is that of the program, and each path leads to the value that it is told with."""
+    """The outcome is that of the program, and each path leads to the value of its reason."""
     program = compile(f"object.n.all(x, x < {limit}) && size(object.n) > 2", Environment())
     activation = {"object": {"n": numbers}}
-    found = explain(program, activation)
-    assert program.evaluate(activation) is found.outcome
-    assert all(numbers[int(it.place[2])] == it.outcome for it in found.reasons if it.text == "x")
+    explanation = explain(program, activation)
+    assert program.evaluate(activation) is explanation.outcome
+    assert all(numbers[int(reason.place[2])] == reason.outcome for reason in explanation.reasons if reason.text == "x")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Explanations of the expressions whose outcomes a kube-apiserver recorded: they agree, and their paths lead there."""
+"""Explanations of recorded expressions have the outcomes of the evaluation, and paths that lead to their values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FEW = 20
 
 @pytest.fixture(scope="module", params=parameters("probes", "random", "costs"))
 def explained(request: pytest.FixtureRequest) -> list[tuple[str, Mapping[str, object], object, cel.Explanation]]:
-    """Each expression, what it saw, what it came to, and why."""
+    """Return each expression with its inputs, its outcome and its explanation."""
     return list(_explained(load(request.param)))
 
 
@@ -33,7 +33,7 @@ def _explained(data: Any) -> Iterator[tuple[str, Mapping[str, object], object, c
         for inputs in visible:
             activation = dict(inputs)
             activation["variables"] = Variables(policy.variables, activation)
-            programs = {name: it.program for name, it in policy.variables.items() if it.program}
+            programs = {name: variable.program for name, variable in policy.variables.items() if variable.program}
             yield case["expr"], activation, _outcome(program, activation), cel.explain(program, activation, programs)
 
 
@@ -47,9 +47,9 @@ def _outcome(program: Any, activation: Mapping[str, object]) -> object:
 Explained = list[tuple[str, Mapping[str, object], object, cel.Explanation]]
 
 
-def test_an_explanation_comes_to_the_same(explained: Explained) -> None:
-    """Value or error: otherwise it explains nothing."""
-    wrong = [text for text, _, outcome, found in explained if _printed(outcome) != _printed(found.outcome)]
+def test_an_explanation_has_the_outcome_of_the_evaluation(explained: Explained) -> None:
+    """The outcome of an explanation, value or error, is that of the evaluation."""
+    wrong = [text for text, _, outcome, explanation in explained if _printed(outcome) != _printed(explanation.outcome)]
     assert [] == wrong
 
 
@@ -78,25 +78,25 @@ def _evaluated(*recordings: Any) -> Iterator[tuple[cel.Program, Mapping[str, obj
 
 
 def test_paths_lead_to_the_values(explained: Explained) -> None:
-    """What is said to stand somewhere in a document stands there."""
+    """The path of a reason leads to its value."""
     wrong = [
         (text, reason.path, reason.outcome)
-        for text, activation, _, found in explained
-        for reason in found.reasons
+        for text, activation, _, explanation in explained
+        for reason in explanation.reasons
         if _stands(reason) and not _leads_to(activation, reason)
     ]
     assert [] == wrong
 
 
-def test_what_a_value_was_computed_from_is_known() -> None:
-    """Of an object in which each text is unique, no text turns up in a reason that does not say it was read there."""
+def test_a_reason_names_the_places_of_all_its_texts() -> None:
+    """Every text in a reason's value is from a place that the reason names, as objects with unique texts show."""
     data = load(RECORDED / "random.json.gz")
     texts: dict[str, tuple[str | int, ...]] = {}
     data["objects"] = [_with_unique_texts(document, ("object",), texts) for document in data["objects"]]
     wrong = [
         (text, reason.text, reason.reads)
-        for text, _, _, found in _explained(data)
-        for reason in found.reasons
+        for text, _, _, explanation in _explained(data)
+        for reason in explanation.reasons
         for unique, place in texts.items()
         if unique in _printed(reason.outcome) and not any(_meet(place, read) for read in reason.reads)
     ]
@@ -116,11 +116,11 @@ def _with_unique_texts(value: Any, place: tuple[str | int, ...], texts: dict[str
 
 
 def _meet(place: tuple[str | int, ...], read: tuple[str | int, ...]) -> bool:
-    return all(one == other for one, other in zip(place, read, strict=False))
+    return all(step == read_step for step, read_step in zip(place, read, strict=False))
 
 
 def _stands(reason: cel.Reason) -> bool:
-    """Whether a reason is a value at a place: no error, no question whether or how many, no computed value."""
+    """Return whether a reason is a value at a place: no error, no test of presence or size, no computed value."""
     asks = reason.text.startswith(("has(", "size(")) or reason.text.endswith(".size()")
     failed = isinstance(reason.outcome, cel.EvaluationError)
     return bool(reason.place) and reason.place[0] != "variables" and not asks and not failed
@@ -132,7 +132,7 @@ def _leads_to(activation: Mapping[str, object], reason: cel.Reason) -> bool:
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
-            # Of what is not there an optional says so; the key of a map stands where its value does.
+            # An optional is the value of an absent place; the key of a map has the place of its value.
             return isinstance(reason.outcome, Optional) and not reason.outcome.present
-    found = reason.outcome.value if isinstance(reason.outcome, Optional) else reason.outcome
-    return bool(found == value or found == reason.place[-1])
+    outcome = reason.outcome.value if isinstance(reason.outcome, Optional) else reason.outcome
+    return bool(outcome == value or outcome == reason.place[-1])

@@ -1,4 +1,4 @@
-"""What each Kubernetes release makes of an expression: every row of the table of changes, on every release."""
+"""The outcomes of expressions in each Kubernetes release: every row of the table of changes, on every release."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ LONG = "a" * 30
 
 
 def answer(text: str, release: Version) -> object:
-    """The value, or the error in upstream's words without its position."""
+    """Return the value, or the error in upstream's words without its position."""
     return _answer(text, cel.Environment(version=release))
 
 
 def written(text: str, release: Version) -> object:
-    """The same in a policy that is new: it may use what the release before has."""
+    """Return the same for a new policy, which may use the libraries of the release before."""
     return _answer(text, cel.Environment(version=release, compatible=(release[0], release[1] - 1)))
 
 
-def judged(text: str, release: Version) -> object:
-    """The same where the result has to be a bool."""
+def required_bool(text: str, release: Version) -> object:
+    """Return the same where the result has to be a bool."""
     return _answer(text, cel.Environment(version=release).returning(cel.BOOL))
 
 
 def refused(text: str, release: Version) -> object:
-    """Why an expression about permissions does not compile, or nothing."""
+    """Return the compile error of an expression about permissions, or an empty text."""
     try:
         cel.compile(text, cel.Environment(version=release).extend(cel.AUTHORIZATION))
     except cel.CompileError as error:
@@ -42,7 +42,7 @@ def refused(text: str, release: Version) -> object:
 
 
 def cost(text: str, release: Version) -> object:
-    """What an evaluation costs."""
+    """Return the cost of an evaluation, in cost units."""
     return cel.compile(text, cel.Environment(version=release)).measure({"object": {"a": 1}}).cost
 
 
@@ -61,23 +61,23 @@ def _first(error: cel.CompileError) -> str:
 
 
 def undeclared(name: str) -> str:
-    """The refusal of a name that a release does not have."""
+    """Return the error of a name that a release does not have."""
     return f"undeclared reference to '{name}' (in container '')"
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An expression, and what it comes to in the releases without a change, and in those with it; `first` is the oldest asked."""
+    """An expression, and its outcomes in the releases without a change and with it; `first` is the oldest release compared."""
 
     change: Change
     text: str
     answers: tuple[object, object]
-    ask: Callable[[str, Version], object] = answer
+    evaluate: Callable[[str, Version], object] = answer
     first: int = 30
 
     def expected(self, minor: int) -> object:
-        """What a release says."""
-        return self.answers[self.change.holds((1, minor - 1 if self.ask is written else minor))]
+        """Return the outcome in a release."""
+        return self.answers[self.change.holds((1, minor - 1 if self.evaluate is written else minor))]
 
 
 _LOOSE = "a:b:80"
@@ -263,7 +263,7 @@ EXAMPLES = (
             f"{NO_OVERLOAD}'_+_' applied to '(optional_type(int), int)'",
         ),
     ),
-    Example(releases.RESULT_TYPES, "1", ("must evaluate to bool", "must evaluate to bool but got int"), judged),
+    Example(releases.RESULT_TYPES, "1", ("must evaluate to bool", "must evaluate to bool but got int"), required_bool),
     Example(releases.EMPTY_SEARCH, "'ab'.indexOf('z', 9)", ("index out of range: 9", -1)),
     Example(releases.LAST_INDEX_IN_NOTHING, "''.lastIndexOf('z')", (-1, "index out of range: -1"), first=32),
     Example(releases.CLAMPED_SEARCH, "'ab'.indexOf('', 9)", (9, 2)),
@@ -342,30 +342,30 @@ ELSEWHERE = {
 """The rows that no expression alone can show, and where their tests are."""
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda it: f"{it.change.name}: {it.text[:40]}")
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.change.name}: {example.text[:40]}")
 def test_a_release_brings_a_change(example: Example) -> None:
-    """The releases that have it answer in the new way, and all others in the old way."""
+    """The releases that have a change have the new outcome, all others the old one."""
     minors = range(example.first, NEWEST + 1)
 
     assert {minor: example.expected(minor) for minor in minors} == {
-        minor: example.ask(example.text, (1, minor)) for minor in minors
+        minor: example.evaluate(example.text, (1, minor)) for minor in minors
     }
 
 
 def test_every_change_has_an_example() -> None:
-    """A row that nothing shows is a row that nothing holds."""
+    """Every row of the table of changes has an example in this file, or a test elsewhere."""
     assert {*CHANGES} == {*(example.change for example in EXAMPLES), *ELSEWHERE}
 
 
 def test_every_change_has_a_name_of_its_own_and_a_sentence() -> None:
-    """So that a stranger finds and understands it."""
+    """The names of changes are unique, and their descriptions are sentences."""
     assert len(CHANGES) == len({change.name for change in CHANGES})
     assert all(change.what.endswith(".") for change in CHANGES)
 
 
 @pytest.mark.parametrize(("minor", "columns"), [(31, (45, 45)), (32, (45, 59))])
 def test_the_entries_of_a_copied_target_stand_where_the_macro_does(minor: int, columns: tuple[int, int]) -> None:
-    """A target that is not copied is checked twice instead, and its entries are where they were written."""
+    """The entry of a copied target has the column of the macro, that of a target that is checked twice its own."""
     text = "optional.of(google.protobuf.Int32Value{value: 'a'}).optMap(x, x)"
 
     with pytest.raises(cel.CompileError) as refusal:
@@ -374,13 +374,13 @@ def test_the_entries_of_a_copied_target_stand_where_the_macro_does(minor: int, c
     assert columns == tuple(int(column) for column in re.findall(r"<input>:1:(\d+): expected type", str(refusal.value)))
 
 
-def test_what_comes_with_the_interpreter_is_written_at_once() -> None:
-    """`first` is no feature of Kubernetes' own, so nothing keeps a new policy from it."""
+def test_functions_of_the_interpreter_are_available_at_once() -> None:
+    """A new policy may use `first` in the release that brings it, because it is no library of Kubernetes."""
     assert "Optional(1)" == written("[1].first()", (1, 33))
 
 
 def test_only_label_keys_and_colons_changed_from_1_34_to_1_36() -> None:
-    """No library and no other change begins or ends between the two."""
+    """No library and no other change begins or ends in 1.35 and 1.36."""
     edges = {edge for library in LIBRARIES for edge in (library.since, library.until)}
     edges |= {
         edge
@@ -392,7 +392,7 @@ def test_only_label_keys_and_colons_changed_from_1_34_to_1_36() -> None:
 
 
 def test_big_quantities_that_share_a_number_change_together() -> None:
-    """Until 1.36 every result of arithmetic on a big quantity is that quantity."""
+    """Until 1.36 arithmetic on a big quantity changes the quantity itself; from 1.37 on it does not."""
     text = "[quantity('8Ei')].all(q, [q.add(1), q.add(2)].all(r, r.compareTo(q) == 0))"
 
     assert answer(text, (1, 36)) is True
@@ -400,12 +400,12 @@ def test_big_quantities_that_share_a_number_change_together() -> None:
 
 
 def test_small_quantities_never_change() -> None:
-    """What fits into 64 bits is copied."""
+    """Arithmetic on a quantity that fits 64 bits leaves the quantity as it is."""
     assert answer("[quantity('1')].all(q, q.add(1).isGreaterThan(q))", (1, 36)) is True
 
 
-def test_a_quantity_is_read_anew_each_time() -> None:
-    """What one evaluation did to a quantity, the next one does not see."""
+def test_a_quantity_is_parsed_in_each_evaluation() -> None:
+    """An evaluation that changes a quantity has no effect on the next evaluation."""
     text = "quantity('8Ei').sub(1).compareTo(quantity('8Ei'))"
 
     assert [-1, -1] == [answer(text, (1, 36)) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Semantic versions: what parses, what compares, what is refused."""
+"""Semantic versions: parsing, comparison and errors."""
 
 from __future__ import annotations
 
@@ -72,19 +72,19 @@ ERRORS = [
 
 @pytest.mark.parametrize(("text", "expected"), VALUES)
 def test_values(text: str, expected: object) -> None:
-    """Versions parse strictly, or leniently when asked, and compare by precedence."""
+    """Versions parse strictly, or leniently on request, and compare by precedence."""
     assert expected == compile(text, Environment()).evaluate({})
 
 
 @pytest.mark.parametrize(("text", "message"), ERRORS)
 def test_errors(text: str, message: str) -> None:
-    """What is no version is refused in upstream's words."""
+    """A malformed version is an error in upstream's words."""
     with pytest.raises(EvaluationError) as caught:
         compile(text, Environment()).evaluate({})
     assert message == str(caught.value)
 
 
 def test_versions_came_with_kubernetes_1_33() -> None:
-    """Before, the function does not exist."""
+    """`semver` exists from 1.33 on, and not before."""
     assert Environment(version=(1, 32)).function("semver") is None
     assert Environment(version=(1, 33)).function("semver") is not None

@@ -1,4 +1,4 @@
-"""Trees as text."""
+"""The CEL text of trees."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from tests.oracle.grammar import Generator
     ],
 )
 def test_text(text: str, expected: str) -> None:
-    """As people write it."""
+    """A tree has the text that authors of policies write."""
     root, issues = parser.parse(text)
     assert ([], expected) == (issues, unparse(root))
 
 
 def test_the_text_of_a_tree_is_the_tree() -> None:
-    """Parsed again, it says the same."""
+    """The text of a tree parses to the same tree."""
     generator = Generator(random.Random(11))
     for _ in range(300):
         case = generator.case()

@@ -1,4 +1,4 @@
-"""What could tell the native values of Kubernetes 1.37 from plain ones: section 2 of the notes on 1.37."""
+"""The expressions that can distinguish the native values of Kubernetes 1.37 from plain values."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ VARIABLES = tuple((name, ROOT if name in ("object", "oldObject") else type_) for
 TYPED = cel.Environment(variables=VARIABLES, version=(1, 37), structs=Types())
 
 
-def found(text: str) -> tuple[str, ...]:
-    """What in an expression could tell."""
-    return tuple(told.text for told in cel.wrapper_differences(text, TYPED)[1])
+def differing(text: str) -> tuple[str, ...]:
+    """Return the parts of an expression whose outcome may differ in 1.37."""
+    return tuple(difference.text for difference in cel.wrapper_differences(text, TYPED)[1])
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("object.spec == 1", "object == int"),
         ("object.metadata.labels != 'a'", "map != string"),
@@ -69,9 +69,9 @@ def found(text: str) -> tuple[str, ...]:
         ("optional.ofNonZeroValue(object.spec).hasValue()", "optional.ofNonZeroValue of object"),
     ],
 )
-def test_what_could_tell(text: str, said: str) -> None:
-    """Other kinds on the two sides of a comparison, odd keys, whole structures, and emptiness."""
-    assert (said,) == found(text)
+def test_operations_that_can_differ(text: str, expected: str) -> None:
+    """Comparisons of unlike kinds, odd keys, whole structures and tests of emptiness can differ."""
+    assert (expected,) == differing(text)
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_what_could_tell(text: str, said: str) -> None:
         "object.spec.containers[",
     ],
 )
-def test_what_could_not(text: str) -> None:
-    """Well-typed expressions, the same place before and after, and what does not parse at all."""
-    assert () == found(text)
+def test_operations_that_cannot_differ(text: str) -> None:
+    """Well-typed expressions and comparisons of a place before and after cannot differ; a text that does not parse has no result."""
+    assert () == differing(text)
 
 
 def test_a_variable_has_the_type_of_its_expression() -> None:
-    """What it hands on is still what it was read from."""
+    """A variable that returns a part of the object has the type of that part."""
     type_, _ = cel.wrapper_differences("object.spec", TYPED)
     environment = replace(TYPED, composed=TYPED.composed.declaring("spec", type_))
 
@@ -115,12 +115,12 @@ def test_a_variable_has_the_type_of_its_expression() -> None:
         "object.spec.containers[0] in oldObject.spec.containers",
     ],
 )
-def test_what_an_evaluation_with_wrapped_values_may_not_answer(text: str) -> None:
-    """Structures are compared by what they mean, which for what is free-form in them are the bytes that the server read."""
-    assert [False] == [told.evaluated for told in cel.wrapper_differences(text, TYPED)[1]]
+def test_comparisons_of_structures_are_not_evaluated(text: str) -> None:
+    """An evaluation cannot compare structures: their free-form parts are compared as the bytes that the server received."""
+    assert [False] == [difference.evaluated for difference in cel.wrapper_differences(text, TYPED)[1]]
 
 
 @pytest.mark.parametrize("text", ["object.spec == {'replicas': 1, 'containers': 2}", "[object.spec] + [1] == [1, 1]"])
-def test_errors_between_elements_are_answered(text: str) -> None:
-    """A structure and a sum of lists let an error between two of their values count."""
-    assert [True] == [told.evaluated for told in cel.wrapper_differences(text, TYPED)[1]]
+def test_errors_between_elements_are_evaluated(text: str) -> None:
+    """An evaluation answers comparisons of a structure or of a sum of lists, in which an error between two values counts."""
+    assert [True] == [difference.evaluated for difference in cel.wrapper_differences(text, TYPED)[1]]

@@ -31,7 +31,7 @@ def run(cases: Path, only: str = "") -> Iterator[tuple[str, Score]]:
 
 
 def main() -> int:
-    """Print one line per file."""
+    """Print a line for each file."""
     parser = argparse.ArgumentParser(prog="make conformance")
     parser.add_argument("--cases", type=Path, default=folder())
     parser.add_argument("--only", default="")

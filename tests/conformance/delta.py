@@ -1,4 +1,4 @@
-"""The file `delta-1.37`: what 1.36 and 1.37 answer differently, and look-alikes that must not differ."""
+"""The file `delta-1.37`: cases that 1.36 and 1.37 answer differently, and similar cases that must not differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ERROR = "resulted in error: "
 
 
 def compare_delta(data: Any) -> Iterator[Result]:
-    """Each case by the rules of each release."""
+    """Yield the result of each case by the rules of each release."""
     kinds = (*builtin_kinds(), *kinds_of(data["objects"].values()))
     for case in data["cases"]:
         for release, field in _RELEASES.items():
@@ -40,14 +40,14 @@ def compare_delta(data: Any) -> Iterator[Result]:
 
 
 def _evaluated(case: Any, data: Any, release: str, kinds: Any) -> dict[str, object]:
-    """Whether it compiles is asked of the expression itself: inside a call of `format` literals may be mixed."""
-    alone = _judged(case, {"expression": case["expr"]}, data, release, kinds)
+    """Return the outcome of a case; the expression itself has to compile, as literals may be mixed inside a call of `format`."""
+    alone = _outcome(case, {"expression": case["expr"]}, data, release, kinds)
     if case["kind"] == "bool" or not str(alone.get("refused", _NO_BOOL)).startswith(_NO_BOOL):
         return alone
-    return _judged(case, validation_of(case), data, release, kinds)
+    return _outcome(case, validation_of(case), data, release, kinds)
 
 
-def _judged(case: Any, validation: Any, data: Any, release: str, kinds: Any) -> dict[str, object]:
+def _outcome(case: Any, validation: Any, data: Any, release: str, kinds: Any) -> dict[str, object]:
     policy = policy_of(validation)
     policy["spec"]["variables"] = case.get("variables", [])
     auditor = Auditor(

@@ -29,7 +29,7 @@ DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
 
 
 def compare_evaluations(data: Any) -> Iterator[Result]:
-    """Value or error of one expression on one object, and its cost; what is refused has none."""
+    """Yield the results of an expression on an object: value or error, and cost; a refused expression has no cost."""
     cases = {case["name"]: case for case in data["cases"]}
     programs = {name: compiled(case) for name, case in cases.items()}
     activations = [activation_for(document) for document in data["objects"]]
@@ -51,7 +51,7 @@ def compare_evaluations(data: Any) -> Iterator[Result]:
 
 
 def compiled(case: Any) -> tuple[str, cel.Program | None, CompiledPolicy]:
-    """The refusal of a case, or its program, and a policy that has its variables."""
+    """Return the refusal of a case, or its program, and a policy that has its variables."""
     variables = [{"name": v["name"], "expression": v["expr"]} for v in _variables(case)]
     policy = compile_policy(read_policy({"spec": {"variables": variables}}, language="test"), (1, 36))
     environment = cel.Environment()
@@ -71,7 +71,7 @@ def _variables(case: Any) -> list[dict[str, str]]:
 
 
 def activation_for(document: Any) -> dict[str, object]:
-    """What the expressions saw when they were recorded."""
+    """Return the inputs of the expressions as at their recording."""
     resource = resource_of(DEPLOYMENT, document)
     request = Request("CREATE", DEPLOYMENT, DEPLOYMENT, resource, resource.namespace, NAMESPACE, CONTROLLER)
     mapped = {**request_map(request), "dryRun": False}

@@ -1,4 +1,4 @@
-"""The file `kyverno`: what Kyverno's command line says in its own test suites, suite by suite."""
+"""The file `kyverno`: the results of Kyverno's command line in its own test suites, suite by suite."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _OTHER_KINDS = ("MutatingPolicy", "ImageValidatingPolicy", "ClusterPolicy")
 
 
 def compare_kyverno(data: Any) -> Iterator[Result]:
-    """Every pair of an expected entry and a resource name."""
+    """Yield the result of every pair of an expected result and a resource name."""
     schemas = KnownSchemas(builtin_schemas())
     for case in data:
         documents = {**case, "values": case.get("variables"), "given": case.get("context")}
-        in_scope = [entry for entry in case["results"] if not _out_of_scope(case, entry)]
+        in_scope = [result for result in case["results"] if not _out_of_scope(case, result)]
         suite = suite_of(case["name"], {**documents, "results": in_scope})
         for checked in check(suite, builtin_kinds(), schemas, _NOW):
             expected = checked.expectation
             subject = [case["name"], expected.policy, checked.resource]
-            actual = [(said.status, said.message) for said in checked.results]
+            actual = [(result.status, result.message) for result in checked.results]
             yield Result(checked.right, checked.right, expected.result, actual, subject)
-        for entry in case["results"]:
-            why = _out_of_scope(case, entry)
-            for name in (entry.get("resources") or [""]) if why else ():
-                subject = [case["name"], entry["policy"], name]
+        for result in case["results"]:
+            why = _out_of_scope(case, result)
+            for name in (result.get("resources") or [""]) if why else ():
+                subject = [case["name"], result["policy"], name]
                 yield Result(
-                    right=False, same_text=False, expected=entry["result"], actual=why, subject=subject, skipped=True
+                    right=False, same_text=False, expected=result["result"], actual=why, subject=subject, skipped=True
                 )
 
 
-def _out_of_scope(suite: Any, entry: Any) -> str:
+def _out_of_scope(suite: Any, result: Any) -> str:
     if _UNRECORDED & set(suite["tags"]):
         return f"the mock answers of {', '.join(suite['tags'])} are not recorded"
-    name = entry["policy"].rpartition("/")[2]
+    name = result["policy"].rpartition("/")[2]
     kinds = {policy["kind"] for policy in suite["policies"] if policy["metadata"]["name"] == name}
     if kinds and kinds <= set(_OTHER_KINDS):
         return f"{', '.join(kinds)} is another kind of policy"
     modes = {policy["spec"].get("evaluation", {}).get("mode", "Kubernetes") for policy in suite["policies"]}
-    return "" if modes <= {"Kubernetes"} else f"it judges payloads of {', '.join(sorted(modes))}"
+    return "" if modes <= {"Kubernetes"} else f"it evaluates payloads of {', '.join(sorted(modes))}"

@@ -1,4 +1,4 @@
-"""The file `mutations`: what each policy makes of each object, or with which words the server refuses."""
+"""The file `mutations`: the object that each policy makes of each object, or the words in which the server refuses."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ SPROCKET = Kind("mu.example.com", "v1", "Sprocket", "sprockets", namespaced=True
 
 @cache
 def schemas() -> KnownSchemas:
-    """The shipped schemas, and those of the custom kind of the cases."""
+    """Return the shipped schemas, and those of the custom kind of the cases."""
     definition = json.loads((RECORDED / "sprocket.json").read_text(encoding="utf-8"))
     return KnownSchemas({**builtin_schemas(), **custom_schemas(definition)})
 
 
 def compare_mutations(data: Any) -> Iterator[Result]:
-    """Every policy on every object, as a CREATE."""
-    known = schemas()
+    """Yield the result of every policy on every object, as a CREATE."""
+    all_schemas = schemas()
     for case in data["cases"]:
         name = case["policy"]["metadata"]["name"]
         try:
-            auditor = _auditor(case, data, known)
+            auditor = _auditor(case, data, all_schemas)
         except InvalidManifest as error:
             expected = case.get("rejected")
             for subject in case.get("results", data["objects"]):
@@ -48,7 +48,7 @@ def compare_mutations(data: Any) -> Iterator[Result]:
             yield _compared(recorded, answer, before, [name, subject])
 
 
-def _auditor(case: Any, data: Any, known: KnownSchemas) -> Auditor:
+def _auditor(case: Any, data: Any, all_schemas: KnownSchemas) -> Auditor:
     return Auditor(
         policies=[case["policy"]],
         bindings=[case["binding"]] if "binding" in case else [],
@@ -58,12 +58,12 @@ def _auditor(case: Any, data: Any, known: KnownSchemas) -> Auditor:
         user=ADMIN,
         authorizer=AllowAdmin(),
         validate=True,
-        schemas=known,
+        schemas=all_schemas,
     )
 
 
 def actual(invocation_results: tuple[InvocationResult, ...], before: Any) -> dict[str, Any]:
-    """The object after the patches of all mutations, or the first refusal."""
+    """Return the object after the patches of all mutations, or the first refusal."""
     after = before
     for invocation_result in invocation_results:
         for check_result in invocation_result.check_results:
@@ -72,7 +72,10 @@ def actual(invocation_results: tuple[InvocationResult, ...], before: Any) -> dic
                     text = error.message if error.code == 500 else refusal(invocation_result.invocation, error.message)
                     return {"denied": {"code": error.code, "reason": error.reason, "message": text}}
                 case WouldChange(patch=patch):
-                    after = apply([Operation(one.op, one.path, cast("Node", one.value)) for one in patch], after)
+                    after = apply(
+                        [Operation(operation.op, operation.path, cast("Node", operation.value)) for operation in patch],
+                        after,
+                    )
                 case _:
                     pass
     return {"changed": False} if after is before else {"changed": True, "object": after}
@@ -89,12 +92,12 @@ def _compared(recorded: Any, actual: dict[str, Any], before: Any, subject: objec
 
 
 def agrees(ours: Any, theirs: Any, before: Any) -> bool:
-    """Whether all that we have is in the record, and what the record has beyond it lies inside what is new."""
+    """Return whether the record has all our values, and has more values only inside new parts of the object."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        known = before if isinstance(before, dict) else None
+        fields_before = before if isinstance(before, dict) else None
         extra = theirs.keys() - ours.keys()
-        return (known is None or not extra) and all(
-            name in theirs and agrees(value, theirs[name], known.get(name) if known else None)
+        return (fields_before is None or not extra) and all(
+            name in theirs and agrees(value, theirs[name], fields_before.get(name) if fields_before else None)
             for name, value in ours.items()
         )
     if isinstance(ours, list) and isinstance(theirs, list):
@@ -104,14 +107,17 @@ def agrees(ours: Any, theirs: Any, before: Any) -> bool:
 
 
 def _partners(elements: list[Any], before: list[Any]) -> list[Any]:
-    """For each element what it was before, by name or by content; None for a new one."""
-    named = {one["name"]: one for one in before if isinstance(one, dict) and "name" in one}
-    return [named.get(one.get("name")) if isinstance(one, dict) else one in before or None for one in elements]
+    """Return the earlier element for each element, by name or by content; None for a new element."""
+    named = {element["name"]: element for element in before if isinstance(element, dict) and "name" in element}
+    return [
+        named.get(element.get("name")) if isinstance(element, dict) else element in before or None
+        for element in elements
+    ]
 
 
 def mutation_result(case: Any, data: Any, release: str, recorded: Any, subject: object) -> Result:
-    """A mutation of the file `delta-1.37` by the rules of one release."""
-    known = schemas()
+    """Return the result of a mutation of the file `delta-1.37` by the rules of a release."""
+    all_schemas = schemas()
     before = data["objects"][case["object"]]
     auditor = Auditor(
         policies=[_delta_policy(case)],
@@ -122,7 +128,7 @@ def mutation_result(case: Any, data: Any, release: str, recorded: Any, subject: 
         user=DELTA_ADMIN,
         authorizer=AllowAdmin(),
         kubernetes_version=release,
-        schemas=known,
+        schemas=all_schemas,
     )
     answer = actual(auditor.evaluate(before, operation="CREATE"), before)
     if "denied" in answer:

@@ -16,7 +16,7 @@ from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from tests.conformance.cases import Result
 
 RECORDED = "1.36"
-"""The release of the server that most verdicts were recorded from."""
+"""The release of the server that decided most of the recorded verdicts."""
 ADMIN = UserInfo("admin", groups=("system:masters", "system:authenticated"))
 CUSTOM = (
     Kind("kubescape.io", "v1", "ControlConfiguration", "controlconfigurations", namespaced=False),
@@ -30,7 +30,7 @@ _RULES = [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "
 
 
 class RecordedAuditor(Auditor):
-    """Evaluates as the recorded server did.
+    """An auditor that evaluates as the recorded server did.
 
     The versions of custom resources of the groups in `relabelled` differ in apiVersion alone. Without `implied_namespaces` an
     object in a namespace that is not given is evaluated as in a missing namespace.
@@ -42,7 +42,7 @@ class RecordedAuditor(Auditor):
         self.context = replace(self.context, implied_namespaces=implied_namespaces)
 
     def views(self, document: JsonObject, kind: Kind) -> Iterator[Resource]:
-        """The object in each of its kinds."""
+        """Yield the object in each of its kinds."""
         if kind.group not in self.relabelled:
             yield from super().views(document, kind)
             return
@@ -54,12 +54,12 @@ class AllowAdmin:
     """The authorizer of the recordings: the admin may do everything, others nothing."""
 
     def decide(self, question: Question) -> Answer:
-        """Whether the subject is the admin."""
+        """Allow the admin, and deny every other subject."""
         return Answer(allowed=question.subject.username == ADMIN.username)
 
 
 def compare_policies(data: Any) -> Iterator[Result]:
-    """Every failure of every policy for a CREATE of each object."""
+    """Yield the results of each object: every failure of every policy for a CREATE."""
     definitions = [definition_of(document) for document in data.get("definitions", ())]
     kinds = [kind for definition in definitions for kind in definition.kinds]
     auditor = RecordedAuditor(
@@ -76,7 +76,7 @@ def compare_policies(data: Any) -> Iterator[Result]:
     for case in data["cases"]:
         expected = {(f["policy"], f["binding"], f["expressionIndex"], f["message"]) for f in case["failures"]}
         actual = set(_failures(auditor.evaluate(case["object"], operation="CREATE")))
-        right = {found[:3] for found in expected} == {found[:3] for found in actual}
+        right = {failure[:3] for failure in expected} == {failure[:3] for failure in actual}
         yield Result(right, expected == actual, sorted(expected - actual), sorted(actual - expected), case["object"])
 
 
@@ -92,7 +92,7 @@ def _failures(invocation_results: tuple[InvocationResult, ...]) -> Iterator[tupl
 
 
 def compare_matching(data: Any) -> Iterator[Result]:
-    """Random policies and bindings against every probe, as CREATE and as UPDATE."""
+    """Yield the results of random policies and bindings on every probe, as CREATE and as UPDATE."""
     params = [*data["params"], *data["update"]]
     namespaces = [*data["namespaces"], *(probe for probe in data["update"] if probe["kind"] == "Namespace")]
     kinds = tuple(k for k in (*builtin_kinds(), *CUSTOM) if k.kind != "ControlConfiguration")
@@ -168,12 +168,12 @@ def _class(report: dict[str, object]) -> object:
     return bool(report.get("denied")), indexes
 
 
-def _plain(one: dict[Any, Any], other: dict[Any, Any]) -> dict[str, str]:
-    return {str(key): repr(value) for key, value in one.items() if other.get(key) != value}
+def _plain(report: dict[Any, Any], other: dict[Any, Any]) -> dict[str, str]:
+    return {str(key): repr(value) for key, value in report.items() if other.get(key) != value}
 
 
 def compare_expressions(data: Any) -> Iterator[Result]:
-    """An expression as a validation, or its value inside a message, for each of the recorded objects."""
+    """Yield the results of an expression as a validation, or of its value inside a message, on each recorded object."""
     for case in data["cases"]:
         manifest = policy_of(validation_of(case))
         auditor, refusal = _auditor(manifest, data)
@@ -192,7 +192,7 @@ def compare_expressions(data: Any) -> Iterator[Result]:
 
 
 def validation_of(case: Any) -> dict[str, str]:
-    """The validation that asks for the truth of an expression, or for its value as a text."""
+    """Return the validation that shows whether an expression is true, or its value as a text."""
     if case["kind"] == "bool":
         return {"expression": case["expr"]}
     formatted = f'"%s".format([{case["expr"]}])'
@@ -204,7 +204,7 @@ def validation_of(case: Any) -> dict[str, str]:
 
 
 def policy_of(validation: dict[str, str]) -> Any:
-    """A policy about everything with one validation and a ConfigMap as its param."""
+    """Return a policy that matches every object, with one validation and a ConfigMap as its param."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
@@ -246,12 +246,12 @@ def _auditor(manifest: Any, data: Any) -> tuple[Auditor | None, tuple[str, ...] 
 
 
 def kinds_of(objects: Any) -> Iterator[Kind]:
-    """The kinds of objects that no server has by itself."""
-    known = {(kind.api_version, kind.kind) for kind in builtin_kinds()}
+    """Yield the kinds of objects that are not built into a server."""
+    names = {(kind.api_version, kind.kind) for kind in builtin_kinds()}
     for document in objects:
         key = (document["apiVersion"], document["kind"])
-        if key not in known:
-            known.add(key)
+        if key not in names:
+            names.add(key)
             group, _, version = key[0].rpartition("/")
             yield Kind(group, version, key[1], f"{key[1].lower()}s", namespaced="namespace" in document["metadata"])
 
@@ -272,7 +272,7 @@ def _value(invocation_results: tuple[InvocationResult, ...], kind: str) -> objec
 
 
 def compare_rejected(data: Any) -> Iterator[Result]:
-    """Expressions that the API refuses to store."""
+    """Yield the results of expressions that the API refuses to store."""
     binding = {
         "objects": {},
         "namespace": {"metadata": {"name": "n"}},

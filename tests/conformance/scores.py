@@ -1,4 +1,4 @@
-"""How many cases of a file come out right, and how many must."""
+"""The numbers of right cases of a file, and their floors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_DIFFERENCES = 500
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How many cases of a file came out right."""
+    """The numbers of cases of a file: all, those with the right class, text and cost, and skipped ones."""
 
     cases: int
     right: int
@@ -45,13 +45,13 @@ class Score:
         return f"cases={self.cases} class={self.right} text={self.text} cost={cost} skipped={self.skipped}"
 
     def figures(self) -> dict[str, int]:
-        """What a floor holds of it."""
+        """Return the figures that a floor holds."""
         cost = {} if self.cost is None else {"cost": self.cost}
         return {"cases": self.cases, "class": self.right, "text": self.text, **cost}
 
 
 def score(results: Iterable[Result], report: Path) -> Score:
-    """Add up the comparisons of one file and write down what differs."""
+    """Return the score of a file's comparisons, and write the differences to a report."""
     cases = right = text = skipped = cost = 0
     metered = False
     differences: list[dict[str, Any]] = []
@@ -73,11 +73,11 @@ def score(results: Iterable[Result], report: Path) -> Score:
 
 
 def floors_of(folder: Path) -> Path:
-    """The file that holds the floors of a folder: its own for the repository's verdicts."""
+    """Return the file that holds the floors of a folder: its own for the repository's verdicts."""
     return RECORDED / "floors.json" if folder == RECORDED else Path(__file__).parents[1] / "conformance-floors.json"
 
 
 def floors(folder: Path) -> dict[str, Any]:
-    """The floors of a folder, by the names of the files: of the whole file and, in order, of its `parts`."""
+    """Return the floors of a folder, by the names of the files: of the whole file and, in order, of its `parts`."""
     loaded: dict[str, Any] = json.loads(floors_of(folder).read_text(encoding="utf-8"))
     return loaded

@@ -33,15 +33,15 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "version", "case"), CASES)
 def test_a_policy_may_be_created_as_on_the_server(name: str, version: str, case: dict[str, Any]) -> None:
-    """It is accepted, or refused with the same words."""
+    """A policy is accepted, or refused with the server's words, by the rules of its release."""
     expected = asked.refusal_of_policy(case["server"]["newPolicy"])
 
     assert _plain(expected, name, version) == _plain(asked.about_creation(case["policy"], version), name, version)
 
 
 @pytest.mark.parametrize(("name", "version", "case"), CASES)
-def test_a_stored_policy_says_what_the_server_says(name: str, version: str, case: dict[str, Any]) -> None:
-    """The object is allowed, or denied with the same words."""
+def test_a_stored_policy_decides_as_on_the_server(name: str, version: str, case: dict[str, Any]) -> None:
+    """A stored policy allows the object, or denies it with the server's words."""
     expected = case["server"]["stored policy, CREATE"]
     actual = asked.about_object(case["policy"], case["binding"], case["object"], version)
 

@@ -1,4 +1,4 @@
-"""Objects that real servers stored have all their defaults, and every update that changes nothing leaves them alone."""
+"""Objects that real servers stored have all their defaults, so that setting defaults changes nothing."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ AT_LEAST = 50
 
 
 def stored_objects(data: Any) -> Iterator[tuple[Schema, JsonObject]]:
-    """All objects of built-in kinds in recorded data that bear the marks of a server, with their schemas."""
+    """Yield all objects of built-in kinds in recorded data that have a uid and a time from a server, with their schemas."""
     if isinstance(data, dict):
         group, _, version = as_text(data.get("apiVersion")).rpartition("/")
         schema = builtin_schemas().get((group, version, as_text(data.get("kind"))))
         if schema and dig(data, "metadata", "uid") and dig(data, "metadata", "creationTimestamp"):
             yield schema, data
     inside = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
-    for one in inside:
-        yield from stored_objects(one)
+    for part in inside:
+        yield from stored_objects(part)
 
 
 @pytest.mark.parametrize("path", parameters("costs", "matching", "mutations", "policies"))
 def test_recorded_objects_have_their_defaults(path: Path) -> None:
     """Setting the defaults of an object that a server stored gives back the very same object."""
-    found = [(document, defaulted(schema, document)) for schema, document in stored_objects(load(path))]
-    assert AT_LEAST < len(found)
-    assert [] == [document for document, after in found if after is not document]
+    completed = [(document, defaulted(schema, document)) for schema, document in stored_objects(load(path))]
+    assert AT_LEAST < len(completed)
+    assert [] == [document for document, after in completed if after is not document]

@@ -1,7 +1,7 @@
 """Cases in which an earlier Assay answered otherwise than a server: a file each, and the server's answer decides.
 
-A case of a MutatingAdmissionPolicy is the update of a stored object that changes nothing, asked of 1.36. Kyverno's were read
-in its source: what it decides stands here.
+A case of a MutatingAdmissionPolicy is the update of a stored object that changes nothing, on a server of 1.36. The decisions of
+Kyverno's cases were read in its source, and are in this file.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ KYVERNO = {
         "the namespaceSelector of Kyverno's webhooks",
     ),
 }
-"""The outcome of each case of Kyverno, its words, and what keeps the object from the webhook."""
+"""The outcome of each case of Kyverno, its words, and the reason why the webhook does not get the object."""
 
 
 @pytest.mark.parametrize("name", FILES or NONE)
 def test_a_recorded_difference_is_none_any_more(name: str) -> None:
-    """The object becomes what it became on the server, or is refused with its words; an expression is true as it was."""
+    """The object has the changes of the server, or is refused with its words; an expression is true as on the server."""
     case = json.loads((FOLDER / f"{name}.json").read_text())
     match case:
         case {"policy": policy, "server": expected}:
@@ -59,33 +59,37 @@ def test_a_recorded_difference_is_none_any_more(name: str) -> None:
         case {"policies": policies, "server": expected}:
             assert labels_in(expected) == labels_made(policies, case["object"])
         case {"expressions": expressions, "server": expected}:
-            assert [(one, expected) for one in expressions] == [(one, value_of(one)) for one in expressions]
+            assert [(expression, expected) for expression in expressions] == [
+                (expression, value_of(expression)) for expression in expressions
+            ]
         case _:
-            assert KYVERNO[name] == kyverno_says(case)
+            assert KYVERNO[name] == kyverno_result(case)
 
 
 @pytest.mark.parametrize("name", OF_OLDER or NONE)
 @pytest.mark.parametrize("kind", ["Service", "Thing"])
-def test_an_element_without_one_of_its_keys_is_taken_or_refused_as_by_its_release(kind: str, name: str) -> None:
-    """With the server's words, when admission refuses it; what the server refuses after admission (422) admission took."""
+def test_an_element_without_a_key_is_accepted_or_refused_as_by_its_release(kind: str, name: str) -> None:
+    """Admission refuses such an element with the server's words; an object that the server refuses later (422) passes admission."""
     case = load(FOLDER / "by-version" / f"{name}.json.gz")
     document, (code, text) = case[kind]["object"], case[kind]["server"]
-    judge = auditor(case["policies"], case["bindings"], case["version"])
-    answer = answer_of(document, judge.evaluate(document, operation="UPDATE"))
+    mutating_auditor = auditor(case["policies"], case["bindings"], case["version"])
+    answer = answer_of(document, mutating_auditor.evaluate(document, operation="UPDATE"))
 
-    assert ("taken" if code == 422 else f"{code} {text}") == ("taken" if answer.startswith("200 changed") else answer)
+    assert ("accepted" if code == 422 else f"{code} {text}") == (
+        "accepted" if answer.startswith("200 changed") else answer
+    )
 
 
 def definition() -> Any:
-    """The CustomResourceDefinition of the custom resource."""
+    """Return the CustomResourceDefinition of the custom resource."""
     return load(FOLDER / "by-version" / "map-keys-1.32.json.gz")["crd"]
 
 
 def auditor(policies: list[Any], bindings: list[Any] | None = None, version: str = "1.36") -> Auditor:
-    """An auditor of mutating policies, each with a binding to everything unless bindings are given."""
+    """Return an auditor of mutating policies, each with a binding to every object unless bindings are given."""
     return Auditor(
         policies=policies,
-        bindings=[binding(one["metadata"]["name"]) for one in policies] if bindings is None else bindings,
+        bindings=[binding(policy["metadata"]["name"]) for policy in policies] if bindings is None else bindings,
         kinds=KINDS,
         kubernetes_version=version,
         schemas=KnownSchemas({**builtin_schemas(), **custom_schemas(definition())}),
@@ -93,14 +97,14 @@ def auditor(policies: list[Any], bindings: list[Any] | None = None, version: str
 
 
 def binding(policy: str) -> Any:
-    """A binding to everything."""
+    """Return a binding to every object."""
     version = "admissionregistration.k8s.io/v1"
     kind = "MutatingAdmissionPolicyBinding"
     return {"apiVersion": version, "kind": kind, "metadata": {"name": policy}, "spec": {"policyName": policy}}
 
 
 def assert_answer(expected: str, before: Any, invocation_results: tuple[InvocationResult, ...]) -> None:
-    """Assert that an answer is the recorded one, as far as the record goes."""
+    """Assert that an answer is the recorded one, up to the end of a cut record."""
     answer = answer_of(before, invocation_results)
     if expected.startswith("200 changed ") and not is_cut(expected):
         assert as_read(expected) == as_read(answer)
@@ -109,23 +113,23 @@ def assert_answer(expected: str, before: Any, invocation_results: tuple[Invocati
 
 
 def is_cut(answer: str) -> bool:
-    """Whether the end of a list of changes is missing."""
+    """Return whether the end of a list of changes is missing."""
     return answer.startswith("200 changed ") and not answer.endswith("]")
 
 
 def as_read(answer: str) -> Any:
-    """The changes of an answer with the values that their texts stand for."""
+    """Return the changes of an answer with the values that their texts represent."""
     changes = json.loads(answer.removeprefix("200 changed "))
     return [[path, *map(value_in, values)] for path, *values in changes]
 
 
 def value_in(text: str) -> Any:
-    """The list or map that a text shows, or the text."""
+    """Return the list or map that a text represents, or the text."""
     return ast.literal_eval(text) if text.startswith(("[", "{")) else text
 
 
 def answer_of(before: Any, invocation_results: tuple[InvocationResult, ...]) -> str:
-    """What becomes of an object, in the form of the record."""
+    """Return the decision about an object in the form of the record."""
     match actual(invocation_results, before):
         case {"denied": denied}:
             return f"{denied['code']} {denied['message']}"
@@ -136,7 +140,7 @@ def answer_of(before: Any, invocation_results: tuple[InvocationResult, ...]) -> 
 
 
 def differences(before: Any, after: Any, path: str) -> Iterator[list[str]]:
-    """Path, value before and value after of each change, by path."""
+    """Yield path, value before and value after of each change, by path."""
     if same(before, after):
         return
     if isinstance(before, dict) and isinstance(after, dict):
@@ -155,37 +159,47 @@ def differences(before: Any, after: Any, path: str) -> Iterator[list[str]]:
 
 
 def labels_in(sentence: str) -> set[frozenset[str]]:
-    """The sets of labels that a sentence names."""
-    return {frozenset(found.split(",")) for found in LABELS.findall(sentence)}
+    """Return the sets of labels that a sentence names."""
+    return {frozenset(match.split(",")) for match in LABELS.findall(sentence)}
 
 
 def labels_made(policies: list[Any], document: Any) -> set[frozenset[str]]:
-    """The labels that several policies add to an object, in every order that a server may take."""
-    judge = auditor(policies)
-    kind = next(one for one in KINDS if (one.api_version, one.kind) == (document["apiVersion"], document["kind"]))
-    resource, world = resource_of(kind, document), judge.context.on(("UPDATE",))
-    asked_of = [(bound, one) for bound in judge.bound for one in invocations(bound, resource, kind, world)]
+    """Return the labels that several policies add to an object, in every order that a server may choose."""
+    mutating_auditor = auditor(policies)
+    kind = next(
+        candidate
+        for candidate in KINDS
+        if (candidate.api_version, candidate.kind) == (document["apiVersion"], document["kind"])
+    )
+    resource, context = resource_of(kind, document), mutating_auditor.context.on(("UPDATE",))
+    asked_of = [
+        (bound, invocation)
+        for bound in mutating_auditor.bound
+        for invocation in invocations(bound, resource, kind, context)
+    ]
     given = document["metadata"]["labels"].items()
-    found: list[Any] = [answer.after for answer in answers(asked_of)]
-    return {frozenset(f"{name}={text}" for name, text in one["metadata"]["labels"].items() - given) for one in found}
+    results: list[Any] = [answer.after for answer in answers(asked_of)]
+    return {
+        frozenset(f"{name}={text}" for name, text in result["metadata"]["labels"].items() - given) for result in results
+    }
 
 
 def value_of(expression: str) -> str:
-    """What becomes of a policy that wants an expression to be true, in the words of the record."""
+    """Return the decision of a policy whose validation is an expression, in the words of the record."""
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
     meta: dict[str, Any] = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "p"}}
     spec: Any = {"matchConstraints": {"resourceRules": rules}, "validations": [{"expression": expression}]}
     policy = {**meta, "kind": "ValidatingAdmissionPolicy", "spec": spec}
     bound: Any = {"policyName": "p", "validationActions": ["Deny"]}
     document: Any = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "h-prod"}}
-    judged = asked.about_object(policy, {**meta, "kind": f"{policy['kind']}Binding", "spec": bound}, document, "1.36")
-    return f"{asked.about_creation(policy, '1.36')}, {'true' if judged == asked.ALLOWED else judged}"
+    decision = asked.about_object(policy, {**meta, "kind": f"{policy['kind']}Binding", "spec": bound}, document, "1.36")
+    return f"{asked.about_creation(policy, '1.36')}, {'true' if decision == asked.ALLOWED else decision}"
 
 
-def kyverno_says(case: Any) -> tuple[str, str, str]:
-    """The outcome of a case, its words, and what keeps the object from Kyverno's webhook."""
+def kyverno_result(case: Any) -> tuple[str, str, str]:
+    """Return the outcome of a case, its words, and the reason why Kyverno's webhook does not get the object."""
     document = case["object"]
-    judge = Auditor(
+    kyverno_auditor = Auditor(
         policies=[case["policy"]],
         bindings=(),
         namespaces=[document] if document["kind"] == "Namespace" else [],
@@ -195,6 +209,6 @@ def kyverno_says(case: Any) -> tuple[str, str, str]:
     )
     ((check_result,),) = (
         invocation_result.check_results
-        for invocation_result in judge.evaluate(document, operation=case.get("operation"))
+        for invocation_result in kyverno_auditor.evaluate(document, operation=case.get("operation"))
     )
     return type(check_result.outcome).__name__, getattr(check_result.outcome, "message", ""), check_result.excepted_by

@@ -1,4 +1,4 @@
-"""The generated functions, the closures and the counting closures mean the same, in every recorded case.
+"""The generated functions, the closures and the counting closures have the same outcomes in every recorded case.
 
 Each class compares one part of every file: `--dist loadscope` gives a class to one worker.
 """
@@ -26,7 +26,7 @@ Evaluation = tuple[cel.Program, CompiledPolicy, Mapping[str, object]]
 
 
 def evaluations(data: Any) -> Iterator[Evaluation]:
-    """Single expressions, and what they see of each object: `costs`, `probes`, `random`."""
+    """Yield single expressions with their inputs for each object: `costs`, `probes`, `random`."""
     activations = [activation_for(document) for document in data["objects"]]
     for case in data["cases"]:
         _, program, policy = compiled(case)
@@ -35,7 +35,7 @@ def evaluations(data: Any) -> Iterator[Evaluation]:
 
 
 def of_expressions(data: Any) -> Iterator[Evaluation]:
-    """Validations and messages of one expression, for each of the recorded objects: `expressions`."""
+    """Yield the validation and message of each expression, for each of the recorded objects: `expressions`."""
     for case in data["cases"]:
         if "rejected" not in case:
             documents = (data["objects"][name] for name in case["results"])
@@ -43,29 +43,29 @@ def of_expressions(data: Any) -> Iterator[Evaluation]:
 
 
 def of_policies(data: Any) -> Iterator[Evaluation]:
-    """Whole policies, each on some of the recorded objects: `policies`."""
+    """Yield the expressions of whole policies, each on some of the recorded objects: `policies`."""
     for number, manifest in enumerate(data["policies"]):
         documents = [case["object"] for case in data["cases"][number % 7 :: 7]]
         yield from of_policy(manifest, documents, data["namespaces"][0], data["params"][number % len(data["params"])])
 
 
 def of_matching(data: Any) -> Iterator[Evaluation]:
-    """Random policies on each of the probes: `matching`."""
+    """Yield the expressions of random policies on each of the probes: `matching`."""
     for case in data["cases"]:
         yield from of_policy(case["policy"], data["create"], data["namespaces"][0], data["params"][0])
 
 
 def of_policy(manifest: Any, documents: Any, namespace: JsonObject, params: JsonObject) -> Iterator[Evaluation]:
-    """Every expression of a policy that compiles, with all that it may name."""
+    """Yield every expression of a policy that compiles, with its inputs."""
     policy = compile_policy(read_policy(manifest, language="ValidatingAdmissionPolicy"), (1, 36))
     programs = [expression.program for _, expression in policy.expressions() if expression.program is not None]
     for document in documents:
-        base = {**seen_of(document, namespace), **({"params": params} if policy.policy.param_kind else {})}
+        base = {**inputs_of(document, namespace), **({"params": params} if policy.policy.param_kind else {})}
         yield from ((program, policy, base) for program in programs)
 
 
-def seen_of(document: JsonObject, namespace: JsonObject) -> dict[str, object]:
-    """What the expressions of a policy may name, for one object."""
+def inputs_of(document: JsonObject, namespace: JsonObject) -> dict[str, object]:
+    """Return the inputs of a policy's expressions for an object."""
     group, _, version = as_text(document["apiVersion"]).rpartition("/")
     name = as_text(document["kind"])
     kind = Kind(group, version, name, f"{name.lower()}s", namespaced=bool(dig(document, "metadata", "namespace")))
@@ -86,13 +86,13 @@ EVALUATIONS: dict[str, Callable[[Any], Iterator[Evaluation]]] = {
 
 
 class Part:
-    """One part of every file."""
+    """A part of every file."""
 
     number: ClassVar[int]
 
     @pytest.mark.parametrize("path", parameters(*EVALUATIONS))
-    def test_every_recorded_case_comes_out_the_same_in_every_way(self, path: Path) -> None:
-        """Values, error texts, and what is reached: variables of the policy and questions to the authorizer."""
+    def test_the_evaluators_agree_on_every_recorded_case(self, path: Path) -> None:
+        """Values, error texts and the inputs that are read are equal: variables of the policy, questions to the authorizer."""
         agreement = Agreement()
         data = part_of(load(path), self.number)
         for program, policy, base in EVALUATIONS[path.name.removesuffix(".json.gz")](data):

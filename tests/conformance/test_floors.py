@@ -1,4 +1,4 @@
-"""What was once right stays right: the committed floors may only rise.
+"""No score is below its committed floor, and floors may only rise.
 
 Each class compares one part of every file: `--dist loadscope` gives a class to one worker.
 """
@@ -15,13 +15,13 @@ from tests.conformance.scores import COMPARISONS, floors, score
 
 
 class Part:
-    """One part of every file."""
+    """A part of every file."""
 
     number: ClassVar[int]
 
     @pytest.mark.parametrize("path", parameters(*COMPARISONS))
     def test_no_recorded_verdict_is_lost(self, path: Path, tmp_path: Path) -> None:
-        """As many recorded verdicts come out right as ever did."""
+        """The score of a part reaches its floor."""
         name = path.name.removesuffix(".json.gz")
         results = COMPARISONS[name](part_of(load(path), self.number))
         actual = score(results, tmp_path / "differences.json").figures()
@@ -60,7 +60,7 @@ def test_the_parts_are_the_whole(parent: Path) -> None:
 
 
 def test_every_file_of_the_repository_has_a_floor_and_every_shortfall_a_reason() -> None:
-    """A verdict that does not come out right is explained beside the floor of its file."""
+    """Each file has a floor, and a floor below the number of cases states the reason."""
     committed = floors(RECORDED)
     unexplained = [
         name for name, floor in committed.items() if len({*_figures(floor).values()}) > 1 and "why" not in floor

@@ -21,14 +21,14 @@ NAMESPACE: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"
 
 
 def recorded(path: Path) -> Any:
-    """A file of recorded answers; the test is skipped where there is none."""
+    """Return a file of recorded answers; the test is skipped where there is none."""
     if not path.exists():
         pytest.skip(f"no {path.name} in {path.parent}; name the folder beside it with ASSAY_CONFORMANCE")
     return load(path) if path.suffix == ".gz" else json.loads(path.read_text())
 
 
-def judged(policy: Any, binding: Any, document: Any, release: str) -> Any:
-    """What becomes of an object by one policy."""
+def outcome_of(policy: Any, binding: Any, document: Any, release: str) -> Any:
+    """Return the outcome of an object by a policy."""
     kinds = builtin_kinds()
     auditor = Auditor(
         policies=[policy], bindings=[binding], namespaces=[NAMESPACE], kinds=kinds, kubernetes_version=release
@@ -40,11 +40,11 @@ def judged(policy: Any, binding: Any, document: Any, release: str) -> Any:
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_policy_denies_as_it_did(name: str, release: str) -> None:
-    """The server's words about the object, by the rules of its release."""
+    """The outcome has the server's words, by the rules of its release."""
     case = recorded(FOLDER / "by-version" / f"{name}.json.gz")
     if release not in case["answers"]:
         pytest.skip(f"{name} was not asked on {release}")
-    outcome = judged(case["policy"], case["binding"], case["object"], release)
+    outcome = outcome_of(case["policy"], case["binding"], case["object"], release)
     assert isinstance(outcome, Violated)
     assert case["answers"][release]["server"]["stored policy, CREATE"] == outcome.message
 
@@ -59,7 +59,7 @@ def test_every_recorded_expression_is_true(release: str) -> None:
         meta = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "p"}}
         binding = {"policyName": "p", "validationActions": ["Deny"]}
         document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "h-prod"}}
-        outcome = judged(
+        outcome = outcome_of(
             {**meta, "kind": "ValidatingAdmissionPolicy", "spec": spec},
             {**meta, "kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
             document,

@@ -1,1 +1,1 @@
-"""What Kubernetes' own CEL says about an expression, and whether ours says the same."""
+"""The comparison of our CEL with Kubernetes' own."""

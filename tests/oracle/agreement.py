@@ -1,7 +1,7 @@
-"""The three evaluators agree: generated function, closures and counting closures, on random expressions.
+"""Compare the three evaluators, generated function, closures and counting closures, on random expressions.
 
-`python -m tests.oracle.agreement --pairs 100000 --seed 1`. Compared are values, error texts, and what was reached: which
-variables of the policy and which questions to the authorizer. No oracle is needed.
+`python -m tests.oracle.agreement --pairs 100000 --seed 1`. Compared are values, error texts, and the inputs that were read:
+variables of the policy and questions to the authorizer. No oracle is needed.
 """
 
 from __future__ import annotations
@@ -25,47 +25,47 @@ from tests.oracle.subjects import objects
 _OBJECTS = 6
 _ENDLESS = 100_000
 _FAULTS = (NameError, UnboundLocalError, SyntaxError)
-"""What a generated function never raises of itself: the closures behind it would hide a defect of the generator."""
+"""Errors that no generated function may raise: the closures behind it would hide a defect of the generator."""
 
 
 @dataclass(slots=True)
-class RepeatDetector:
-    """What one evaluator came to, and what it reached on the way."""
+class Evaluation:
+    """The outcome of an evaluator, and the variables and questions that it read."""
 
     outcome: Any
-    reached: frozenset[str]
+    read_inputs: frozenset[str]
 
 
-class _Listening:
-    """A decider that notes what it is asked."""
+class _RecordingDecider:
+    """A decider that records its questions, and allows nothing."""
 
-    def __init__(self, reached: set[str]) -> None:
-        self._reached = reached
+    def __init__(self, read_inputs: set[str]) -> None:
+        self._read_inputs = read_inputs
 
     def decide(self, question: Question) -> Answer:
-        self._reached.add(f"asks {question}")
+        self._read_inputs.add(f"asks {question}")
         return Answer(allowed=False)
 
 
-class _Noting(cel.Lazy):
-    """The variables of a policy, noting which of them are read."""
+class _RecordingVariables(cel.Lazy):
+    """The variables of a policy; the names of those that are read are recorded."""
 
-    def __init__(self, variables: cel.Lazy, reached: set[str]) -> None:
+    def __init__(self, variables: cel.Lazy, read_inputs: set[str]) -> None:
         super().__init__()
         self._variables = variables
-        self._reached = reached
+        self._read_inputs = read_inputs
 
     def names(self) -> Iterable[str]:
         return self._variables.names()
 
     def find(self, name: str) -> tuple[cel.Value] | None:
-        self._reached.add(name)
+        self._read_inputs.add(name)
         return self._variables.find(name)
 
 
 @dataclass(slots=True)
 class Agreement:
-    """What a run has seen."""
+    """The counts and the differences of a run."""
 
     pairs: int = 0
     fast: int = 0
@@ -77,7 +77,7 @@ class Agreement:
 
 
 def compare(seed: int, pairs: int) -> Agreement:
-    """Evaluate random expressions, three times each, on so many pairs of expression and object."""
+    """Return the agreement on so many pairs of a random expression and an object, each evaluated in three ways."""
     chance = random.Random(seed)
     generator, documents = Generator(chance), objects(chance, _OBJECTS)
     agreement = Agreement()
@@ -98,12 +98,12 @@ _Activate = Callable[[Mapping[str, object]], dict[str, object]]
 def differences(
     program: cel.Program, activate: _Activate, base: Mapping[str, object], agreement: Agreement
 ) -> Iterator[str]:
-    """Evaluate an expression in each way and say what differs; `base` is what it may name but variables and authorizer."""
+    """Yield the differences between the evaluators; `base` has the inputs other than variables and authorizer."""
     agreement.pairs += 1
-    meter = program.count(_heard(activate, base)[0], _ENDLESS)
+    meter = program.count(_recording_activation(activate, base)[0], _ENDLESS)
     if isinstance(meter.stopped, CostExceeded | Interrupted):
         return
-    exact = _seen(program.evaluate_exactly, activate, base)
+    exact = _evaluation(program.evaluate_exactly, activate, base)
     if ours.tagged(meter.outcome) != exact.outcome:
         yield f"{program.text}\n  counted {ours.tagged(meter.outcome)}\n  exact   {exact.outcome}"
     yield from _absorbing(program, activate, base, exact, agreement)
@@ -112,7 +112,7 @@ def differences(
         agreement.only_closures += 1
         return
     try:
-        fast = _seen(function, activate, base)
+        fast = _evaluation(function, activate, base)
     except _FAULTS as fault:
         yield f"{program.text}\n  {fault!r} in\n{program.python()}"
         return
@@ -127,14 +127,14 @@ def differences(
 
 
 def _absorbing(
-    program: cel.Program, activate: _Activate, base: Mapping[str, object], exact: RepeatDetector, agreement: Agreement
+    program: cel.Program, activate: _Activate, base: Mapping[str, object], exact: Evaluation, agreement: Agreement
 ) -> Iterator[str]:
-    """Compare what the absorbing form of the function comes to, where it does; it may reach more."""
+    """Yield the difference of the absorbing form, where that form has an outcome; it may read more inputs."""
     function = _absorbing_form(program)
     if function is None:
         return
     try:
-        absorbing = _seen(function, activate, base)
+        absorbing = _evaluation(function, activate, base)
     except Exception:  # noqa: BLE001 - the closures would decide
         return
     agreement.absorbing += 1
@@ -147,34 +147,34 @@ def _absorbing_form(program: cel.Program) -> Callable[[Mapping[str, object]], ce
     return program.absorbing()
 
 
-def _seen(
+def _evaluation(
     evaluate: Callable[[Mapping[str, object]], cel.Value], activate: _Activate, base: Mapping[str, object]
-) -> RepeatDetector:
-    activation, reached = _heard(activate, base)
+) -> Evaluation:
+    activation, read_inputs = _recording_activation(activate, base)
     try:
         outcome = ours.tagged(evaluate(activation))
     except cel.EvaluationError as error:
         if evaluate.__name__ != "evaluate_exactly":
             raise
         outcome = ours.tagged(error)
-    return RepeatDetector(outcome, frozenset(reached))
+    return Evaluation(outcome, frozenset(read_inputs))
 
 
-def _heard(activate: _Activate, base: Mapping[str, object]) -> tuple[dict[str, object], set[str]]:
-    """An activation in which it is noted what is read and asked, and the notes."""
-    reached: set[str] = set()
-    authorizer = Authorizer(_Listening(reached), Subject("alice", ("system:authenticated",), "1"))
+def _recording_activation(activate: _Activate, base: Mapping[str, object]) -> tuple[dict[str, object], set[str]]:
+    """Return an activation that records the variables and questions that are read, and the record."""
+    read_inputs: set[str] = set()
+    authorizer = Authorizer(_RecordingDecider(read_inputs), Subject("alice", ("system:authenticated",), "1"))
     resource = authorizer.request_resource(group="apps", resource="things", namespace="team-1", name="web")
     asking = {"authorizer": authorizer, "authorizer.requestResource": resource}
     activation = activate({**base, **asking})
     variables = activation["variables"]
     if isinstance(variables, cel.Lazy):
-        activation["variables"] = _Noting(variables, reached)
-    return activation, reached
+        activation["variables"] = _RecordingVariables(variables, read_inputs)
+    return activation, read_inputs
 
 
 def main() -> None:
-    """Print what differs, and how often the closures had to decide. Exit code 1 when something differs."""
+    """Print the differences, and how often the closures had to decide. Exit code 1 when there is a difference."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))

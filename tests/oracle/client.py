@@ -15,12 +15,12 @@ _BATCH = 500
 
 
 def program(*, build: bool = False) -> Path | None:
-    """The built oracle: ASSAY_ORACLE, or what `make oracle` made; None when there is none and it should not be built."""
+    """Return the path of the oracle: ASSAY_ORACLE, or the program of `make oracle`; None when it is not built and `build` is not set."""
     if named := os.environ.get("ASSAY_ORACLE"):
         return Path(named)
     command = [str(_ROOT / ".ci" / "oracle"), *([] if build else ["--if-built"])]
-    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=build)
-    return Path(found.stdout.strip()) if found.returncode == 0 else None
+    completed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=build)
+    return Path(completed.stdout.strip()) if completed.returncode == 0 else None
 
 
 class Oracle:
@@ -36,10 +36,10 @@ class Oracle:
         self._process.communicate()
 
     def ask(self, requests: Iterable[dict[str, Any]]) -> list[Any]:
-        """The reply to each request."""
-        asked = [json.dumps(request).encode() + b"\n" for request in requests]
+        """Return the reply to each request, in order. Raises RuntimeError when the oracle ends."""
+        lines = [json.dumps(request).encode() + b"\n" for request in requests]
         return [
-            reply for start in range(0, len(asked), _BATCH) for reply in self._exchange(asked[start : start + _BATCH])
+            reply for start in range(0, len(lines), _BATCH) for reply in self._exchange(lines[start : start + _BATCH])
         ]
 
     def _exchange(self, lines: list[bytes]) -> Iterator[Any]:

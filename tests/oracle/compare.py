@@ -1,4 +1,4 @@
-"""When two replies differ, and whether Kubernetes' own reply is the same every time."""
+"""The first difference between the oracle's reply and ours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = ("compilation failed", "program instantiation failed", "must evaluate t
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs (`refusal`, `type`, `value`, `error`, `cost`, `crash`), on which object, and both sides."""
+    """A difference: its kind (`refusal`, `text`, `type`, `value`, `error`, `cost`, `crash`), the object's index, and both sides."""
 
     what: str
     index: int | None
@@ -28,7 +28,7 @@ class Difference:
 
     @property
     def likeness(self) -> str:
-        """What differences of one cause have in common: both texts without names and numbers, else both types."""
+        """The text that differences of one cause share: both texts without names and numbers, else both types."""
         return f"{self.what} {_outline(self.expected)} {_outline(self.actual)}"
 
 
@@ -45,9 +45,9 @@ def _outline(side: Any) -> str:
 
 
 def first_difference(theirs: Any, ours: Any, *, texts: bool = False) -> Difference | None:
-    """The first thing in which our reply is not the oracle's; `texts`: the words of a refusal count, not just its kind.
+    """Return the first difference of our reply from the oracle's; None when there is none.
 
-    Requests that crash the oracle are never different.
+    `texts`: the words of a refusal count, not only its kind. Requests that crash the oracle are never different.
     """
     if "panic" in theirs or "unreadable" in theirs:
         return None
@@ -61,10 +61,10 @@ def first_difference(theirs: Any, ours: Any, *, texts: bool = False) -> Differen
 
 
 def _refusal(theirs: Any, ours: Any, *, texts: bool) -> Difference | None:
-    one, two = theirs.get("refused", ""), ours.get("refused", "")
-    if _kind(one) != _kind(two):
-        return Difference("refusal", None, one, two)
-    return Difference("text", None, one, two) if texts and one != two else None
+    expected, actual = theirs.get("refused", ""), ours.get("refused", "")
+    if _kind(expected) != _kind(actual):
+        return Difference("refusal", None, expected, actual)
+    return Difference("text", None, expected, actual) if texts and expected != actual else None
 
 
 def _kind(refusal: str) -> str:
@@ -72,24 +72,26 @@ def _kind(refusal: str) -> str:
 
 
 def _outcomes(theirs: list[Any], ours: list[Any]) -> Iterator[Difference]:
-    for index, (one, two) in enumerate(zip(theirs, ours, strict=True)):
-        if "panic" in one or ("cost" not in two and one.get("error") in _OVER):
+    for index, (expected, actual) in enumerate(zip(theirs, ours, strict=True)):
+        if "panic" in expected or ("cost" not in actual and expected.get("error") in _OVER):
             continue
-        if "error" in one or "error" in two:
-            if one.get("error") != two.get("error"):
-                yield Difference("error" if "error" in one and "error" in two else "value", index, one, two)
-        elif not same(one["value"], two["value"]):
-            yield Difference("value", index, one["value"], two["value"])
-        if "cost" in two and one["cost"] != two["cost"]:
-            yield Difference("cost", index, one["cost"], two["cost"])
+        if "error" in expected or "error" in actual:
+            if expected.get("error") != actual.get("error"):
+                yield Difference(
+                    "error" if "error" in expected and "error" in actual else "value", index, expected, actual
+                )
+        elif not same(expected["value"], actual["value"]):
+            yield Difference("value", index, expected["value"], actual["value"])
+        if "cost" in actual and expected["cost"] != actual["cost"]:
+            yield Difference("cost", index, expected["cost"], actual["cost"])
 
 
-def same(one: Any, two: Any) -> bool:
-    """Whether two tagged values are the same; maps have no order."""
-    if one["type"] != two["type"]:
+def same(expected: Any, actual: Any) -> bool:
+    """Return whether two tagged values are the same; maps have no order."""
+    if expected["type"] != actual["type"]:
         return False
-    theirs, ours = one["plain"], two["plain"]
-    match one["type"]:
+    theirs, ours = expected["plain"], actual["plain"]
+    match expected["type"]:
         case "list" | "optional_type":
             return len(theirs) == len(ours) and all(map(same, theirs, ours))
         case "map":
@@ -109,10 +111,10 @@ def same(one: Any, two: Any) -> bool:
 def _same_entries(theirs: Any, ours: Any) -> bool:
     left = list(ours)
     for key, value in theirs:
-        found = next((entry for entry in left if same(key, entry[0]) and same(value, entry[1])), None)
-        if found is None:
+        counterpart = next((entry for entry in left if same(key, entry[0]) and same(value, entry[1])), None)
+        if counterpart is None:
             return False
-        left.remove(found)
+        left.remove(counterpart)
     return not left
 
 

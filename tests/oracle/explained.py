@@ -1,4 +1,4 @@
-"""The differences that stay, each with its reason. None of them can turn a verdict of a policy that anybody writes."""
+"""The differences that stay, each with its reason. None of them changes a verdict of a policy that users write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Explained:
     expected: str = ""
 
     def covers(self, expression: str, difference: Difference) -> bool:
-        """Whether a difference is one of these."""
+        """Return whether a difference is of these kinds, and looks like this."""
         return (
             difference.what in self.kinds
             and re.search(self.expression, expression) is not None
@@ -31,7 +31,7 @@ _COSTS = frozenset({"cost"})
 
 EXPLAINED: tuple[Explained, ...] = (
     Explained(
-        "an evaluation that ends in a recovered panic has no use for its cost: the request fails whatever is left of the budget",
+        "an evaluation that ends in a recovered panic has no use for its cost: the request fails at any rest of the budget",
         _COSTS,
         r"\bin\b|distinct|sort|flatten",
     ),
@@ -73,9 +73,9 @@ EXPLAINED: tuple[Explained, ...] = (
         r"\(\*dynamicpb\.Message\)|_value:",
     ),
 )
-"""Nothing is explained by an entry that does not say what upstream's side looks like, or which part of the language it is about."""
+"""Each row states what upstream's side looks like, or the part of the language that it is about."""
 
 
 def reason(expression: str, difference: Difference) -> str | None:
-    """Why a difference stays, or None when nothing explains it."""
-    return next((one.reason for one in EXPLAINED if one.covers(expression, difference)), None)
+    """Return the reason why a difference stays, or None when no row explains it."""
+    return next((explained.reason for explained in EXPLAINED if explained.covers(expression, difference)), None)

@@ -1,4 +1,4 @@
-"""`make fuzz`: random expressions, evaluated by Kubernetes' own CEL and by ours, until the time is up.
+"""`make fuzz`: compare random expressions between Kubernetes' own CEL and ours, until the time is up.
 
 Every difference is shrunk and printed. Exit code 1 when there is one. The same seed makes the same expressions.
 """
@@ -30,7 +30,7 @@ _MOST_ALIKE = 2
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has seen. A pair is an expression on an object; a refused expression counts as one."""
+    """The counts of a run. A pair is an expression on an object; a refused expression counts as a pair."""
 
     pairs: int = 0
     refused: int = 0
@@ -43,7 +43,7 @@ class Tally:
 
 
 class Fuzz:
-    """One run."""
+    """A run of the comparison."""
 
     def __init__(self, oracle: Oracle, seed: int, *, texts: bool = False) -> None:
         self._oracle = oracle
@@ -78,7 +78,7 @@ class Fuzz:
             self._shrink(case, difference)
 
     def _is_unstable(self, case: Case) -> bool:
-        """Whether the oracle itself answers differently from time to time: it walks maps in random order."""
+        """Return whether the oracle's own answers vary: it walks maps in random order."""
         replies = self._oracle.ask([self._request(case)] * _REPEATS)
         return any(_unordered(reply) != _unordered(replies[0]) for reply in replies)
 
@@ -90,9 +90,13 @@ class Fuzz:
         def differing(texts: list[str]) -> int | None:
             cases = [Case(Term("any", (text,)), case.variables) for text in texts]
             replies = self._oracle.ask(map(self._request, cases))
-            for index, (one, theirs) in enumerate(zip(cases, replies, strict=True)):
-                found = self._against(one, theirs)
-                if found is not None and found.likeness == difference.likeness and not self._is_unstable(one):
+            for index, (variant, theirs) in enumerate(zip(cases, replies, strict=True)):
+                remaining = self._against(variant, theirs)
+                if (
+                    remaining is not None
+                    and remaining.likeness == difference.likeness
+                    and not self._is_unstable(variant)
+                ):
                     return index
             return None
 
@@ -118,29 +122,37 @@ class Fuzz:
         }
 
     def object_at(self, index: int | None) -> Any:
-        """The object a difference was seen on."""
+        """Return the object of a difference; None for a difference without an object."""
         return None if index is None else self._objects[index]
 
 
 def _unordered(reply: Any) -> str:
-    """A reply as text in which the order of a map's entries does not show."""
+    """Return a reply as text that does not depend on the order of a map's entries."""
     return json.dumps(_sorted(reply), sort_keys=True)
 
 
 def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
         if value.get("type") == "map":
-            return {"map": sorted((_sorted(entry) for entry in value["plain"]), key=json.dumps)}
+            return {"map": sorted((_sorted(pair) for pair in value["plain"]), key=json.dumps)}
         return {key: _sorted(item) for key, item in value.items()}
     return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def report(fuzz: Fuzz) -> str:
-    """The differences, the smallest expression of each."""
+    """Return the differences as text, each with its smallest expression."""
     lines = []
-    for text, found in sorted(fuzz.tally.shrunk.items(), key=lambda entry: (entry[1].what, len(entry[0]))):
-        where = f" on {json.dumps(fuzz.object_at(found.index))}" if found.index is not None and "object" in text else ""
-        lines += [f"{found.what}: {text}", f"  expected {found.expected}", f"  actual   {found.actual}{where}"]
+    for text, difference in sorted(fuzz.tally.shrunk.items(), key=lambda item: (item[1].what, len(item[0]))):
+        where = (
+            f" on {json.dumps(fuzz.object_at(difference.index))}"
+            if difference.index is not None and "object" in text
+            else ""
+        )
+        lines += [
+            f"{difference.what}: {text}",
+            f"  expected {difference.expected}",
+            f"  actual   {difference.actual}{where}",
+        ]
     return "\n".join(lines)
 
 

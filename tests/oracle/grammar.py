@@ -26,7 +26,7 @@ _CHANGED_TEXT = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An expression as a tree of texts and smaller expressions; `loose` ones bind less than a call."""
+    """An expression as a tree of texts and smaller expressions; a `loose` one binds less tightly than a call."""
 
     kind: str
     parts: tuple[str | Term, ...]
@@ -36,11 +36,11 @@ class Term:
         return "".join(map(str, self.parts))
 
     def terms(self) -> Iterator[Term]:
-        """The expressions directly inside."""
+        """Yield the expressions directly inside."""
         return (part for part in self.parts if isinstance(part, Term))
 
     def size(self) -> int:
-        """How many expressions it is made of."""
+        """Return the number of expressions in the tree, itself included."""
         return 1 + sum(term.size() for term in self.terms())
 
 
@@ -61,7 +61,7 @@ class Generator:
         self._variables: tuple[tuple[str, str], ...] = ()
 
     def case(self) -> Case:
-        """A random expression."""
+        """Return a random expression."""
         self._scope = []
         self._variables = self._chance.choice(VARIABLES) if self._chance.random() < 0.3 else ()
         term = self._term(
@@ -106,7 +106,7 @@ class Generator:
         return Term(kind, (self._random(kind) or self._chance.choice(LITERALS[kind]),))
 
     def _random(self, kind: str) -> str:
-        """A number or text of no pool, or nothing."""
+        """Return a number or text that is in no pool, or an empty string."""
         chance = self._chance
         if chance.random() < 0.7:
             return ""
@@ -129,11 +129,11 @@ class Generator:
 
     def _filled(self, kind: str, template: str, depth: int, *, loose: bool) -> Term:
         same = self._chance.choice(TYPES)
-        known = len(self._scope)
+        outer = len(self._scope)
         parts: list[str | Term] = []
         for piece in _PIECES.split(template):
             parts.extend(self._piece(piece, same, depth, first=not parts))
-        del self._scope[known:]
+        del self._scope[outer:]
         return Term(kind, tuple(parts), loose=loose)
 
     def _piece(self, piece: str, same: str, depth: int, *, first: bool) -> list[str | Term]:
@@ -154,12 +154,12 @@ class Generator:
         if names:
             return [self._chance.choice(names)]
         term = self._term(same if name == "A" else name, depth - 1)
-        without_param = not term.loose or self._chance.random() < _UNPARENTHESIZED
-        return [term] if without_param and not (first and term.loose) else ["(", term, ")"]
+        is_bare = not term.loose or self._chance.random() < _UNPARENTHESIZED
+        return [term] if is_bare and not (first and term.loose) else ["(", term, ")"]
 
     def _declared(self, kind: str) -> str:
         name = self._chance.choice(_VARIABLE_NAMES if self._chance.random() < 0.3 else _VARIABLE_NAMES[:6])
-        if any(known == name for known, _ in self._scope[-1:]):
+        if any(declared == name for declared, _ in self._scope[-1:]):
             name = f"{name}{len(self._scope)}"
         self._scope.append((name, kind))
         return name
@@ -179,6 +179,6 @@ class Generator:
 
 
 def literal(text: str, quote: str) -> str:
-    """A text as a CEL string literal."""
+    """Return a text as a CEL string literal."""
     escaped = text.replace("\\", "\\\\").replace(quote, f"\\{quote}").replace("\n", "\\n").replace("\t", "\\t")
     return f"{quote}{escaped}{quote}"

@@ -1,4 +1,4 @@
-"""What CEL can be made of, continued: literals of protobuf's messages (see productions.py)."""
+"""Templates of random expressions, continued: literals of protobuf's messages (see productions.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same questions to our own compiler, answered in the oracle's form."""
+"""Our own compiler's replies to the oracle's requests, in the oracle's form."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Refusing:
 
 
 def reply(expression: str, variables: tuple[tuple[str, str], ...], objects: list[Any]) -> dict[str, Any]:
-    """Our reply to a request."""
+    """Return our reply to a request."""
     try:
         with _limited():
             compiled, program = compiled_with(expression, variables)
@@ -60,7 +60,7 @@ def _limited() -> Iterator[None]:
 
 
 def compiled_with(expression: str, variables: tuple[tuple[str, str], ...]) -> tuple[CompiledPolicy, cel.Program]:
-    """A policy with these variables, and an expression that may read them."""
+    """Return a policy with these variables, and an expression that may read them. Raises CompileError."""
     entries = [{"name": name, "expression": text} for name, text in variables]
     policy = compile_policy(read_policy({"spec": {"variables": entries}}, language="test"))
     environment = cel.Environment()
@@ -71,7 +71,7 @@ def compiled_with(expression: str, variables: tuple[tuple[str, str], ...]) -> tu
 
 
 def activation_of(document: Any) -> dict[str, object]:
-    """What an expression may name when the object is this one."""
+    """Return the inputs of an expression for an object."""
     kind = Kind("apps", "v1", "Thing", "things", namespaced=True)
     user = ATTRIBUTES["user"]
     info = UserInfo(user["username"], uid=user["uid"], groups=tuple(user["groups"]))
@@ -102,7 +102,7 @@ def _outcome(program: cel.Program, policy: CompiledPolicy, activation: Mapping[s
 
 
 def tagged(value: cel.Value) -> dict[str, Any]:
-    """A value with its type, as the oracle writes it."""
+    """Return a value with its type, as the oracle writes it."""
     if isinstance(value, cel.EvaluationError):
         return {"type": "error", "plain": str(value)}
     return {"type": cel.type_name(value), "plain": _plain(value)}

@@ -365,4 +365,4 @@ TEXTS: dict[str, tuple[str, ...]] = {
 """Contents of string literals: some parse, some do not."""
 
 ALPHABET = "aAzZ09.:/-+_%?#@[](){}<>*^$|\\ ,;=~é😀\t"
-"""What a single change puts into a text."""
+"""The characters that a single change may put into a text."""

@@ -1,7 +1,7 @@
-"""What CEL can be made of, as templates by the type of their result.
+"""Templates of random expressions, by the type of their result.
 
-`$type` is a hole for an expression, `$A` one for any type that is the same throughout the template, `@type` declares a variable
-that the holes after it may use, `#pool` is a string literal from a pool of texts.
+`$type` stands for an expression, `$A` for one of any type that is the same throughout the template, `@type` declares a variable
+that the expressions after it may use, `#pool` is a string literal from a pool of texts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What Kubernetes' own CEL answers to a list of expressions, kept for machines that have no oracle: tests/cel/answers.jsonl.
+"""Record the answers of Kubernetes' own CEL in tests/cel/answers.jsonl, for machines without the oracle.
 
-python -m tests.oracle.record                 ask again about every expression of the file
+python -m tests.oracle.record                 evaluate every expression of the file again
 python -m tests.oracle.record < expressions   add expressions, one in a line
 """
 
@@ -23,7 +23,7 @@ Variables = tuple[tuple[str, str], ...]
 
 
 def request(expression: str, variables: Variables) -> dict[str, Any]:
-    """The question about an expression and the policy's variables."""
+    """Return the request for an expression and the policy's variables."""
     return {
         "expression": expression,
         "variables": [{"name": name, "expression": text} for name, text in variables],
@@ -34,40 +34,46 @@ def request(expression: str, variables: Variables) -> dict[str, Any]:
     }
 
 
-def known() -> list[dict[str, Any]]:
-    """The entries of the file: expression, variables and answer."""
+def recorded_answers() -> list[dict[str, Any]]:
+    """Return the recorded answers: expression, variables and answer."""
     return [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
 
 
-def variables_of(entry: dict[str, Any]) -> Variables:
-    """The variables of an entry."""
-    return tuple((name, text) for name, text in entry.get("variables", ()))
+def variables_of(recorded: dict[str, Any]) -> Variables:
+    """Return the variables of a recorded answer."""
+    return tuple((name, text) for name, text in recorded.get("variables", ()))
 
 
 def answered(reply: Any) -> dict[str, Any]:
-    """A reply without its costs, which have tests of their own."""
-    outcomes = [{key: value for key, value in one.items() if key != "cost"} for one in reply.get("outcomes", ())]
+    """Return a reply without its costs, which have tests of their own."""
+    outcomes = [
+        {key: value for key, value in outcome.items() if key != "cost"} for outcome in reply.get("outcomes", ())
+    ]
     return {**{key: reply[key] for key in ("refused", "resultType") if key in reply}, "outcomes": outcomes}
 
 
-def _asked(entries: list[tuple[str, Variables]]) -> Iterator[dict[str, Any]]:
+def _answers(requests: list[tuple[str, Variables]]) -> Iterator[dict[str, Any]]:
     path = program(build=True)
     if path is None:
         raise SystemExit("there is no oracle; make it with: make oracle")
     with Oracle(path) as oracle:
-        replies = oracle.ask(request(text, variables) for text, variables in entries)
-    for (text, variables), reply in zip(entries, replies, strict=True):
+        replies = oracle.ask(request(text, variables) for text, variables in requests)
+    for (text, variables), reply in zip(requests, replies, strict=True):
         if "panic" not in reply:
             named = {"variables": variables} if variables else {}
             yield {"expression": text, **named, "answer": answered(reply)}
 
 
 def main() -> None:
-    """Write the file anew."""
-    entries = {(entry["expression"], variables_of(entry)): None for entry in known()} if ANSWERS.exists() else {}
+    """Write the file again."""
+    requests = (
+        {(answer["expression"], variables_of(answer)): None for answer in recorded_answers()}
+        if ANSWERS.exists()
+        else {}
+    )
     if not sys.stdin.isatty():
-        entries |= {(line.rstrip("\n"), ()): None for line in sys.stdin if line.strip()}
-    lines = [json.dumps(entry, ensure_ascii=True, separators=(",", ":")) for entry in _asked(list(entries))]
+        requests |= {(line.rstrip("\n"), ()): None for line in sys.stdin if line.strip()}
+    lines = [json.dumps(answer, ensure_ascii=True, separators=(",", ":")) for answer in _answers(list(requests))]
     ANSWERS.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     sys.stdout.write(f"{len(lines)} expressions\n")
 

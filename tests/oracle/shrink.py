@@ -1,4 +1,4 @@
-"""From an expression that differs to a small one that differs in the same way."""
+"""Reduce an expression that differs to a small one that differs in the same way."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ _SIMPLE = ("1", "'a'", "true", "null", "[]", "{}", "dyn(1)", "dyn('a')", "dyn([]
 _MOST_ROUNDS = 60
 
 Differing = Callable[[list[str]], "int | None"]
-"""Tells which of several expressions is the first that still differs."""
+"""Returns the position of the first expression that still differs, None when there is none."""
 
 
 def smallest(term: Term, differing: Differing) -> Term:
-    """The smallest variant found in which the difference remains; candidates are tried from the smallest on."""
+    """Return the smallest variant in which the difference remains; candidates are tried from the smallest on."""
     for _ in range(_MOST_ROUNDS):
         candidates = sorted(set(_variants(term)), key=lambda variant: (len(str(variant)), str(variant)))
         candidates = [variant for variant in candidates if len(str(variant)) < len(str(term))]
-        found = differing([str(variant) for variant in candidates])
-        if found is None:
+        position = differing([str(variant) for variant in candidates])
+        if position is None:
             return term
-        term = candidates[found]
+        term = candidates[position]
     return term
 
 
 def _variants(term: Term) -> Iterator[Term]:
-    """The term with one expression in it replaced by one of its own parts, or by something simple."""
+    """Yield the term with one of its expressions replaced by a part of that expression, or by a simple one."""
     yield from _descendants(term)
     yield from (Term(term.kind, (text,)) for text in _SIMPLE)
     if len(term.parts) == 1 and isinstance(term.parts[0], str):

@@ -1,4 +1,4 @@
-"""What expressions are evaluated on: objects with every kind of JSON value, and sets of composed variables."""
+"""The inputs of random expressions: objects with every kind of JSON value, and sets of composed variables."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ VARIABLES: tuple[tuple[tuple[str, str], ...], ...] = (
 
 
 def objects(source: random.Random, number: int) -> list[dict[str, Any] | None]:
-    """The usual object, null, and objects whose fields are missing, null or of other types."""
+    """Return the usual object, null, and objects whose fields are missing, null or of other types."""
     return [_object(SPEC), None, *(_object(_disturbed(source)) for _ in range(number - 2))]
 
 

@@ -30,7 +30,7 @@ def oracle() -> Iterator[Oracle]:
 
 
 def test_random_expressions_mean_the_same(oracle: Oracle) -> None:
-    """Some hundred expressions of the differential test find nothing; `make fuzz` looks longer, and elsewhere."""
+    """Some hundred random expressions have no difference; `make fuzz` compares more, with other seeds."""
     fuzz = Fuzz(oracle, SEED)
     fuzz.batch(EXPRESSIONS)
     assert fuzz.tally.pairs > EXPRESSIONS
@@ -38,7 +38,7 @@ def test_random_expressions_mean_the_same(oracle: Oracle) -> None:
 
 
 def test_the_oracle_answers_in_order(oracle: Oracle) -> None:
-    """A value, an error, a refusal and the cost of each."""
+    """Replies have the order of the requests, and hold a value, an error or a refusal, with the cost."""
     replies = oracle.ask(
         [{"expression": text, "objects": [{"a": 2}]} for text in ("object.a + 1", "object.b", "1 + 'a'")]
     )
@@ -47,8 +47,8 @@ def test_the_oracle_answers_in_order(oracle: Oracle) -> None:
     assert replies[2]["refused"].startswith("compilation failed: ERROR: <input>:1:3: found no matching overload")
 
 
-def test_a_difference_is_seen() -> None:
-    """Replies that are not the same have a first difference, whatever differs."""
+def test_each_kind_of_difference_is_reported() -> None:
+    """Replies that are not the same have a first difference of the kind of their first unequal part."""
     base = {"resultType": "int", "outcomes": [{"value": {"type": "int", "plain": 1}, "cost": 2}]}
     replies = [
         ({"refused": "compilation failed: x"}, "refusal"),
@@ -60,28 +60,32 @@ def test_a_difference_is_seen() -> None:
         ({"panic": "ZeroDivisionError()"}, "crash"),
         ({**base, "outcomes": [{"value": {"type": "int", "plain": 1}}]}, None),
     ]
-    found = [first_difference(base, reply) for reply, _ in replies]
-    assert [what for _, what in replies] == [one and one.what for one in found]
+    differences = [first_difference(base, reply) for reply, _ in replies]
+    assert [what for _, what in replies] == [difference and difference.what for difference in differences]
 
 
-def test_what_is_explained_is_seen_and_nothing_else() -> None:
-    """A reason belongs to one kind of difference on one side of the language."""
-    found = Difference("error", 0, {"error": "invalid qualifier type: *types.concatList"}, {"error": "*types.baseList"})
-    assert reason("[][[1] + [2]]", found) is not None
+def test_a_reason_explains_one_kind_of_difference() -> None:
+    """A reason covers a kind of difference in a part of the language, and no other difference."""
+    difference = Difference(
+        "error", 0, {"error": "invalid qualifier type: *types.concatList"}, {"error": "*types.baseList"}
+    )
+    assert reason("[][[1] + [2]]", difference) is not None
     assert reason("[][[1] + [2]]", Difference("value", 0, {"plain": 1}, {"plain": 2})) is None
     assert reason("1 + 1", Difference("cost", 0, 1, 2)) is None
 
 
 def test_maps_have_no_order() -> None:
     """Two maps with the same entries are the same."""
-    key, other, one = ({"type": "string", "plain": text} for text in ("a", "b", "x"))
-    maps = [{"type": "map", "plain": pairs} for pairs in ([[key, one], [other, one]], [[other, one], [key, one]])]
+    key, other, value = ({"type": "string", "plain": text} for text in ("a", "b", "x"))
+    maps = [
+        {"type": "map", "plain": pairs} for pairs in ([[key, value], [other, value]], [[other, value], [key, value]])
+    ]
     replies = [{"resultType": "map", "outcomes": [{"value": value, "cost": 0}]} for value in maps]
     assert first_difference(*replies) is None
 
 
-def test_shrinking_keeps_what_differs() -> None:
-    """The smallest expression that still has the culprit in it is found."""
+def test_shrinking_keeps_the_difference() -> None:
+    """Shrinking returns the smallest expression that still contains the part that differs."""
     culprit = Term("int", ("size('b')",))
     equal = Term("bool", (culprit, " == 1"), loose=True)
     term = Term("bool", (Term("bool", ("true",)), " && ", "(", equal, ")"), loose=True)
@@ -93,14 +97,14 @@ def test_shrinking_keeps_what_differs() -> None:
 
 
 def test_the_same_seed_makes_the_same_expressions() -> None:
-    """A run can be repeated."""
+    """Two generators with the same seed make the same expressions, so that a run can be repeated."""
     generators = [Generator(random.Random(7)) for _ in range(2)]
-    one, two = ([str(generator.case().term) for _ in range(50)] for generator in generators)
-    assert one == two
+    first, second = ([str(generator.case().term) for _ in range(50)] for generator in generators)
+    assert first == second
 
 
-def test_what_is_generated_is_mostly_legal() -> None:
-    """Expressions that are refused would teach little about evaluation."""
+def test_most_generated_expressions_compile() -> None:
+    """Fewer than 40 of 100 random expressions are refused: refused ones test no evaluation."""
     generator = Generator(random.Random(1))
     cases: list[Case] = [generator.case() for _ in range(100)]
     refused = sum("refused" in ours.reply(str(case.term), case.variables, [None]) for case in cases)

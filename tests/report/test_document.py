@@ -124,7 +124,7 @@ def test_a_policy_with_outcomes_alone_is_reported() -> None:
     }
 
 
-def test_definition_is_what_the_author_wrote() -> None:
+def test_the_definition_is_the_authors_manifest() -> None:
     """The manifest lacks status and the metadata that a server adds."""
     manifest = document_of(small_record()).policies[0].manifest
     assert {"apiVersion", "kind", "metadata", "spec"} == set(manifest)

@@ -47,18 +47,18 @@ def test_drift_has_counts_of_its_own_and_no_part_in_the_score() -> None:
 def test_the_pages_show_a_diff(tmp_path: Path) -> None:
     """Drift has a page, and the page of its policy shows each change, escaped."""
     FORMATS["html"].render(document_of(drifting()), tmp_path / "report")
-    listed = (tmp_path / "report" / "drift.html").read_text("utf-8")
-    told = (tmp_path / "report" / "policies" / "require-limits.html").read_text("utf-8")
+    drift_page = (tmp_path / "report" / "drift.html").read_text("utf-8")
+    policy_page = (tmp_path / "report" / "policies" / "require-limits.html").read_text("utf-8")
 
-    for page in (listed, told):
+    for page in (drift_page, policy_page):
         assert "~ /spec/replicas: 1 → 3" in page
         assert "+ /metadata/labels/&lt;b&gt;: &#34;x&#34;" in page
         assert "would change it" in page
-    assert "not idempotent" in told
-    assert "depends on their order" in told
+    assert "not idempotent" in policy_page
+    assert "depends on their order" in policy_page
 
 
-def test_a_scan_without_drift_says_so(tmp_path: Path) -> None:
+def test_a_scan_without_drift_has_a_page_that_states_it(tmp_path: Path) -> None:
     """The page of drift exists and states that there is none."""
     FORMATS["html"].render(document_of(small_record()), tmp_path / "report")
 
@@ -69,7 +69,7 @@ def test_json_has_the_patch_as_rfc_6902() -> None:
     """A program can apply the patch."""
     out = BytesIO()
     FORMATS["json"].render(document_of(drifting()), out)
-    (told,) = (finding for finding in json.loads(out.getvalue())["findings"] if finding["outcome"] == "wouldChange")
+    (drift,) = (finding for finding in json.loads(out.getvalue())["findings"] if finding["outcome"] == "wouldChange")
     expected: Any = {
         "patch": [
             {"op": "replace", "path": "/spec/replicas", "value": 3},
@@ -82,7 +82,7 @@ def test_json_has_the_patch_as_rfc_6902() -> None:
         "refused": "",
     }
 
-    assert expected == told["drift"]
+    assert expected == drift["drift"]
 
 
 def test_the_table_counts_drift_apart() -> None:

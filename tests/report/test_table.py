@@ -78,7 +78,7 @@ def test_hostile_names_stay_text() -> None:
         assert name in text
 
 
-def test_a_terminal_that_knows_only_ascii() -> None:
+def test_an_ascii_terminal_receives_escapes() -> None:
     """Characters that the encoding lacks are escaped."""
     raw = BytesIO()
     out = TextIOWrapper(raw, encoding="ascii")
@@ -89,7 +89,7 @@ def test_a_terminal_that_knows_only_ascii() -> None:
     assert b"h\\xe4fen" in raw.getvalue()
 
 
-def test_long_lists_say_what_they_leave_out() -> None:
+def test_long_lists_state_their_length() -> None:
     """A cut list has the number of its shown items, and of all items."""
     text = shown(large_record(400, policies=40, namespaces=30))
     assert "25 of 40 policies shown" in text

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from scanner.audit.packed_objects import unpacked
 from scanner.cel import Decider
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import ListFailed
 from scanner.model.outcome import Finding, Gap
+from scanner.model.population import Examined
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import (
     ClusterIdentity,
@@ -135,12 +137,16 @@ class FakeStore:
     starts: list[ScanStart] = field(default_factory=list)
     pages: list[PageResult] = field(default_factory=list)
     ends: list[ScanEnd] = field(default_factory=list)
+    intermediates: list[Examined] = field(default_factory=list)
 
     def begin(self, start: ScanStart) -> None:
         self.starts.append(start)
 
     def page(self, scan_id: str, result: PageResult) -> None:
         self.pages.append(result)
+
+    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+        self.intermediates.extend(unpacked(kind, objects))
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         self.ends.append(end)

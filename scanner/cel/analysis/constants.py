@@ -1,8 +1,8 @@
 """Values that are computed once, when a program is built: constants, sets for lookups, and compiled patterns.
 
-Mirrors cel-go's planner with its optimisations on. Folding is part of the semantics: a constant that cannot be converted
-rejects the whole expression (`program instantiation failed: …`), at any place; `x in []` is false even when `x` is an
-error; and constants cost nothing.
+Mirrors `interpreter/planner.go` and `decorators.go` of cel-go with its optimisations on. Folding is part of the semantics: a
+constant that cannot be converted rejects the whole expression (`program instantiation failed: …`), at any place; `x in []` is
+false even when `x` is an error; and constants cost nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Folded:
 
 
 def fold(root: Node, checked: Checked, environment: Environment) -> Folded:
-    """Return the constants of a tree; raise `InstantiationError` when the computation of one fails."""
+    """Return the constants of a tree. Raises `InstantiationError` when the computation of a constant fails."""
     folded = Folded()
     for node in _bottom_up(root, checked):
         try:

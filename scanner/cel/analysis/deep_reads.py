@@ -21,17 +21,17 @@ _Scope: TypeAlias = "Mapping[str, Path | None]"
 
 
 def depths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
-    """Return the paths of an expression, each with the name of a declared variable as its first step."""
+    """Return the paths of an expression: tuples of names that begin with a declared variable, with `*` and `#` as steps."""
     reader = _Reader(checked, variables)
     reader.read(root, {})
-    return frozenset(reader.found)
+    return frozenset(reader.paths)
 
 
 class _Reader:
     def __init__(self, checked: Checked, variables: frozenset[str]) -> None:
         self._checked = checked
         self._variables = variables
-        self.found: set[Path] = set()
+        self.paths: set[Path] = set()
 
     def read(self, root: Node, scope: _Scope) -> None:
         """Collect the paths that a node reads, all of its value included."""
@@ -40,7 +40,7 @@ class _Reader:
             node = stack.pop()
             path = self._path(node, scope)
             if path is not None:
-                self.found.add(path)
+                self.paths.add(path)
                 self._keys(node, scope)
             elif isinstance(node, Comprehension):
                 self._loop(node, scope)
@@ -94,7 +94,7 @@ class _Reader:
         if over is None:
             self.read(node.range, scope)
         else:
-            self.found.add((*over, SHAPE))
+            self.paths.add((*over, SHAPE))
             self._keys(node.range, scope)
         element = None if over is None else (*over, ELEMENTS)
         names = {node.variable: element} | ({} if node.second_variable is None else {node.second_variable: element})

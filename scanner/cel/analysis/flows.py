@@ -45,24 +45,24 @@ _OBJECT: Final[_Places] = frozenset({("object",)})
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The places whose values a value contains, and the places from which it was computed."""
+    """The places whose values a value contains, and the places from which it was computed, as paths."""
 
     carried: frozenset[Path]
     computed: frozenset[Path]
 
 
 def flow(root: Node, checked: Checked, variables: frozenset[str]) -> Flow:
-    """Return the flow of an expression's inputs; the policy's variables are not resolved."""
+    """Return the flow of an expression's inputs; paths through `variables` are not resolved."""
 
     def read() -> Flow:
         reader = _Reader(checked, variables)
-        return Flow(reader.places(root, {}), frozenset(reader.found))
+        return Flow(reader.places(root, {}), frozenset(reader.computed))
 
     return with_room(read)
 
 
 def followed(first: Flow, variables: Callable[[str], Iterable[Flow]]) -> Flow | None:
-    """The flow with the places of the policy's variables resolved; None where there are too many to list.
+    """Return the flow with the places of the policy's variables resolved; None where there are more than `_MOST_PATHS`.
 
     `variables` returns the flow of a variable, or those of all for an empty name.
     """
@@ -103,7 +103,10 @@ def _onward(path: Path, steps: Path) -> Iterator[Path]:
 
 
 def _stepped(path: Path, step: str) -> Path | None:
-    """A path with one more step; a step from a box that the expression made leads to its content, and its shape is known."""
+    """Return a path with one more step.
+
+    A step from a box that the expression made leads to its content. The shape of a box is known: None.
+    """
     if path[-1] != BOX:
         return (*path, step)
     return None if step == SHAPE else path[:-1]
@@ -127,7 +130,7 @@ class _Reader:
     def __init__(self, checked: Checked, variables: frozenset[str]) -> None:
         self._checked = checked
         self._variables = variables
-        self.found: set[Path] = set()
+        self.computed: set[Path] = set()
 
     def places(self, node: Node, scope: _Scope) -> _Places:
         """Return the places of a value, or of its parts; collect the places from which it was computed."""
@@ -157,12 +160,12 @@ class _Reader:
         return frozenset({tuple(name.split("."))}) if name in self._variables else _NOWHERE
 
     def _shape(self, places: _Places) -> _Places:
-        self.found |= _all_stepped(places, SHAPE)
+        self.computed |= _all_stepped(places, SHAPE)
         return _NOWHERE
 
     def _computed(self, nodes: Iterable[Node], scope: _Scope) -> _Places:
         for node in nodes:
-            self.found |= self.places(node, scope)
+            self.computed |= self.places(node, scope)
         return _NOWHERE
 
     def _call(self, node: Call, scope: _Scope) -> _Places:
@@ -182,7 +185,7 @@ class _Reader:
         """Return the flow of a call's arguments into its result."""
         match flow:
             case ArgumentFlow.COUNTS:
-                self.found |= {(*_unboxed(path), SHAPE) for path in self._of_all(given, scope)}
+                self.computed |= {(*_unboxed(path), SHAPE) for path in self._of_all(given, scope)}
                 return _NOWHERE
             case ArgumentFlow.PASSES | ArgumentFlow.CARRIES:
                 return self._of_all(given, scope)
@@ -202,7 +205,10 @@ class _Reader:
         return _boxed(self._of_all((entry.value for entry in node.entries), scope))
 
     def _struct(self, node: StructLiteral, scope: _Scope) -> _Places:
-        """The flow of a literal: a patch's path is not in the result; the source of a copy or move counts as computed from."""
+        """Return the flow of a literal.
+
+        The path of a patch is not in the result; the source of a copy or move counts as computed from.
+        """
         if node.type_name.lstrip(".") != "JSONPatch":
             return _boxed(self._of_all((entry.value for entry in node.entries), scope))
         fields = {entry.name: entry.value for entry in node.entries}
@@ -210,7 +216,7 @@ class _Reader:
         self._computed(fields.values(), scope)
         operation, source = fields.get("op"), fields.get("from")
         if not (isinstance(operation, Literal) and operation.value in _LITERAL_OPERATIONS):
-            self.found |= _pointed(source)
+            self.computed |= _pointed(source)
         return _NOWHERE if value is None else _boxed(self.places(value, scope))
 
     def _loop(self, node: Comprehension, scope: _Scope) -> _Places:
@@ -224,7 +230,7 @@ class _Reader:
             inner[node.second_variable] = element
         self._computed([] if node.predicate is None else [node.predicate], inner)
         if node.body is None or node.is_open or node.fold not in _FOLLOWED:
-            self.found |= over if node.is_open else _NOWHERE
+            self.computed |= over if node.is_open else _NOWHERE
             return self._computed([] if node.body is None else [node.body], inner)
         return _boxed(self.places(node.body, inner))
 
@@ -234,7 +240,7 @@ def _key(name: str) -> str:
 
 
 def _pointed(source: Node | None) -> _Places:
-    """The target of the `from` of an operation; the whole object where it cannot be determined."""
+    """Return the target of the `from` of an operation; the whole object where it cannot be determined."""
     if not isinstance(source, Literal) or not isinstance(source.value, str):
         return _OBJECT
     steps = source.value.split("/")[1:]

@@ -1,6 +1,8 @@
 """The parts of a document that upstream keeps as Go values until an operation uses them.
 
 Upstream names such values by their Go types where they cannot be keys, and makes a new list or map of them at each read.
+
+Source of truth: `newQualifier` and `refQualify` of cel-go's `interpreter/attributes.go`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _NAMES: dict[type, str] = {type(None): "<nil>", dict: "map[string]interface {}",
 
 
 def is_go_value(node: Node, checked: Checked, folded: Folded, scope: Container[str]) -> bool:
-    """Return whether a node reads a part of a document; `scope` has the variables of macros."""
+    """Return whether a node reads a part of a document; `scope` has the names of the macros' variables."""
     while is_selection(node, checked):
         match node:
             case Select(operand=operand):
@@ -39,14 +41,14 @@ def is_go_value(node: Node, checked: Checked, folded: Folded, scope: Container[s
 
 
 def is_go_key(node: Node, checked: Checked, folded: Folded, scope: Container[str]) -> bool:
-    """Return whether the key of a map's entry is a Go value, with or without `dyn()` around it."""
+    """Return whether the key of a map literal's entry is a Go value, with or without `dyn()` around it."""
     while isinstance(node, Call) and node.function == "dyn":
         node = node.arguments[0]
     return is_go_value(node, checked, folded, scope)
 
 
 def is_selection(node: Node, checked: Checked) -> bool:
-    """Return whether a node selects a field or an index of its operand."""
+    """Return whether a node selects a field, an index or an optional step of its operand; a presence test does not count."""
     if isinstance(node, Select):
         return not node.test and node.id not in checked.names
     return isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._")

@@ -16,18 +16,18 @@ Path = tuple[str, ...]
 
 
 def paths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
-    """Return the access paths of an expression, each with the name of a declared variable as its first step."""
-    found: set[Path] = set()
+    """Return the access paths of an expression: tuples of names that begin with a declared variable."""
+    reads: set[Path] = set()
     stack = [root]
     while stack:
         node = stack.pop()
         path = _path(node, checked, variables)
         if path is not None:
-            found.add(path)
+            reads.add(path)
             continue
         call = checked.calls.get(node.id)
         stack.extend(children(node) if call is None else call.arguments)
-    return frozenset(found)
+    return frozenset(reads)
 
 
 def _path(node: Node, checked: Checked, variables: frozenset[str]) -> Path | None:

@@ -49,14 +49,17 @@ _ODD_INDEXES = frozenset({"uint", "double"})
 
 
 class Difference(NamedTuple):
-    """An observable difference. `evaluated` means that an evaluation with wrapped values has the result of 1.37."""
+    """An observable difference, as text. `evaluated`: an evaluation with wrapped values has the result of 1.37."""
 
     text: str
     evaluated: bool = True
 
 
 def wrapper_differences(text: str, environment: Environment) -> tuple[Type, tuple[Difference, ...]]:
-    """Return the type of an expression whose roots are typed, and the nodes that could distinguish wrappers from plain values."""
+    """Return the type of an expression whose roots are typed, and the nodes that could distinguish wrappers from plain values.
+
+    A text that does not parse has the type dyn and no nodes. Raises `TooLarge` for a tree of too many nodes.
+    """
     try:
         return with_room(lambda: _differences(text, environment))
     except (UnknownCharacter, NotInGrammar, TooDeep):
@@ -119,8 +122,10 @@ class _Finder:
 
     def _structures(self, left: Node, right: Node) -> bool:
         """Return whether structures are compared with each other: free-form parts are compared as the bytes that were sent."""
-        one, other = self._type(left), self._type(right)
-        both = self._is_read(left) and self._is_read(right) and self._is_object(one) and self._is_object(other)
+        left_type, right_type = self._type(left), self._type(right)
+        both = (
+            self._is_read(left) and self._is_read(right) and self._is_object(left_type) and self._is_object(right_type)
+        )
         pairs = ((held, beside) for held in self._held(left) for beside in self._held(right))
         return both or ((self._reads(left) or self._reads(right)) and any(self._semantic(*pair) for pair in pairs))
 
@@ -131,9 +136,9 @@ class _Finder:
         inside = (self._inside(held, beside) or self._inside(beside, held) for held, beside in pairs)
         return (self._reads(left) or self._reads(right)) and any(inside)
 
-    def _unlike(self, one: Type, other: Type) -> bool:
+    def _unlike(self, left: Type, right: Type) -> bool:
         """Return whether a wrapper on the left rejects a value of another kind on the right."""
-        kinds = self._kind(one), self._kind(other)
+        kinds = self._kind(left), self._kind(right)
         if kinds[1] in ("dyn", "null"):
             return False
         return (kinds[0] in ("object", "map") and kinds[1] not in ("object", "map")) or (
@@ -142,11 +147,11 @@ class _Finder:
 
     def _fields_differ(self, left: Node, right: Node) -> bool:
         """Return whether a structure is compared with a literal that has a value of another kind in a field."""
-        one, literal = self._type(left), right
-        if self._structs is None or not self._is_object(one) or not isinstance(literal, MapLiteral):
+        structure, literal = self._type(left), right
+        if self._structs is None or not self._is_object(structure) or not isinstance(literal, MapLiteral):
             return False
         named = ((entry.key.value, entry.value) for entry in literal.entries if isinstance(entry.key, Literal))
-        fields = ((self._structs.field(one.name, str(key)), value) for key, value in named)
+        fields = ((self._structs.field(structure.name, str(key)), value) for key, value in named)
         return any(field is not None and self._unlike(field, self._type(value)) for field, value in fields)
 
     def _held(self, node: Node) -> Iterator[Type]:
@@ -163,18 +168,18 @@ class _Finder:
                 type_ = self._type(node)
                 yield from type_.parameters[-1:] if type_.family in ("list", "map") else ()
 
-    def _inside(self, one: Type, other: Type) -> bool:
+    def _inside(self, left: Type, right: Type) -> bool:
         """Return whether one of two neighbours in a list or map is a wrapper, and the other is of another kind."""
-        if self._unlike(one, other):
+        if self._unlike(left, right):
             return True
-        both = one.family == other.family and one.family in ("list", "map")
-        return both and self._inside(one.parameters[-1], other.parameters[-1])
+        both = left.family == right.family and left.family in ("list", "map")
+        return both and self._inside(left.parameters[-1], right.parameters[-1])
 
-    def _semantic(self, one: Type, other: Type) -> bool:
+    def _semantic(self, left: Type, right: Type) -> bool:
         """Return whether two wrappers of structures are compared, for which upstream does not compare field by field."""
-        if one.family == other.family and one.family in ("list", "map"):
-            return self._semantic(one.parameters[-1], other.parameters[-1])
-        return self._is_object(one) and self._is_object(other)
+        if left.family == right.family and left.family in ("list", "map"):
+            return self._semantic(left.parameters[-1], right.parameters[-1])
+        return self._is_object(left) and self._is_object(right)
 
     def _membership(self, element: Node, container: Node) -> Iterator[Difference]:
         wanted, within = self._type(element), self._type(container)
@@ -189,7 +194,7 @@ class _Finder:
         """Return whether the search for an element in a list could differ, given the types of their content."""
         inner = held.parameters[-1] if held.family in ("list", "map") else None
         within = inner is not None and any(
-            self._inside(one, inner) or self._inside(inner, one) for one in self._held(element)
+            self._inside(part, inner) or self._inside(inner, part) for part in self._held(element)
         )
         return within or self._semantic(self._type(element), held)
 
@@ -251,8 +256,8 @@ class _Finder:
 
 def _mirrored(left: Node, right: Node) -> bool:
     """Return whether both sides are the same place of the object, before and after: they are equal when nothing changes."""
-    one, other = _place(left), _place(right)
-    return one is not None and one == other
+    place, counterpart = _place(left), _place(right)
+    return place is not None and place == counterpart
 
 
 def _place(node: Node) -> tuple[str, ...] | None:

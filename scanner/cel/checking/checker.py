@@ -55,7 +55,7 @@ _MESSAGE_FAMILIES = frozenset({"object", "any", "dyn", "null", "timestamp", "dur
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The meaning of a call: the function under its full name, its candidate overloads, and the arguments to evaluate."""
+    """The meaning of a call: its function, the ids of its candidate overloads, and the arguments to evaluate, a receiver first."""
 
     function: Function
     overload_ids: tuple[str, ...]
@@ -66,8 +66,8 @@ class Resolution:
 class Checked:
     """The results of the checker, by node id.
 
-    `names`: the variable or type that an identifier or a dotted name denotes, `globals`: those of them that no variable
-    of a macro may shadow. `calls`: the resolution of each call.
+    `types`: the type of each node. `names`: the variable or type that an identifier or a dotted name denotes; `globals`: the nodes
+    of those whose name no variable of a macro may shadow. `calls`: the resolution of each call. `issues`: the type errors.
     """
 
     types: dict[int, Type] = field(default_factory=dict)
@@ -78,16 +78,19 @@ class Checked:
 
 
 def check(root: Node, environment: Environment) -> Checked:
-    """Return the types and resolutions of a tree; its `issues` are empty when it is well typed."""
+    """Return the types and resolutions of a tree; its `issues` are empty when it is well typed.
+
+    Mirrors `Check` of cel-go's `checker/checker.go`.
+    """
     checker = _Checker(environment)
     checker.check(root)
-    found = checker.found
-    found.types = {id_: substitute(checker.known, type_, free_to_dyn=True) for id_, type_ in found.types.items()}
-    return found
+    checked = checker.checked
+    checked.types = {id_: substitute(checker.bindings, type_, free_to_dyn=True) for id_, type_ in checked.types.items()}
+    return checked
 
 
 def qualified_name(node: Node) -> str | None:
-    """Return `a.b.c` as one name, or None when a node is not made of names."""
+    """Return `a.b.c` as one name, or None when a node is not a chain of names."""
     match node:
         case Identifier(name=name):
             return name
@@ -114,8 +117,8 @@ class _Checker:
         self._second = DYN if TYPED_PAIRS.holds(environment.version) else UNTYPED
         self._scopes: list[dict[str, Type]] = []
         self._free = 0
-        self.known: Substitution = {}
-        self.found = Checked()
+        self.bindings: Substitution = {}
+        self.checked = Checked()
 
     def check(self, node: Node) -> Type:
         """Record and return the type of a node."""
@@ -136,7 +139,7 @@ class _Checker:
                 type_ = self._struct(node)
             case Comprehension():
                 type_ = self._comprehension(node)
-        self.found.types[node.id] = type_
+        self.checked.types[node.id] = type_
         return type_
 
     # --- names
@@ -160,9 +163,9 @@ class _Checker:
         return type_
 
     def _name(self, node: Node, name: str) -> None:
-        self.found.names[node.id] = name.removeprefix(".")
+        self.checked.names[node.id] = name.removeprefix(".")
         if self._strict and name.startswith("."):
-            self.found.globals.add(node.id)
+            self.checked.globals.add(node.id)
 
     def _is_local(self, name: str) -> bool:
         """Return whether a dotted name begins with a macro's variable, which from 1.37 on hides longer names."""
@@ -176,10 +179,10 @@ class _Checker:
             self._name(node, name)
             return type_
         selected = self._field(node, node.operand, node.field, optional=False)
-        return BOOL if node.test else self._known(selected)
+        return BOOL if node.test else self._substituted(selected)
 
     def _field(self, node: Node, operand: Node, name: str, *, optional: bool) -> Type:
-        operand_type = self._known(self.check(operand))
+        operand_type = self._substituted(self.check(operand))
         target, was_optional = _unwrap(operand_type)
         result = self._field_type(node, target, name)
         return optional_of(result) if was_optional or optional else result
@@ -238,22 +241,22 @@ class _Checker:
     def _optional_select(self, node: Call) -> Type:
         operand, key = node.arguments
         name = key.value if isinstance(key, Literal) else None
-        return self._known(self._field(node, operand, str(name), optional=True))
+        return self._substituted(self._field(node, operand, str(name), optional=True))
 
     def _logic(self, node: Call, function: Function) -> Type:
         """Check a logical operator: every operand that cannot be a bool is a separate issue."""
-        wrong = [one for one in node.arguments if not self._assign(self.found.types[one.id], BOOL)]
+        wrong = [argument for argument in node.arguments if not self._assign(self.checked.types[argument.id], BOOL)]
         for argument in wrong:
-            self._mismatch(argument.offset, BOOL, self.found.types[argument.id])
+            self._mismatch(argument.offset, BOOL, self.checked.types[argument.id])
         if wrong:
             return ERROR
-        self.found.calls[node.id] = Resolution(function, (function.overloads[0].id,), node.arguments)
+        self.checked.calls[node.id] = Resolution(function, (function.overloads[0].id,), node.arguments)
         return BOOL
 
     def _resolve(self, node: Call, function: Function, arguments: tuple[Node, ...], *, member: bool) -> Type:
         if function.name in _LOGIC:
             return self._logic(node, function)
-        types = tuple(self.found.types[argument.id] for argument in arguments)
+        types = tuple(self.checked.types[argument.id] for argument in arguments)
         candidates: list[str] = []
         result: Type | None = None
         for overload in function.overloads:
@@ -270,7 +273,7 @@ class _Checker:
         if result is None:
             self._no_overload(node, function.name, types, member=member)
             return ERROR
-        self.found.calls[node.id] = Resolution(function, tuple(candidates), arguments)
+        self.checked.calls[node.id] = Resolution(function, tuple(candidates), arguments)
         return result
 
     def _fits(self, overload: Overload, types: tuple[Type, ...]) -> Type | None:
@@ -278,13 +281,15 @@ class _Checker:
         fresh = {free: self._fresh() for free in overload.free_types()}
         if len(types) != len(overload.arguments):
             return None
-        expected = tuple(substitute(fresh, one) for one in overload.arguments) if fresh else overload.arguments
-        if not assign(self.known, types, expected):
+        expected = (
+            tuple(substitute(fresh, argument) for argument in overload.arguments) if fresh else overload.arguments
+        )
+        if not assign(self.bindings, types, expected):
             return None
-        return substitute(self.known, substitute(fresh, overload.result))
+        return substitute(self.bindings, substitute(fresh, overload.result))
 
     def _no_overload(self, node: Call, name: str, types: tuple[Type, ...], *, member: bool) -> None:
-        shown = [self._shown(substitute(self.known, type_, free_to_dyn=True)) for type_ in types]
+        shown = [self._shown(substitute(self.bindings, type_, free_to_dyn=True)) for type_ in types]
         signature = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         self._issue(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
@@ -331,7 +336,7 @@ class _Checker:
             self._undeclared(node.offset, node.type_name)
             return ERROR
         result = self._struct_type(node, declared)
-        name = self.found.names[node.id] = node.type_name.removeprefix(".")
+        name = self.checked.names[node.id] = node.type_name.removeprefix(".")
         fields_of = name if result.family == "error" else ALIASES.get(name, name)
         for entry in node.entries:
             type_ = self.check(entry.value)
@@ -363,7 +368,7 @@ class _Checker:
         accumulator = self.check(node.start)
         if node.twin is not None and isinstance(node.start, Call) and node.start.target is not None:
             self._compare(node.twin, node.start.target)
-        over = self._known(self.found.types[node.range.id])
+        over = self._substituted(self.checked.types[node.range.id])
         self._scopes.append({node.accumulator: accumulator})
         self._scopes.append(self._variables(node, over))
         self._require(node.condition, BOOL)
@@ -371,7 +376,7 @@ class _Checker:
         self._scopes.pop()
         result = self.check(node.result)
         self._scopes.pop()
-        return self._known(result)
+        return self._substituted(result)
 
     def _variables(self, node: Comprehension, over: Type) -> dict[str, Type]:
         first, second = self._range_types(node, over)
@@ -399,11 +404,11 @@ class _Checker:
 
     def _compare(self, first: Node, again: Node) -> None:
         """Report a node that is checked twice, because it is one node upstream, with a different type each time."""
-        for one, other in zip(walk(first), walk(again), strict=True):
-            old, new = self.found.types.get(one.id), self.found.types.get(other.id)
+        for before, after in zip(walk(first), walk(again), strict=True):
+            old, new = self.checked.types.get(before.id), self.checked.types.get(after.id)
             if old is not None and new is not None and old != new:
-                shown = f"({one.id}) old:{self._shown(old)}, new:{self._shown(new)}"
-                self._issue(other.offset, f"incompatible type already exists for expression: {shown}")
+                shown = f"({before.id}) old:{self._shown(old)}, new:{self._shown(new)}"
+                self._issue(after.offset, f"incompatible type already exists for expression: {shown}")
 
     def _require(self, node: Node, expected: Type) -> None:
         actual = self.check(node)
@@ -413,10 +418,10 @@ class _Checker:
     # --- bookkeeping
 
     def _assign(self, target: Type, type_: Type) -> bool:
-        return assign(self.known, (target,), (type_,))
+        return assign(self.bindings, (target,), (type_,))
 
-    def _known(self, type_: Type) -> Type:
-        return substitute(self.known, type_)
+    def _substituted(self, type_: Type) -> Type:
+        return substitute(self.bindings, type_)
 
     def _fresh(self) -> Type:
         free = parameter(f"_var{self._free}")
@@ -424,7 +429,7 @@ class _Checker:
         return free
 
     def _issue(self, offset: int, message: str) -> None:
-        self.found.issues.append(Issue(offset, message))
+        self.checked.issues.append(Issue(offset, message))
 
     def _mismatch(self, offset: int, expected: Type, actual: Type) -> None:
         self._issue(offset, f"expected type '{self._shown(expected)}' but found '{self._shown(actual)}'")

@@ -24,20 +24,20 @@ class Composed:
     __slots__ = ("_count", "_digest", "_log")
 
     def __init__(self, log: _Log | None = None, digest: bytes = b"") -> None:
-        """The declarations of a table up to now; without a table, none."""
+        """Take the present declarations of a table; none without a table."""
         self._log = log or _Log()
         self._count = len(self._log.names)
         self._digest = digest
 
     def declaring(self, name: str, type_: Type) -> Composed:
-        """Return these declarations with one more."""
+        """Return these declarations and one more."""
         log = self._log if self._count == len(self._log.names) and self._count else _logged(self)
         log.append(name, type_)
         declaration = with_room(lambda: f"{name} {type_!r}")
         return Composed(log, sha256(self._digest + declaration.encode()).digest())
 
     def get(self, name: str) -> Type | None:
-        """The type of a variable, None when none of this name is declared."""
+        """Return the type of a variable, None when none of this name is declared."""
         declared = reversed(self._log.types.get(name, ()))
         return next((type_ for number, type_ in declared if number < self._count), None)
 

@@ -117,10 +117,10 @@ _OBJECTS: dict[str, Fields] = {
     VARIABLES.name: (),
 }
 _TYPE_NAMES: dict[str, Type] = {
-    known.name: known for known in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)
+    type_.name: type_ for type_ in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST, MAP, NULL, STRING, TIMESTAMP, TYPE, UINT)
 } | {message.name: message.type for message in MESSAGES.values() if message.named}
 """The names of types that are values themselves, as in `type(x) == int`."""
-_DECLARED_SCALARS: dict[str, Type] = {known.name: known for known in (BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT)} | {
+_DECLARED_SCALARS: dict[str, Type] = {type_.name: type_ for type_ in (BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT)} | {
     "duration": DURATION,
     "timestamp": TIMESTAMP,
     "list": LIST,
@@ -162,10 +162,12 @@ class Structs(Protocol):
 class Environment:
     """The declarations of one kind of expression.
 
-    `variables`: names and types. `composed`: the fields of `variables`. `objects`: object types beyond
-    Kubernetes' own, by name. `results`: the allowed types of the whole expression, None for any. `version` switches
-    libraries and rules; with `compatible`, expressions may only use what that release has, as in policies that are being
-    written, `extras` are those that only some environments have. `structs`: the types of which values can be made.
+    - `variables`: names and types; `composed`: the fields of `variables`.
+    - `objects`: object types beyond Kubernetes' own, by name; `structs`: the types of which values can be made.
+    - `results`: the allowed types of the whole expression, None for any.
+    - `version`: the release whose libraries and rules hold. With `compatible`, expressions may only use what that release has, as
+      in policies that are being written.
+    - `extras`: libraries that only some environments have.
     """
 
     variables: Fields = ADMISSION
@@ -183,8 +185,8 @@ class Environment:
         return self.compatible or self.version
 
     def extend(self, *more: Fields) -> Environment:
-        """Return an environment with more variables."""
-        return replace(self, variables=(*self.variables, *(entry for fields in more for entry in fields)))
+        """Return an environment with more variables, declared as pairs of a name and a type."""
+        return replace(self, variables=(*self.variables, *(declaration for fields in more for declaration in fields)))
 
     def with_variable(self, name: str, type_: Type) -> Environment:
         """Return an environment in which `variables.name` is declared; the last declaration of a name counts."""
@@ -192,10 +194,10 @@ class Environment:
 
     def without(self, name: str) -> Environment:
         """Return an environment without a variable."""
-        return replace(self, variables=tuple(entry for entry in self.variables if entry[0] != name))
+        return replace(self, variables=tuple(declaration for declaration in self.variables if declaration[0] != name))
 
     def returning(self, *results: Type) -> Environment:
-        """Return an environment whose expressions must have one of these types."""
+        """Return an environment whose expressions must have one of these types; without types, any."""
         return replace(self, results=results or None)
 
     def is_variable(self, name: str) -> bool:
@@ -204,32 +206,32 @@ class Environment:
 
     @property
     def roots(self) -> frozenset[str]:
-        """Return the names that an activation provides: variables, and types that count as variables without a value."""
+        """The names that an activation provides: variables, and types that count as variables without a value."""
         declared = frozenset(name for name, _ in self.variables)
         return (
             declared if NAMED_TYPES.holds(self.version) else declared | _DECLARED_SCALARS.keys() | self._objects.keys()
         )
 
     def identifier(self, name: str) -> Type | None:
-        """Return the type of a variable, or of a type's name; None when nothing has this name."""
-        found = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
-        if found is not None or self.structs is None:
-            return found
+        """Return the type of a variable, or `type(T)` for the name of a type T; None when nothing has this name."""
+        declared = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
+        if declared is not None or self.structs is None:
+            return declared
         made = self.structs.type_named(name)
         return None if made is None else type_of_type(made)
 
     def constant(self, name: str) -> int | None:
-        """Return the value of a name that denotes a constant: a value of a protobuf enumeration."""
+        """Return the number of a name that denotes a value of a protobuf enumeration; None for another name."""
         return ENUMS.get(name)
 
     def type_named(self, name: str) -> Type | None:
-        """Return the type a name denotes as a value."""
+        """Return the type that a name denotes as a value; None for another name."""
         return _type_values(self.version, self.features).get(name)
 
     def has_fields(self, type_name: str) -> bool:
         """Return whether an object type has declared fields."""
-        known = type_name in self._objects or type_name in MESSAGES or type_name in _DECLARED_SCALARS
-        return known or (self.structs is not None and self.structs.type_named(type_name) is not None)
+        is_declared = type_name in self._objects or type_name in MESSAGES or type_name in _DECLARED_SCALARS
+        return is_declared or (self.structs is not None and self.structs.type_named(type_name) is not None)
 
     def field(self, type_name: str, name: str) -> Type | None:
         """Return the type of a field of an object type, or None when there is no such field."""
@@ -259,12 +261,12 @@ class Environment:
         return _objects(self.objects, has_variables=self.is_variable("variables"))
 
     def function(self, name: str) -> Function | None:
-        """Return the function of a full name."""
+        """Return the function of a full name, such as `optional.of`; None when there is none."""
         return functions_of(self.version, self.features, self.extras).get(name)
 
     @property
     def macros(self) -> dict[tuple[str, int, bool], Expand]:
-        """Return the macros that only this environment has."""
+        """The macros that only this environment has, by name, number of arguments and whether they are member calls."""
         return macros_of(self.extras)
 
 
@@ -274,7 +276,10 @@ def _unknown_type(name: str, _fields: dict[str, Value]) -> Value:
 
 
 def declared_type(inferred: Type) -> Type:
-    """Return the type under which a composed variable is declared: plain types as inferred, all others dyn."""
+    """Return the type under which a composed variable is declared: plain types as inferred, all others dyn.
+
+    Mirrors `convertCelTypeToDeclType` of apiserver's `pkg/admission/plugin/cel/composition.go`.
+    """
     match inferred.family:
         case "primitive" if inferred.nullable:
             return DYN
@@ -288,7 +293,7 @@ def declared_type(inferred: Type) -> Type:
 
 @cache
 def _type_values(version: Version, features: Version) -> dict[str, Type]:
-    return _TYPE_NAMES | {known.name: known for known in types_of(version, features)}
+    return _TYPE_NAMES | {type_.name: type_ for type_ in types_of(version, features)}
 
 
 _GENERIC_NAMES = {LIST.name: type_of_type(list_of(A)), MAP.name: type_of_type(map_of(A, B))}
@@ -308,6 +313,6 @@ def _identifiers(
 
 @cache
 def _objects(objects: tuple[tuple[str, Fields], ...], *, has_variables: bool) -> dict[str, dict[str, Type]]:
-    """The object types with declared fields; those of `variables` are the composed ones, and not here."""
+    """Return the object types with declared fields; the fields of `variables` are the composed ones, and not included."""
     declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *objects)}
     return declared if has_variables else {name: fields for name, fields in declared.items() if name != VARIABLES.name}

@@ -52,7 +52,10 @@ class PatchTypes:
         return DYN if name == "value" else None
 
     def maker(self, type_: Type) -> Callable[[dict[str, Value]], Value]:
-        """Return a constructor of a type's values; a JSON patch whose op, path or from is not a string is an EvaluationError."""
+        """Return a constructor of a type's values from fields.
+
+        It raises EvaluationError for a JSON patch whose op, path or from is not a string.
+        """
         return _operation if type_ == JSON_PATCH else partial(Struct, type_)
 
 
@@ -65,7 +68,7 @@ def _operation(fields: dict[str, Value]) -> Value:
 
 
 def for_patches(environment: Environment) -> Environment:
-    """Return an environment whose expressions may make patches."""
+    """Return an environment whose expressions may make patches, and escape the keys of their paths."""
     return replace(environment, structs=PatchTypes(), extras=(*environment.extras, jsonpatch.LIBRARY))
 
 

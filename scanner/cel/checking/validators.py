@@ -57,7 +57,10 @@ _STRING_TYPES = frozenset(
 
 
 def validate(root: Node, checked: Checked, environment: Environment) -> list[Issue]:
-    """Return the errors in the literals of a tree."""
+    """Return the errors in the literals of a well-typed tree, all of them, in the order of the nodes.
+
+    Mirrors `cel/validator.go` and `ext/formatting.go` of cel-go.
+    """
     knows_formats = CHECKED_FORMATS.holds(environment.version)
     exempt = _inside_format(root, anywhere=EXEMPT_ANYWHERE.holds(environment.version))
     issues: list[Issue] = []
@@ -67,9 +70,9 @@ def validate(root: Node, checked: Checked, environment: Environment) -> list[Iss
                 issues.extend(_argument_issues(node))
                 issues.extend(_format_call_issues(node, checked) if knows_formats else ())
             case ListLiteral() if node.id not in exempt:
-                issues.extend(_mixed(*found, environment) for found in _list_issues(node, checked))
+                issues.extend(_mixed(*mismatch, environment) for mismatch in _list_issues(node, checked))
             case MapLiteral() if node.id not in exempt:
-                issues.extend(_mixed(*found, environment) for found in _map_issues(node, checked))
+                issues.extend(_mixed(*mismatch, environment) for mismatch in _map_issues(node, checked))
             case _:
                 continue
     return issues

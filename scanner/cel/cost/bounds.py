@@ -60,7 +60,7 @@ _OVERHEADS = {
 
 
 class Bound(NamedTuple):
-    """The maximum cost, and the maximum extent of the value."""
+    """The maximum cost in cost units, `UNKNOWN` where there is none, and the maximum extent of the value."""
 
     cost: float
     extent: SizeBound
@@ -75,7 +75,8 @@ def bound(
 ) -> Bound:
     """Return the bound of an expression; `extents` are those of the values that it reads, `variables.x` under that name.
 
-    `lengths` are upper limits of the numbers of entries in the ranges of loops, by path, where they are known.
+    `lengths` are upper limits of the numbers of entries in the ranges of loops, by path, where they are known. The bound covers
+    the uncharged work of calls, too.
     """
     return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
 
@@ -86,7 +87,7 @@ def _converted(literal: Bound, fields: int) -> Bound:
 
 
 def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
-    """Return the paths into the documents over which loops run."""
+    """Return the paths into `object` and `oldObject` over which loops run, as tuples of names."""
     paths = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
     return frozenset(path for path in paths if path is not None)
 
@@ -110,40 +111,40 @@ class _Bounds:
         self._extents = extents
         self._lengths = lengths
 
-    def of(self, node: Node, known: Mapping[str, SizeBound], depth: int) -> Bound:
-        """Return the bound of a node."""
+    def of(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+        """Return the bound of a node; `depth` is the number of loops around it."""
         if node.id in self._folded.constants:
             return Bound(0.0, extent_of(self._folded.constants[node.id]))
         match node:
             case Literal(value=value):
                 return Bound(0.0, extent_of(value))
             case Identifier():
-                return Bound(1.0, known.get(self._checked.names[node.id], BOUNDLESS))
+                return Bound(1.0, scope.get(self._checked.names[node.id], BOUNDLESS))
             case Select():
-                return self._select(node, known, depth)
+                return self._select(node, scope, depth)
             case Call():
-                return self._call(node, known, depth)
+                return self._call(node, scope, depth)
             case ListLiteral(elements=elements):
-                return self._literal(elements, LIST_COST, known, depth)
+                return self._literal(elements, LIST_COST, scope, depth)
             case MapLiteral(entries=entries):
-                return self._literal([s for e in entries for s in (e.key, e.value)], MAP_COST, known, depth)
+                return self._literal([s for e in entries for s in (e.key, e.value)], MAP_COST, scope, depth)
             case StructLiteral(entries=fields):
-                made = self._literal([field.value for field in fields], STRUCT_COST, known, depth)
+                made = self._literal([field.value for field in fields], STRUCT_COST, scope, depth)
                 return _converted(made, len(fields)) if self._checked.names[node.id] in MESSAGES else made
             case Comprehension():
-                return self._comprehension(node, known, depth)
+                return self._comprehension(node, scope, depth)
             case _:
                 assert_never(node)
 
-    def _select(self, node: Select, known: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _select(self, node: Select, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         name = self._checked.names.get(node.id)
         if name is not None:
-            return Bound(1.0, known.get(name, BOUNDLESS))
+            return Bound(1.0, scope.get(name, BOUNDLESS))
         if not node.test and self._is_variables(node.operand):
-            return Bound(2.0, known.get(f"variables.{node.field}", BOUNDLESS))
+            return Bound(2.0, scope.get(f"variables.{node.field}", BOUNDLESS))
         if node.test and self._is_on_conditional(node.operand):
             return Bound(UNKNOWN, BOUNDLESS)
-        base = self._base(node.operand, known, depth)
+        base = self._base(node.operand, scope, depth)
         return Bound(base.cost + 1, NOTHING if node.test and not self._can_be_kept(node) else base.extent)
 
     def _is_on_conditional(self, node: Node) -> bool:
@@ -159,29 +160,29 @@ class _Bounds:
         """Return whether a presence test may give an optional, see `exact`."""
         return self._checked.types[node.operand.id].name == "optional_type"
 
-    def _base(self, node: Node, known: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _base(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         """Return the bound of the operand of a selection; reading it costs 1 where it is not a path itself."""
-        base = self.of(node, known, depth)
+        base = self.of(node, scope, depth)
         is_path = isinstance(node, Identifier | Select) or is_selection(node, self._checked)
         return base if is_path else Bound(base.cost + 1, base.extent)
 
     def _literal(
-        self, nodes: tuple[Node, ...] | list[Node], price: float, known: Mapping[str, SizeBound], depth: int
+        self, nodes: tuple[Node, ...] | list[Node], price: float, scope: Mapping[str, SizeBound], depth: int
     ) -> Bound:
-        parts = [self.of(node, known, depth) for node in nodes]
+        parts = [self.of(node, scope, depth) for node in nodes]
         return Bound(price + sum(part.cost for part in parts), together((p.extent for p in parts), entries=len(parts)))
 
     # --- calls
 
-    def _call(self, node: Call, known: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _call(self, node: Call, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         if is_selection(node, self._checked):
             operand, key = node.arguments
-            base, index = self._base(operand, known, depth), self.of(key, known, depth)
+            base, index = self._base(operand, scope, depth), self.of(key, scope, depth)
             return Bound(base.cost + index.cost + 1, base.extent)
         if node.function in ("_&&_", "_||_"):
-            return Bound(sum(self.of(term, known, depth).cost for term in terms(node)), NOTHING)
+            return Bound(sum(self.of(term, scope, depth).cost for term in terms(node)), NOTHING)
         resolution = self._checked.calls[node.id]
-        parts = [self.of(argument, known, depth) for argument in resolution.arguments]
+        parts = [self.of(argument, scope, depth) for argument in resolution.arguments]
         operands = tuple(
             Operand(part.extent, argument, argument.id in self._folded.constants)
             for part, argument in zip(parts, resolution.arguments, strict=True)
@@ -203,27 +204,27 @@ class _Bounds:
 
     # --- comprehensions
 
-    def _comprehension(self, node: Comprehension, known: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _comprehension(self, node: Comprehension, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         if depth >= _DEEPEST or node.is_open:
             return Bound(UNKNOWN, BOUNDLESS)
         if node.fold == "bind":
-            start = self.of(node.start, known, depth)
-            result = self.of(node.result, {**known, node.accumulator: start.extent}, depth)
+            start = self.of(node.start, scope, depth)
+            result = self.of(node.result, {**scope, node.accumulator: start.extent}, depth)
             return Bound(start.cost + result.cost + 1, result.extent)
-        over = self.of(node.range, known, depth)
-        times = min(over.extent.elements, over.extent.widest, self._length(node.range, known))
-        on_nothing = self._iteration(node, known, NOTHING, depth + 1)
-        on_all = self._iteration(node, known, over.extent.pooled(), depth + 1)
+        over = self.of(node.range, scope, depth)
+        times = min(over.extent.elements, over.extent.widest, self._length(node.range, scope))
+        on_nothing = self._iteration(node, scope, NOTHING, depth + 1)
+        on_all = self._iteration(node, scope, over.extent.pooled(), depth + 1)
         cost = over.cost + 4 + times * (on_nothing.cost + _OVERHEADS[node.fold]) + on_all.cost
         return Bound(cost, self._folded_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
 
-    def _length(self, node: Node, known: Mapping[str, SizeBound]) -> float:
+    def _length(self, node: Node, scope: Mapping[str, SizeBound]) -> float:
         path = _path(node, self._checked) if self._lengths else None
-        is_hidden = path is None or known.get(path[0]) is not self._extents.get(path[0])
+        is_hidden = path is None or scope.get(path[0]) is not self._extents.get(path[0])
         return UNKNOWN if path is None or is_hidden else self._lengths.get(path, UNKNOWN)
 
-    def _iteration(self, node: Comprehension, known: Mapping[str, SizeBound], element: SizeBound, depth: int) -> Bound:
-        inside = {**known, node.variable: element}
+    def _iteration(self, node: Comprehension, scope: Mapping[str, SizeBound], element: SizeBound, depth: int) -> Bound:
+        inside = {**scope, node.variable: element}
         if node.second_variable is not None:
             inside[node.second_variable] = element
         cost, extent = 0.0, NOTHING

@@ -1,6 +1,8 @@
 """Counting closures of logical operators, conditionals and calls.
 
 A closure returns a value or an error, and spends upstream's charges from the meter, in the same order.
+
+Rules: `docs/semantics/cost.md#language`, `docs/semantics/cost.md#functions`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 
 
 def logic(terms: tuple[Measure, ...], *, stop: bool) -> Measure:
-    """Evaluate until an operand decides; the leftmost error is the result when none does."""
+    """Return the closure of `&&` (stop at False) or `||` (stop at True), which is free itself.
+
+    Operands after the one that decides are neither evaluated nor charged; where none decides, the leftmost error is the result.
+    """
     passing = not stop
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
@@ -45,7 +50,7 @@ def logic(terms: tuple[Measure, ...], *, stop: bool) -> Measure:
 
 
 def conditional(condition: Measure, yes: Measure, no: Measure) -> Measure:
-    """Measure a conditional, which is free itself."""
+    """Return the closure of a conditional, which is free itself; the other branch is not charged."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = condition(frame, meter)
@@ -59,7 +64,7 @@ def conditional(condition: Measure, yes: Measure, no: Measure) -> Measure:
 
 
 def not_strictly_false(operand: Measure) -> Measure:
-    """Measure the condition of a loop."""
+    """Return the closure of a loop's condition, which costs 1 a round."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = operand(frame, meter)
@@ -70,7 +75,10 @@ def not_strictly_false(operand: Measure) -> Measure:
 
 
 def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool) -> Measure:
-    """Evaluate `or` and `orValue`; an operand that is not an optional passes until 1.36."""
+    """Return the closure of `or` and, with `value`, of `orValue`; both are free.
+
+    Until 1.36 (not `strict`), an operand that is not an optional is returned.
+    """
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         chosen = optional(frame, meter)
@@ -87,7 +95,7 @@ def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool)
 
 
 class Applied:
-    """A function as one call applies it, and the cost of that."""
+    """A function as a call applies it, with the price and the work of that call."""
 
     __slots__ = ("_late", "_rule", "_run", "_tracker", "_work")
 
@@ -102,7 +110,7 @@ class Applied:
     def to(self, arguments: tuple[Outcome, ...], meter: Meter) -> Outcome:
         """Return the result for arguments that are all evaluated; the call is charged even if one of them is an error.
 
-        The cost is charged before the work where possible: then the limit prevents the work.
+        The cost is charged before the work where possible: then the limit prevents the work. Raises CostExceeded and Interrupted.
         """
         failure = next((argument for argument in arguments if isinstance(argument, EvaluationError)), None)
         if self._tracker is not None:
@@ -135,7 +143,7 @@ def _shortest(values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
-    """Apply a function whose operands are all evaluated, even after the first fails."""
+    """Return the closure of a call whose operands are all evaluated, even after the first fails."""
     match arguments:
         case (only,):
             return lambda frame, meter: applied.to((only(frame, meter),), meter)
@@ -146,7 +154,7 @@ def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
 
 
 def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) -> Measure:
-    """Compare with a list that `+` may have joined, which has a different comparison."""
+    """Return the closure of a comparison with a list that `+` may have joined: `joined` compares those, `usual` all others."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         with list_kinds.recorded() as kinds:
@@ -159,7 +167,7 @@ def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) 
 
 
 def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
-    """Apply a function whose arguments are not evaluated any more after an error; then the call is not charged."""
+    """Return the closure of a call whose arguments are not evaluated any more after an error; then the call is not charged."""
     *others, last = arguments
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
@@ -175,7 +183,7 @@ def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
 
 
 def grown(accumulated: Value, more: Value) -> Value:
-    """Add to an accumulator that no other expression reads: a list grows in place."""
+    """Return an accumulator with another part; a list that no other expression reads grows in place."""
     if type(accumulated) is not list or type(more) is not list:
         return arithmetic.add(accumulated, more)
     accumulated.extend(more)
@@ -183,7 +191,7 @@ def grown(accumulated: Value, more: Value) -> Value:
 
 
 def membership(element: Measure, members: frozenset[Key]) -> Measure:
-    """Look a value up in a constant list, free of charge."""
+    """Return the closure of `in` a constant list, which is free."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = element(frame, meter)

@@ -1,6 +1,8 @@
 """Counting closures of comprehensions, which run in the full form of their macros.
 
 A closure returns a value or an error, and spends upstream's charges from the meter, in the same order.
+
+Rules: `docs/semantics/cost.md#language`. Mirrors `evalFold` of cel-go's `interpreter/interpretable.go`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Walk: TypeAlias = "Callable[[Frame, Value], Iterator[None]]"
 
 
 def one_by_one(slot: int) -> Walk:
-    """Walk over elements, or over the keys of a map."""
+    """Return a walk over elements, or over the keys of a map; `slot` is that of the variable in the frame."""
 
     def walk(frame: Frame, container: Value) -> Iterator[None]:
         for frame[slot] in access.elements(container):
@@ -31,7 +33,7 @@ def one_by_one(slot: int) -> Walk:
 
 
 def in_pairs(first: int, second: int) -> Walk:
-    """Walk over indexes and elements, or over keys and values."""
+    """Return a walk over indexes and elements, or over keys and values; `first` and `second` are slots of the frame."""
 
     def walk(frame: Frame, container: Value) -> Iterator[None]:
         for frame[first], frame[second] in access.pairs(container):
@@ -48,7 +50,10 @@ def fold(
     step: Measure,
     result: Measure,
 ) -> Measure:
-    """Measure a comprehension in its full form; without a condition it runs to the end."""
+    """Return the closure of a comprehension in its full form; without a condition it runs to the end.
+
+    A round adds 1 to the work of the meter.
+    """
     slot, unset = accumulator
 
     def measure(frame: Frame, meter: Meter) -> Outcome:

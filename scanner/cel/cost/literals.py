@@ -1,6 +1,8 @@
 """Counting closures of lists, maps and objects that an expression makes.
 
 A closure returns a value or an error, and spends upstream's charges from the meter, in the same order.
+
+Rules: `docs/semantics/cost.md#language`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
-    """Make a list."""
+    """Return the closure of a list literal, which costs `LIST_COST` after its elements."""
 
     def build(frame: Frame, meter: Meter) -> Outcome:
         elements: list[Value] = []
@@ -42,7 +44,7 @@ def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
 
 
 def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
-    """Make a map."""
+    """Return the closure of a map literal, which costs `MAP_COST` after its entries."""
 
     def build(frame: Frame, meter: Meter) -> Outcome:
         pairs: list[tuple[Value, Value]] = []
@@ -65,7 +67,10 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
 def struct_of(
     fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dict[str, Value]], Value], *, converts: bool
 ) -> Measure:
-    """Make an object; `converts`: the whole content of its fields is converted."""
+    """Return the closure of an object literal, which costs `STRUCT_COST` after its fields.
+
+    `converts`: the whole content of its fields is converted, which is work.
+    """
 
     def build(frame: Frame, meter: Meter) -> Outcome:
         values: dict[str, Value] = {}

@@ -40,7 +40,7 @@ class Unset:
         self._grows = grows
 
     def first(self, frame: Frame, meter: Meter) -> Outcome:
-        """Return the first value; where the fold adds to it, a copy that no other expression reads."""
+        """Return the first value, charged; where the fold adds to it, a copy that no other expression reads."""
         value = self._start(frame, meter)
         if not self._grows or value:
             return value
@@ -50,12 +50,12 @@ class Unset:
 
 
 def constant(value: Value) -> Measure:
-    """Measure a constant, which is free."""
+    """Return the closure of a constant, which is free."""
     return lambda _frame, _meter: value
 
 
 def charged(raw: Measure) -> Measure:
-    """Charge for reading a value."""
+    """Return a closure that charges 1 for reading a value."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = raw(frame, meter)
@@ -66,7 +66,7 @@ def charged(raw: Measure) -> Measure:
 
 
 def refunded(presence: Measure) -> Measure:
-    """Refund the cost of reading."""
+    """Return the closure of a presence test that takes 1 back: the cost of the reading."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = presence(frame, meter)
@@ -77,7 +77,7 @@ def refunded(presence: Measure) -> Measure:
 
 
 def root(slot: int, name: str) -> Measure:
-    """Read a declared variable."""
+    """Return a closure that reads a declared variable, free of charge; an absent one is an error."""
 
     def measure(frame: Frame, _meter: Meter) -> Outcome:
         value = frame[slot]
@@ -87,7 +87,7 @@ def root(slot: int, name: str) -> Measure:
 
 
 def variable(slot: int, rewrap: Rewrap) -> Measure:
-    """Read a variable of a comprehension."""
+    """Return a closure that reads a variable of a comprehension, free of charge."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = frame[slot]
@@ -99,7 +99,7 @@ def variable(slot: int, rewrap: Rewrap) -> Measure:
 
 
 def reading(operand: Measure, rewrap: Rewrap) -> Measure:
-    """Read a branch of a conditional that is no selection."""
+    """Return a closure that reads a branch of a conditional that is no selection."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = operand(frame, meter)
@@ -109,7 +109,7 @@ def reading(operand: Measure, rewrap: Rewrap) -> Measure:
 
 
 def native_key(key: Measure) -> Measure:
-    """Evaluate a key or an index; the error of an invalid value names its Go type."""
+    """Return the closure of a key or an index; the error of an invalid value names its Go type."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = key(frame, meter)
@@ -120,7 +120,7 @@ def native_key(key: Measure) -> Measure:
 
 
 def copied(key: Measure) -> Measure:
-    """Make a new list or map."""
+    """Return a closure whose list or map is a new one at each evaluation."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = key(frame, meter)
@@ -134,7 +134,7 @@ def _reread(optional: Optional, rewrap: Rewrap) -> Optional:
 
 
 def follow(base: Measure, steps: tuple[Step, ...], rewrap: Rewrap, *, step_cost: int) -> Measure:
-    """Follow a path, and charge for each step."""
+    """Return the closure of a path, which charges `step_cost` a step; an absent optional step is free."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         start = base(frame, meter)
@@ -196,7 +196,10 @@ def _tried(container: Value, key: Outcome) -> tuple[Outcome] | None:
 
 
 def has(base: Measure, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, keep: bool, step_cost: int) -> Measure:
-    """Measure a presence test; `keep`: in a branch, the value at an optional path stays an optional."""
+    """Return the closure of a presence test, which charges `step_cost` for each step and for the tested field.
+
+    `keep`: in a branch, the value at an optional path stays an optional.
+    """
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         start = base(frame, meter)

@@ -2,6 +2,8 @@
 
 Some loops and comparisons cost almost nothing for any amount of data; upstream ends those at the timeout of the request. Work is
 counted instead of time, so that the same evaluation always has the same result.
+
+Rules: `docs/semantics/cost.md#limits`.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ LONGEST_LIST = 1 << 22
 class Meter:
     """A counter; raises `CostExceeded` above the cost limit and `Interrupted` above the work limit.
 
-    `cost` stays readable after either, and may then be above the limit. `outcome` is the value or the error of the counted evaluation,
-    `stopped` the error that ended it early, if one did.
+    `cost` is in cost units, `work` in iterations of loops. Both stay readable after either error, and may then be above the limit.
+    `outcome` is the value or the error of the counted evaluation, `stopped` the error that ended it early, if one did.
     """
 
     __slots__ = ("cost", "limit", "outcome", "stopped", "work")
@@ -41,19 +43,19 @@ class Meter:
         self.stopped: EvaluationStopped | None = None
 
     def spend(self, amount: int) -> None:
-        """Add to the cost. Raises CostExceeded if the limit is exceeded."""
+        """Add cost units, modulo 2^64 as upstream. Raises CostExceeded if the limit is exceeded."""
         self.cost = (self.cost + amount) % WRAP
         if self.cost > self.limit:
             raise CostExceeded
 
     def add_work(self, amount: int) -> None:
-        """Add to the work. Raises Interrupted if the limit of work is reached."""
+        """Add iterations to the work. Raises Interrupted if the limit of work is reached."""
         self.work += amount
         if self.work >= MOST_WORK:
             raise Interrupted
 
     def limit_size(self, value: Outcome) -> Outcome:
-        """Return a new value; making a long one is work, and there is a limit."""
+        """Return a new value unchanged, and add the work of making it. Raises Interrupted for a text or list that is too long."""
         if type(value) is str or type(value) is bytes:
             self.make_text(len(value))
         elif type(value) is list:
@@ -61,11 +63,14 @@ class Meter:
         return value
 
     def make_text(self, length: int) -> None:
-        """Add the work of making a text; there is a limit of its length."""
+        """Add the work of making a text of so many code points or bytes. Raises Interrupted for more than `LONGEST_TEXT`."""
         self.add_work(length >> 3 if length <= LONGEST_TEXT else MOST_WORK)
 
     def walk(self, values: tuple[Outcome, ...], weight: int = 1) -> None:
-        """Count the values inside values as work, before a call reads all of them."""
+        """Add the work of reading values with all values inside them, before a call does; `weight` multiplies it.
+
+        Raises Interrupted if the limit of work is reached.
+        """
         stack = [*values]
         while stack:
             part = stack.pop()

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Planned:
-    """The closure of a whole expression, the variables its frame begins with, and the frame's size."""
+    """The closure of a whole expression, the variables that its frame begins with, and the frame's size in slots."""
 
     __slots__ = ("measure", "roots", "size")
 
@@ -58,13 +58,16 @@ class Planned:
 
 
 def plan(root: Node, checked: Checked, folded: Folded, environment: Environment) -> Planned:
-    """Return the counting closures of a checked tree."""
+    """Return the counting closures of a checked tree. Mirrors `interpreter/planner.go` of cel-go."""
     planner = _Planner(checked, folded, environment)
     return Planned(planner.plan(root), planner.roots, planner.size)
 
 
 def count(planned: Planned, roots: list[Outcome], limit: int) -> Meter:
-    """Return a meter that has counted an evaluation, to its end or until something stopped it."""
+    """Return a meter that has counted an evaluation, to its end or until something stopped it.
+
+    `roots` are the values of `planned.roots`, `MISSING` for an absent one; `limit` is in cost units.
+    """
     meter = Meter(limit)
     try:
         meter.outcome = planned.measure(roots + [None] * (planned.size - len(roots)), meter)

@@ -23,7 +23,7 @@ _Part = TypeVar("_Part")
 
 
 class Walk(Protocol):
-    """Puts the elements of a range in their slots."""
+    """Puts the elements of a range in their slots of the frame."""
 
     def __call__(self, frame: Frame, part: _Part, /) -> Iterator[_Part]:
         """Yield, for each element, the part that is to be evaluated on it."""
@@ -31,7 +31,10 @@ class Walk(Protocol):
 
 
 def walk(over: Evaluate, first: int, second: int | None) -> Walk:
-    """Return a walk that puts each element in its slots, in turn; the range is evaluated before the first."""
+    """Return a walk that puts each element in its slots, in turn; the range is evaluated before the first.
+
+    `first` and `second` are slots of a frame; with two, they get index and element, or key and value.
+    """
 
     def one_by_one(frame: Frame, part: _Part, /) -> Iterator[_Part]:
         elements = access.elements(over(frame))
@@ -50,12 +53,12 @@ def walk(over: Evaluate, first: int, second: int | None) -> Walk:
 
 
 def quantify(walk: Walk, predicate: Evaluate, *, stop: bool) -> Evaluate:
-    """Evaluate `all` (stop at False) or `exists` (stop at True)."""
+    """Return the closure of `all` (stop at False) or `exists` (stop at True)."""
     return deciding(lambda frame: walk(frame, predicate), stop=stop)
 
 
 def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
-    """Evaluate `exists_one`: all elements are evaluated, and of several errors the last one counts."""
+    """Return the closure of `exists_one`: all elements are evaluated, and of several errors the last one counts."""
 
     def evaluate(frame: Frame) -> Value:
         count = 0
@@ -81,7 +84,7 @@ def _decided(value: Value) -> bool:
 
 
 def collect(walk: Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluate:
-    """Evaluate `map`, `filter` and `transformList`."""
+    """Return the closure of `map`, `filter` and `transformList`."""
 
     def add(frame: Frame, gathered: list[Value]) -> None:
         gathered.append(body(frame))
@@ -90,7 +93,7 @@ def collect(walk: Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluate:
 
 
 def transform_map(walk: Walk, predicate: Evaluate | None, body: Evaluate, key: int) -> Evaluate:
-    """Evaluate `transformMap`."""
+    """Return the closure of `transformMap`; `key` is the slot of the key."""
 
     def add(frame: Frame, gathered: KeyedMap) -> None:
         insert(gathered, frame[key], body(frame))
@@ -101,7 +104,7 @@ def transform_map(walk: Walk, predicate: Evaluate | None, body: Evaluate, key: i
 def transform_entries(
     walk: Walk, predicate: Evaluate | None, body: Evaluate, insert_all: Callable[..., Value]
 ) -> Evaluate:
-    """Evaluate `transformMapEntry`."""
+    """Return the closure of `transformMapEntry`; `insert_all` adds the entries of a map to another."""
 
     def add(frame: Frame, gathered: KeyedMap) -> None:
         insert_all(gathered, body(frame))
@@ -117,7 +120,10 @@ def no_entries(_frame: Frame) -> Value:
 def spelled(
     walk: Walk, accumulator: tuple[int, Evaluate], condition: Evaluate, step: Evaluate, result: Evaluate
 ) -> Evaluate:
-    """Evaluate a fold in its full form; an error becomes the accumulator, and is raised at its next read."""
+    """Return the closure of a fold in its full form; an error becomes the accumulator, and is raised at its next read.
+
+    `accumulator` is a slot of the frame and the closure of the first value.
+    """
     slot, start = accumulator
 
     def evaluate(frame: Frame) -> Value:
@@ -132,7 +138,7 @@ def spelled(
 
 
 def _map_of(fold: Evaluate) -> Evaluate:
-    """Evaluate to a plain map where all keys are strings."""
+    """Return the closure of a fold whose map becomes a dict where all keys are strings."""
 
     def evaluate(frame: Frame) -> Value:
         gathered = fold(frame)
@@ -144,7 +150,10 @@ def _map_of(fold: Evaluate) -> Evaluate:
 def _fold(
     walk: Walk, predicate: Evaluate | None, empty: Callable[[], _Gathered], add: Callable[[Frame, _Gathered], None]
 ) -> Evaluate:
-    """Evaluate a loop with an accumulator. After an error only predicates are evaluated, and their errors replace it."""
+    """Return the closure of a loop with an accumulator.
+
+    After an error only predicates are evaluated, and their errors replace it.
+    """
 
     def evaluate(frame: Frame) -> Value:
         gathered = empty()

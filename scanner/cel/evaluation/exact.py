@@ -41,7 +41,7 @@ Around: TypeAlias = "Callable[[Node, Evaluate], Evaluate]"
 
 
 class Planned:
-    """The closure of a whole expression, the variables its frame begins with, and the frame's size."""
+    """The closure of a whole expression, the variables that its frame begins with, and the frame's size in slots."""
 
     __slots__ = ("evaluate", "roots", "size")
 
@@ -66,7 +66,10 @@ _PARTS: Parts[Evaluate] = Parts(
 def plan(
     root: Node, checked: Checked, folded: Folded, environment: Environment, around: Around | None = None
 ) -> Planned:
-    """Return the closures of a checked tree; `around` may put another around that of each node."""
+    """Return the closures of a checked tree; `around` may put another closure around that of each node.
+
+    Mirrors `interpreter/planner.go` of cel-go.
+    """
     planner = _Planner(checked, folded, environment, around)
     evaluate = planner.plan(root)
     return Planned(evaluate, planner.roots, planner.size)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def copied(evaluate: Evaluate) -> Evaluate:
-    """Evaluate to a list or map of its own."""
+    """Return a closure whose list or map is a new one at each evaluation."""
 
     def copied(frame: Frame) -> Value:
         value = evaluate(frame)
@@ -36,19 +36,19 @@ def copied(evaluate: Evaluate) -> Evaluate:
 
 
 def search(run: Callable[..., Value], pattern: regex.Pattern, arguments: tuple[Evaluate, ...]) -> Evaluate:
-    """Search with a pattern that was compiled beforehand."""
+    """Return the closure of a search with a pattern that was compiled beforehand."""
     return lambda frame: run(pattern, *[argument(frame) for argument in arguments])
 
 
 def membership(element: Evaluate, members: frozenset[Key]) -> Evaluate:
-    """Return whether a value is in a constant list."""
+    """Return the closure of `in` a constant list."""
     return lambda frame: is_member(element(frame), members)
 
 
 def is_member(value: Value, members: frozenset[Key]) -> bool:
-    """Return whether a value is in a constant list of plain values; bytes cannot be looked up.
+    """Return whether a value is in a constant list of plain values.
 
-    Raises EvaluationStopped for bytes.
+    Raises EvaluationStopped for bytes, which Go cannot look up.
     """
     if type(value) is bytes:
         raise unhashable("types.Bytes")
@@ -59,12 +59,18 @@ _PLAIN = frozenset({bool, int, UInt, float, str})
 
 
 def logic(terms: tuple[Evaluate, ...], *, stop: bool) -> Evaluate:
-    """Evaluate `&&` (stop at False) or `||` (stop at True) until an operand decides; the leftmost error is the result when none does."""
+    """Return the closure of `&&` (stop at False) or `||` (stop at True): the first operand that is `stop` decides.
+
+    Where none does, the leftmost error is raised.
+    """
     return deciding(lambda _frame: terms, stop=stop)
 
 
 def deciding(operands: Callable[[Frame], Iterable[Evaluate]], *, stop: bool) -> Evaluate:
-    """Evaluate to `stop` as soon as an operand is that, else to the opposite; the first error is raised when none decides."""
+    """Return a closure whose value is `stop` as soon as an operand is that, else the opposite.
+
+    Where no operand decides, the first error is raised.
+    """
     passing = not stop
 
     def evaluate(frame: Frame) -> Value:
@@ -89,7 +95,7 @@ def deciding(operands: Callable[[Frame], Iterable[Evaluate]], *, stop: bool) -> 
 
 
 def conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
-    """Evaluate the branch that the condition selects."""
+    """Return the closure of the branch that the condition selects."""
 
     def evaluate(frame: Frame) -> Value:
         value = condition(frame)
@@ -103,7 +109,7 @@ def conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
 
 
 def either(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
-    """Evaluate `or`; an operand that is not an optional passes until 1.36."""
+    """Return the closure of `or`; until 1.36 (not `strict`), an operand that is not an optional is returned."""
 
     def evaluate(frame: Frame) -> Value:
         value = optional(frame)
@@ -115,7 +121,7 @@ def either(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
 
 
 def either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
-    """Evaluate `orValue`; an operand that is not an optional passes until 1.36."""
+    """Return the closure of `orValue`; until 1.36 (not `strict`), an operand that is not an optional is returned."""
 
     def evaluate(frame: Frame) -> Value:
         value = optional(frame)
@@ -131,7 +137,7 @@ def either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evalua
 def compare_sum(
     run: Callable[..., Value], on_joined: Callable[..., Value], left: Evaluate, right: Evaluate
 ) -> Evaluate:
-    """Compare with a list that `+` may have joined, which has a different comparison."""
+    """Return the closure of a comparison with a list that `+` may have joined: `on_joined` compares those, `run` all others."""
 
     def evaluate(frame: Frame) -> Value:
         with list_kinds.recorded() as kinds:
@@ -147,7 +153,7 @@ def compare_sum(
 
 
 def apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
-    """Call a function on the values of its arguments."""
+    """Return the closure of a function's call on the values of its arguments."""
     match arguments:
         case (only,):
             return lambda frame: run(only(frame))
@@ -158,12 +164,15 @@ def apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluat
 
 
 def apply_in_turn(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
-    """Call a function; no argument is evaluated after one that fails."""
+    """Return the closure of a call; no argument is evaluated after one that fails."""
     return lambda frame: run(*[argument(frame) for argument in arguments])
 
 
 def apply_to_both(run: Callable[[Value, Value], Value], left: Evaluate, right: Evaluate) -> Evaluate:
-    """Evaluate both operands before the error of the first counts: the second may end the evaluation altogether."""
+    """Return the closure of a call of two arguments.
+
+    Both are evaluated before an error of the first counts: the second may end the evaluation altogether.
+    """
 
     def evaluate(frame: Frame) -> Value:
         try:
@@ -179,7 +188,7 @@ def apply_to_both(run: Callable[[Value, Value], Value], left: Evaluate, right: E
 
 
 def attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.Tracked:
-    """Return a value, or the error instead of raising it."""
+    """Return a value, or its error instead of raising it. Raises EvaluationStopped."""
     try:
         return evaluate(frame)
     except EvaluationStopped:
@@ -189,7 +198,7 @@ def attempt(evaluate: Evaluate, frame: Frame) -> tracker_panics.Tracked:
 
 
 def apply_tracked(tracker: Tracker, run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
-    """Apply a function whose tracker checks the arguments of every call before the result counts."""
+    """Return the closure of a call whose tracker checks all arguments, errors included, before the result counts."""
 
     def evaluate(frame: Frame) -> Value:
         tracked = tuple([attempt(argument, frame) for argument in arguments])
@@ -204,7 +213,7 @@ def apply_tracked(tracker: Tracker, run: Callable[..., Value], arguments: tuple[
 
 
 def optional_list(elements: tuple[Evaluate, ...], optional: tuple[bool, ...]) -> Evaluate:
-    """Make a list; absent optional elements are left out."""
+    """Return the closure of a list literal, which leaves out absent optional elements."""
 
     def evaluate(frame: Frame) -> Value:
         values: list[Value] = []
@@ -223,7 +232,7 @@ def optional_list(elements: tuple[Evaluate, ...], optional: tuple[bool, ...]) ->
 
 
 def map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
-    """Make a map."""
+    """Return the closure of a map literal; an entry is a key, a value and whether it is optional."""
 
     def evaluate(frame: Frame) -> Value:
         pairs: list[tuple[Value, Value]] = []
@@ -248,7 +257,7 @@ def _not_optional(key: Value, value: Value) -> EvaluationError:
 
 
 def struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[dict[str, Value]], Value]) -> Evaluate:
-    """Make a typed object."""
+    """Return the closure of an object literal; a field is a name, a value and whether it is optional."""
 
     def evaluate(frame: Frame) -> Value:
         values: dict[str, Value] = {}

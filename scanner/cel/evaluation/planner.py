@@ -73,7 +73,7 @@ class Planner(ABC, Generic[Closure]):
         self.size = len(names)
 
     def plan(self, node: Node) -> Closure:
-        """Return the closure of a node."""
+        """Return the closure of a node; that of a constant node returns its value."""
         if node.id in self._folded.constants:
             return self._parts.constant(self._folded.constants[node.id])
         match node:
@@ -246,7 +246,10 @@ def makes_map(node: Node) -> bool:
 
 
 def evaluates_in_turn(call: Resolution) -> bool:
-    """Return whether upstream evaluates no argument after one that fails: in calls of more than two, and dispatched ones."""
+    """Return whether upstream evaluates no argument after one that fails: in calls of more than two, and dispatched ones.
+
+    Mirrors `evalVarArgs` of cel-go's `interpreter/interpretable.go`.
+    """
     function, ids = call.function, call.overload_ids
     if len(call.arguments) > 2 or function.in_turn:  # noqa: PLR2004
         return True

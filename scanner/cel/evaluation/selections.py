@@ -29,7 +29,7 @@ def as_it_is(value: Value) -> Value:
 
 
 def variable(slot: int, rewrap: Rewrap) -> Evaluate:
-    """Read a variable of a macro."""
+    """Return a closure that reads a variable of a macro."""
 
     def evaluate(frame: Frame) -> Value:
         value = frame[slot]
@@ -41,7 +41,7 @@ def variable(slot: int, rewrap: Rewrap) -> Evaluate:
 
 
 def reading(operand: Evaluate, rewrap: Rewrap) -> Evaluate:
-    """Read the value of a branch as upstream reads a selection."""
+    """Return a closure that reads the value of a branch as upstream reads a selection."""
 
     def evaluate(frame: Frame) -> Value:
         value = operand(frame)
@@ -56,7 +56,7 @@ def reread(optional: Optional, rewrap: Rewrap) -> Optional:
 
 
 def native_key(evaluate: Evaluate) -> Evaluate:
-    """Evaluate a key or an index; the error of an invalid value names its Go type."""
+    """Return the closure of a key or an index; the error of an invalid value names its Go type."""
 
     def native(frame: Frame) -> Value:
         value = evaluate(frame)
@@ -68,7 +68,7 @@ def native_key(evaluate: Evaluate) -> Evaluate:
 
 
 def root(slot: int, name: str) -> Evaluate:
-    """Read a declared variable."""
+    """Return a closure that reads a declared variable; an absent one is an error."""
 
     def evaluate(frame: Frame) -> Value:
         value = frame[slot]
@@ -80,7 +80,7 @@ def root(slot: int, name: str) -> Evaluate:
 
 
 def follow(base: Evaluate, steps: tuple[Step, ...], rewrap: Rewrap) -> Evaluate:
-    """Follow a chain of steps."""
+    """Return the closure of a chain of steps from a base."""
     if all(closure is None and type(key) is str and not optional for closure, key, optional in steps):
         return _follow_fields(base, tuple(str(key) for _, key, _ in steps), rewrap)
 
@@ -91,7 +91,7 @@ def follow(base: Evaluate, steps: tuple[Step, ...], rewrap: Rewrap) -> Evaluate:
 
 
 def _follow_fields(base: Evaluate, fields: tuple[str, ...], rewrap: Rewrap) -> Evaluate:
-    """Follow constant strings only, by far the commonest chain."""
+    """Return the closure of a chain of constant strings only, by far the commonest chain."""
     steps: tuple[Step, ...] = tuple((None, field, False) for field in fields)
 
     def evaluate(frame: Frame) -> Value:
@@ -137,7 +137,10 @@ def _reach(value: Value, steps: tuple[Step, ...], frame: Frame, rewrap: Rewrap) 
 
 
 def has(base: Evaluate, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, keep: bool = False) -> Evaluate:
-    """Evaluate a presence test; `keep`: in a branch, upstream does not convert the value at an optional path to a bool."""
+    """Return the closure of a presence test.
+
+    `keep`: in a branch, upstream does not convert the value at an optional path to a bool.
+    """
 
     def evaluate(frame: Frame) -> Value:
         reached, is_optional = _reach(base(frame), steps, frame, rewrap)

@@ -1,4 +1,4 @@
-"""The panics of upstream's cost tracker on wrong arguments (`ext/lists.go`, `track…`).
+"""The panics of upstream's cost tracker on wrong arguments (`ext/lists.go` of cel-go, `track…`).
 
 The trackers of the list functions run on every call, failed ones too, and assert that an argument is a list or an int.
 Go panics where it is of another type, an error for instance, and the recovered panic is the outcome of the evaluation.
@@ -25,13 +25,13 @@ _CAN_ADD = frozenset({int, UInt, float, str, bytes, Timestamp, Duration})
 
 
 def tracker_of(call: Resolution) -> Tracker | None:
-    """Return the tracker that can end a call in a panic."""
+    """Return the tracker that can end a call in a panic; None for any other call."""
     overload = call.function.resolved(call.overload_ids)
     return None if overload is None else overload.tracker
 
 
 def watched(tracker: Tracker, run: Callable[..., Value]) -> Callable[..., Value]:
-    """Return a function whose successful calls are tracked."""
+    """Return a function whose successful calls are tracked: it raises `EvaluationStopped` where the tracker panics."""
 
     def call(*arguments: Value) -> Value:
         outcome = run(*arguments)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of an expression: how deep it is in the tree, its text and its type; a constant is computed only once."""
+    """A part of an expression: its depth in the tree, from 0, its text and its type; a constant is computed only once."""
 
     depth: int
     text: str
@@ -26,7 +26,7 @@ class Part:
 
 
 def outline(program: Program) -> tuple[Part, ...]:
-    """Return the tree of an expression with its types, parents first. Paths and constants are not taken apart."""
+    """Return the parts of an expression with their types, parents first. Paths and constants are not taken apart."""
     return tuple(_parts(program.analysis))
 
 

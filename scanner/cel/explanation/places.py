@@ -29,14 +29,14 @@ class Origin:
         return bool(self.place) and self.place[0] != VARIABLES
 
     def below(self, key: Value) -> Origin:
-        """The origin of an element or field."""
+        """Return the origin of an element or field of the value."""
         if not self.place or isinstance(key, bool) or not isinstance(key, int | str):
             return Origin((), self.reads)
         place = (*self.place, key)
         return standing(place) if self.stands else Origin(place, self.reads)
 
     def also(self, reads: frozenset[Place]) -> Origin:
-        """The same origin with additional places that contributed."""
+        """Return the same origin with additional places that contributed."""
         return Origin(self.place, self.reads | reads) if reads else self
 
 
@@ -51,16 +51,19 @@ def standing(place: Place) -> Origin:
 
 
 def containers(activation: Mapping[str, object]) -> Iterator[tuple[int, Place]]:
-    """The lists and maps of all documents by identity, the first place of each last: it is the one that counts."""
-    found: list[tuple[int, Place]] = []
+    """Yield the identity and the place of each list and map of all documents, at most `_MOST_LOCATED`.
+
+    Of several places of a list or map the first comes last, so that a dict of the pairs keeps it.
+    """
+    located: list[tuple[int, Place]] = []
     for root, document in activation.items():
         stack: list[tuple[Place, object]] = [((root,), document)]
-        while stack and len(found) < _MOST_LOCATED:
+        while stack and len(located) < _MOST_LOCATED:
             place, value = stack.pop()
             if type(value) is dict:
-                found.append((id(value), place))
+                located.append((id(value), place))
                 stack.extend(((*place, key), item) for key, item in value.items() if type(item) in (dict, list))
             elif type(value) is list:
-                found.append((id(value), place))
+                located.append((id(value), place))
                 stack.extend(((*place, at), item) for at, item in enumerate(value) if type(item) in (dict, list))
-    return reversed(found)
+    return reversed(located)

@@ -31,29 +31,29 @@ class Tracer:
     def __init__(self, activation: Mapping[str, object], variables: Mapping[str, Program]) -> None:
         self._activation = activation
         self._variables = variables
-        self._known: dict[str, Origins] = {}
+        self._origins: dict[str, Origins] = {}
         self.origins_of_variables: dict[str, Origin] = {}
         self._places: dict[int, Place] | None = None
 
     def origins(self, noting: Noting, program: Program) -> Origins:
-        """Evaluate an expression."""
+        """Evaluate an expression, and return the origins of its values."""
         return Origins(self, noting, program, noting.take(self._activation))
 
     def variable(self, name: str) -> Origins | None:
-        """The evaluation of a policy variable; None for a variable that does not exist or does not compile."""
+        """Return the evaluation of a policy variable; None for a variable that does not exist or does not compile."""
         program = self._variables.get(name)
         if program is None:
             return None
-        if name not in self._known:
-            self._known[name] = self.origins(noting(program.analysis), program)
-        return self._known[name]
+        if name not in self._origins:
+            self._origins[name] = self.origins(noting(program.analysis), program)
+        return self._origins[name]
 
     def names(self) -> Iterator[str]:
-        """The policy variables."""
+        """Yield the names of the policy variables."""
         yield from self._variables
 
     def located(self, value: Value) -> Origin:
-        """The place of a list or map that is a part of a document itself."""
+        """Return the place of a list or map that is a part of a document itself; `NOWHERE` for any other value."""
         if type(value) is not dict and type(value) is not list:
             return NOWHERE
         if self._places is None:
@@ -73,19 +73,19 @@ class Origins:
         self._program = program
         self._chains = noting.chains
         # A note is taken once, in one round of each loop around it: its scope is always the same.
-        self._known: dict[int, Origin] = {}
+        self._origins: dict[int, Origin] = {}
         self._read: dict[int, frozenset[Place]] = {}
 
     # --- one value
 
     def of(self, note: Note, scope: Scope) -> Origin:
-        """The origin of a note's value."""
-        known = self._known.get(id(note))
-        if known is None:
-            known = self._known[id(note)] = self._found(note, scope)
-        return known
+        """Return the origin of a note's value."""
+        origin = self._origins.get(id(note))
+        if origin is None:
+            origin = self._origins[id(note)] = self._traced(note, scope)
+        return origin
 
-    def _found(self, note: Note, scope: Scope) -> Origin:
+    def _traced(self, note: Note, scope: Scope) -> Origin:
         node = note.node
         if node.id in self.constants:
             return NOWHERE
@@ -109,40 +109,42 @@ class Origins:
         if isinstance(node, Identifier) and node.id not in self.checked.globals and name in scope:
             return scope[name]
         if name == VARIABLES:
-            return Origin((name,), frozenset().union(*(self._variable(one).reads for one in self.tracer.names())))
+            return Origin(
+                (name,), frozenset().union(*(self._variable(variable).reads for variable in self.tracer.names()))
+            )
         return standing((name,))
 
     def _variable(self, name: str) -> Origin:
-        """The origin of a policy variable's value: its place in a document, or the variable's own name."""
-        known = self.tracer.origins_of_variables
-        if name not in known:
+        """Return the origin of a policy variable's value: its place in a document, or the variable's own name."""
+        origins = self.tracer.origins_of_variables
+        if name not in origins:
             other = self.tracer.variable(name)
             origin = NOWHERE if other is None else other.of(other.first, {})
-            known[name] = origin if origin.stands else Origin((VARIABLES, name), origin.reads)
-        return known[name]
+            origins[name] = origin if origin.stands else Origin((VARIABLES, name), origin.reads)
+        return origins[name]
 
     def variable_of(self, note: Note) -> str:
-        """The policy variable that a path begins with, or an empty string."""
+        """Return the name of the policy variable that a path begins with; empty for any other path."""
         base, steps = self._chain(note.node)
         is_variables = self.checked.names.get(base.id) == VARIABLES
         return steps[0] if is_variables and steps and isinstance(steps[0], str) else ""
 
     def _below(self, origin: Origin, key: Value) -> Origin:
-        """The origin of an element; for a list that a policy variable has built, the element's earlier origin."""
+        """Return the origin of an element; for a list that a policy variable has built, the element's earlier origin."""
         below = origin.below(key)
         is_variable = origin.place[:1] == (VARIABLES,) and len(origin.place) == _ONE_VARIABLE
         other = self.tracer.variable(str(origin.place[1])) if is_variable else None
         if other is None:
             return below
-        found = other.element(other.first, key, {})
-        return found if found.place else Origin(below.place, found.reads or below.reads)
+        element = other.element(other.first, key, {})
+        return element if element.place else Origin(below.place, element.reads or below.reads)
 
     def _chain(self, node: Node) -> tuple[Node, list[Node | str]]:
-        """The root of a path, and its steps: a field's name, or the node of a key."""
-        known = self._chains.get(node.id)
-        if known is None:
-            known = self._chains[node.id] = self._followed_back(node)
-        return known
+        """Return the root of a path, and its steps: a field's name, or the node of a key."""
+        chain = self._chains.get(node.id)
+        if chain is None:
+            chain = self._chains[node.id] = self._followed_back(node)
+        return chain
 
     def _followed_back(self, node: Node) -> tuple[Node, list[Node | str]]:
         steps: list[Node | str] = []
@@ -183,7 +185,7 @@ class Origins:
         return located if located.place else otherwise
 
     def _key(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
-        """The value of a key. A conditional key has notes of its condition and its branch."""
+        """Return the value of a key. A conditional key has notes of its condition and its branch."""
         if node.id in self.constants:
             return self.constants[node.id]
         part = next(parts, None)
@@ -200,7 +202,7 @@ class Origins:
         return None if part is None else part.outcome
 
     def _kept(self, note: Note, scope: Scope) -> tuple[Note, Scope, frozenset[Place]] | None:
-        """The part that an operation returns unchanged, the scope of that part, and the places that decided."""
+        """Return the part that an operation returns unchanged, the scope of that part, and the places that decided."""
         match note.node, note.parts:
             case Call(function="_?_:_"), [condition, branch]:
                 return branch, scope, self.reads(condition, scope)
@@ -218,15 +220,15 @@ class Origins:
     # --- elements
 
     def element(self, note: Note, key: Value, scope: Scope) -> Origin:
-        """The origin of an element of a list or map."""
+        """Return the origin of an element of a list or map."""
         origin = self.of(note, scope)
         if origin.place:
             return self._below(origin, key)
-        found = self._followed(note, key, scope) or origin
-        if found.place:
-            return found
+        element = self._followed(note, key, scope) or origin
+        if element.place:
+            return element
         located = self.tracer.located(_element(note.outcome, key))
-        return located if located.place else Origin((), found.reads)
+        return located if located.place else Origin((), element.reads)
 
     def _followed(self, note: Note, key: Value, scope: Scope) -> Origin | None:
         """Trace an element through the operation that built the list."""
@@ -257,7 +259,7 @@ class Origins:
     # --- loops
 
     def rounds(self, node: Comprehension, note: Note) -> list[list[Note]]:
-        """The notes of each round of a loop."""
+        """Return the notes of each round of a loop, in order."""
         _, *noted = note.parts
         begins = node.body if node.predicate is None else node.predicate
         turns: list[list[Note]] = []
@@ -268,11 +270,11 @@ class Origins:
         return turns
 
     def within(self, node: Comprehension, note: Note, at: int, scope: Scope) -> Scope:
-        """The scope of a round: the origins of its variables."""
+        """Return the scope of a round, counted from 0: the outer scope and the origins of its variables."""
         return {**scope, **self._variables(node, note.parts[0], at, scope)}
 
     def _variables(self, node: Comprehension, over: Note, at: int, scope: Scope) -> dict[str, Origin]:
-        """The origins of the variables of one round."""
+        """Return the origins of the variables of one round."""
         ranged = over.outcome.value if isinstance(over.outcome, Optional) else over.outcome
         if isinstance(ranged, list):
             element = self.element(over, at, scope)
@@ -286,11 +288,11 @@ class Origins:
     # --- everything that a value was computed from
 
     def reads(self, note: Note, scope: Scope) -> frozenset[Place]:
-        """The places whose content may be in a value. The existence and the number of values are not content."""
-        known = self._read.get(id(note))
-        if known is None:
-            known = self._read[id(note)] = self._all_read(note, scope)
-        return known
+        """Return the places whose content may be in a value. The existence and the number of values are not content."""
+        places = self._read.get(id(note))
+        if places is None:
+            places = self._read[id(note)] = self._all_read(note, scope)
+        return places
 
     def _all_read(self, note: Note, scope: Scope) -> frozenset[Place]:
         node = note.node
@@ -316,22 +318,22 @@ class Origins:
 
     def _reads_of_loop(self, node: Comprehension, note: Note, scope: Scope) -> frozenset[Place]:
         over = note.parts[0]
-        found = frozenset() if self._stands(over, scope) else self.reads(over, scope)
+        places = frozenset() if self._stands(over, scope) else self.reads(over, scope)
         for at, parts in enumerate(self.rounds(node, note)):
             inner = self.within(node, note, at, scope)
-            found = found.union(*(self.reads(part, inner) for part in parts))
-        return found
+            places = places.union(*(self.reads(part, inner) for part in parts))
+        return places
 
     def everything(self) -> frozenset[Place]:
-        """All places that the expression reads, in any evaluation."""
-        found: set[Place] = {path for path in self._program.reads if path[0] != VARIABLES}
+        """Return all places that the expression reads, in any evaluation."""
+        places: set[Place] = {path for path in self._program.reads if path[0] != VARIABLES}
         used = {path[1] for path in self._program.reads if path[0] == VARIABLES and len(path) > 1}
         if (VARIABLES,) in self._program.reads:
             used |= set(self.tracer.names())
         for name in sorted(used):
             other = self.tracer.variable(name)
-            found |= frozenset() if other is None else other.everything()
-        return frozenset(found)
+            places |= frozenset() if other is None else other.everything()
+        return frozenset(places)
 
 
 def _may_hand_on(node: Node) -> bool:
@@ -340,7 +342,7 @@ def _may_hand_on(node: Node) -> bool:
 
 
 def _named(node: Comprehension, first: Origin, second: Origin) -> dict[str, Origin]:
-    """The variables of a loop: one, which is the element of a list or the key of a map, or two."""
+    """Return the variables of a loop: one, which is the element of a list or the key of a map, or two."""
     if node.second_variable is None:
         return {node.variable: second}
     return {node.variable: first, node.second_variable: second}

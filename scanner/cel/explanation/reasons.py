@@ -66,7 +66,10 @@ class Explanation:
 def explain(
     program: Program, activation: Mapping[str, object], variables: Mapping[str, Program] = MappingProxyType({})
 ) -> Explanation:
-    """Return the values that decided an evaluation, at most `MOST_REASONS`; `variables` are those of the policy."""
+    """Return the values that decided an evaluation, at most `MOST_REASONS`; an error of the evaluation is its outcome.
+
+    `activation` has the documents by name, `variables` the programs of the policy's variables.
+    """
     direct = direct_reasons(program, activation)
     if direct is None:
         return explain_by_notes(program, activation, variables)
@@ -82,24 +85,28 @@ def explain_by_notes(
     """Return what `explain` does, from the notes of one more evaluation: for every expression, and slower."""
     origins = Tracer(activation, variables).origins(noting(program.analysis), program)
     reader = _Reader(origins)
-    found: dict[tuple[str, Place, str], Reason] = {}
+    reasons: dict[tuple[str, Place, str], Reason] = {}
     for reason in reader.why(origins.first, {}):
-        found.setdefault((reason.text, reason.place, reason.variable), reason)
-    shown = tuple(islice(found.values(), MOST_REASONS))
-    return Explanation(origins.first.outcome, shown, len(found) - len(shown) + reader.left_out[0])
+        reasons.setdefault((reason.text, reason.place, reason.variable), reason)
+    shown = tuple(islice(reasons.values(), MOST_REASONS))
+    return Explanation(origins.first.outcome, shown, len(reasons) - len(shown) + reader.left_out[0])
 
 
 class _Reader:
     """A reader of the notes of one evaluation, from the whole expression to the parts that decided it."""
 
     def __init__(
-        self, origins: Origins, variable: str = "", told: set[str] | None = None, left_out: list[int] | None = None
+        self,
+        origins: Origins,
+        variable: str = "",
+        explained_variables: set[str] | None = None,
+        left_out: list[int] | None = None,
     ) -> None:
         self._origins = origins
         self._variable = variable
-        self._told = set() if told is None else told
+        self._explained_variables = set() if explained_variables is None else explained_variables
         self.left_out = [0] if left_out is None else left_out
-        """How many elements were not looked at, in a list that the readers of all variables share."""
+        """The number of elements without reasons, in a list that the readers of all variables share."""
 
     def why(self, note: Note, scope: Scope) -> Iterator[Reason]:
         """Yield the parts that decided a note."""
@@ -168,7 +175,7 @@ class _Reader:
                 yield from self._operands(note, scope)
             yield from self._read(note, scope)
             return
-        yield from self._looked_at(note, scope)
+        yield from self._operand_values(note, scope)
 
     def _around(self, part: Note, note: Note, scope: Scope) -> Scope:
         """Return the scope of a part: within a loop it has that of its round."""
@@ -178,7 +185,7 @@ class _Reader:
         at = next(at for at, parts in enumerate(self._origins.rounds(node, note)) if part in parts)
         return self._origins.within(node, note, at, scope)
 
-    def _looked_at(self, note: Note, scope: Scope) -> Iterator[Reason]:
+    def _operand_values(self, note: Note, scope: Scope) -> Iterator[Reason]:
         """Yield the value of a part, or for an operation those of its operands."""
         node = note.node
         match node:
@@ -198,7 +205,7 @@ class _Reader:
 
     def _operands(self, note: Note, scope: Scope) -> Iterator[Reason]:
         for part in note.parts:
-            yield from self._looked_at(part, scope)
+            yield from self._operand_values(part, scope)
 
     def _size(self, note: Note, scope: Scope) -> Iterator[Reason]:
         """Yield the number of elements, and of a filtered list the reasons for them."""
@@ -221,7 +228,7 @@ class _Reader:
             yield from self._of_variable(name)
 
     def _reads(self, note: Note, scope: Scope) -> frozenset[Place]:
-        """The places that may be in an outcome: an error may quote all values that the operation read."""
+        """Return the places that may be in an outcome: an error may quote all values that the operation read."""
         if isinstance(note.outcome, EvaluationError) and self._origins.is_path(note.node):
             return self._origins.of(note, scope).reads
         return self._origins.reads(note, scope)
@@ -232,10 +239,10 @@ class _Reader:
     def _of_variable(self, name: str) -> Iterator[Reason]:
         """Yield the parts that decided a policy variable, once."""
         other = self._origins.tracer.variable(name)
-        if other is None or name in self._told:
+        if other is None or name in self._explained_variables:
             return
-        self._told.add(name)
-        reader = _Reader(other, name, self._told, self.left_out)
+        self._explained_variables.add(name)
+        reader = _Reader(other, name, self._explained_variables, self.left_out)
         yield from reader.why(other.first, {})
 
 
@@ -263,7 +270,7 @@ def _deciding(note: Note) -> list[Note]:
 
 
 def path_of(place: Place) -> str:
-    """Return a place as users write it: `spec.containers[2].image`, `params.data['max.size']`."""
+    """Return a place as users write it: `spec.containers[2].image`, `params.data['max.size']`. The object has no name in it."""
     root, *steps = place or ("",)
     path = "" if root == "object" and steps else str(root)
     for step in steps:

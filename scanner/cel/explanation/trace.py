@@ -30,7 +30,10 @@ _MOST_STEPS = 1_000_000
 
 @dataclass(slots=True, eq=False)
 class Note:
-    """One evaluation of a part; a loop evaluates its parts many times. `complete`: all parts of this evaluation have notes."""
+    """One evaluation of a part; a loop evaluates its parts many times.
+
+    `outcome` is its value or its error, `parts` the evaluations inside it. `complete`: all of them have notes.
+    """
 
     node: Node
     outcome: Value | EvaluationError = None
@@ -58,11 +61,11 @@ class _Recorder:
 
     @property
     def first(self) -> Note | None:
-        """The note of the whole expression."""
+        """The note of the whole expression; None before its evaluation."""
         return next(iter(self._open[0].parts), None)
 
     def around(self, node: Node, evaluate: Evaluate) -> Evaluate:
-        """Note the value of a node."""
+        """Return a closure that evaluates a node and notes the value, at most `MOST_NOTES` times in all."""
 
         def noting(frame: Frame) -> Value:
             if self._notes >= MOST_NOTES:
@@ -108,7 +111,10 @@ class Noting:
         )
 
     def take(self, activation: Mapping[str, object]) -> Note:
-        """Evaluate, and return the note of the whole expression."""
+        """Evaluate, and return the note of the whole expression; an error is the note's outcome.
+
+        An evaluation of more than `_MOST_STEPS` steps ends with `TookTooLong` as its outcome.
+        """
         planned, recorder = self._planned, self._recorder
         roots = [activation.get(name, MISSING) for name in planned.roots]
 
@@ -125,5 +131,5 @@ class Noting:
 
 @lru_cache(maxsize=4096)
 def noting(analysis: Analysis) -> Noting:
-    """Return the closures of an expression that note; they are planned once, when an explanation first needs them."""
+    """Return the closures of an expression that take notes, from a cache: they are planned at the first explanation."""
     return Noting(analysis)

@@ -1,6 +1,8 @@
 """The function libraries of Kubernetes' CEL environment: one file each, listed here in upstream's order.
 
 The order matters where two libraries add overloads to one function: candidates are tried as listed.
+
+Source of truth: `pkg/cel/environment/base.go` of apiserver.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ def functions_of(
 ) -> dict[str, Function]:
     """Return all functions of a Kubernetes version by name, overloads of several libraries merged.
 
-    `features` is the version whose gated libraries may be used; `extras` are libraries of some environments only.
+    `features` is the version whose gated libraries may be used; `extras` are libraries of some environments only. Raises
+    ValueError where two libraries declare different things of a function.
     """
     merged: dict[str, Function] = {}
     for library in _libraries(version, features, extras):
@@ -81,7 +84,7 @@ def macros_of(extras: tuple[Library, ...]) -> dict[tuple[str, int, bool], Expand
 
 @cache
 def types_of(version: tuple[int, int], features: tuple[int, int]) -> tuple[Type, ...]:
-    """Return the types of libraries whose names expressions may use."""
+    """Return the types whose names expressions may use, of the libraries of a Kubernetes version."""
     return tuple(type_ for library in _libraries(version, features, ()) for type_ in library.types)
 
 

@@ -162,7 +162,7 @@ AMENDMENTS = (
 
 
 def as_of(version: Version, functions: dict[str, Function]) -> dict[str, Function]:
-    """Return functions as they are in a release."""
+    """Return functions, by name, with the overloads of a release."""
     amendments = {amendment.overload: amendment for amendment in AMENDMENTS if amendment.holds(version)}
     if not amendments:
         return functions

@@ -99,11 +99,11 @@ class Remembering:
         self._answers: dict[Question, Answer] = {}
 
     def decide(self, question: Question) -> Answer:
-        """Return the first answer to this question."""
-        known = self._answers.get(question)
-        if known is None:
-            known = self._answers[question] = self._decider.decide(question)
-        return known
+        """Return the first answer to this question; the decider is asked once."""
+        answer = self._answers.get(question)
+        if answer is None:
+            answer = self._answers[question] = self._decider.decide(question)
+        return answer
 
 
 class _Receiver(Opaque):
@@ -112,8 +112,8 @@ class _Receiver(Opaque):
     __slots__ = ()
     EQUAL_AT_ONCE: ClassVar[bool] = True
 
-    def equals(self, other: Opaque) -> bool:  # noqa: ARG002 (whatever the other is)
-        """Raise, as upstream does for every two values of this type."""
+    def equals(self, other: Opaque) -> bool:  # noqa: ARG002 (the operand does not matter)
+        """Raise EvaluationError, as upstream does for every two values of this type."""
         raise no_overload()
 
 
@@ -129,8 +129,8 @@ class Authorizer(_Receiver):
     def request_resource(
         self, *, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
     ) -> ResourceCheck:
-        """Return the value of `authorizer.requestResource` for a request."""
-        asked = Question(
+        """Return the value of `authorizer.requestResource` for a request; a cluster-wide object has no namespace."""
+        question = Question(
             self.subject,
             group=group,
             version="*",
@@ -139,7 +139,7 @@ class Authorizer(_Receiver):
             namespace=namespace,
             name=name,
         )
-        return ResourceCheck(self.decider, asked)
+        return ResourceCheck(self.decider, question)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +172,7 @@ class ResourceCheck(_Receiver):
     question: Question
 
     def about(self, **attributes: str) -> ResourceCheck:
-        """Return the same question with other attributes."""
+        """Return the same question with other attributes, named as the fields of `Question`."""
         return ResourceCheck(self.decider, replace(self.question, **attributes))  # type: ignore[arg-type]
 
 

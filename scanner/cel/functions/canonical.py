@@ -25,14 +25,14 @@ class Style(Enum):
 
 
 class Canonical(NamedTuple):
-    """The text, and the exponent of its unit, which counts tens or, of binary units, twos."""
+    """The text, and the exponent of its unit: of ten or, for a binary unit, of two."""
 
     text: str
     exponent: int
 
 
 def canonical(unscaled: int, exponent: int, style: Style) -> Canonical:
-    """Return the text of `unscaled` times ten to the power of `exponent`."""
+    """Return the canonical text of `unscaled` times ten to the power of `exponent`, and the exponent of its unit."""
     if style is Style.BINARY:
         value = unscaled * Fraction(10) ** exponent
         if value.denominator == 1 and abs(value) >= _SMALLEST_BINARY:

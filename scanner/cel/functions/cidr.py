@@ -40,7 +40,7 @@ _WIDTHS = {4: 32, 6: 128}
 
 
 class Prefix(Opaque):
-    """An address and the number of bits that name the network."""
+    """An address and the length of the prefix, in bits."""
 
     __slots__ = ("address", "length")
     TYPE: ClassVar[Type] = CIDR
@@ -57,19 +57,19 @@ class Prefix(Opaque):
         return f"{self.address}/{self.length}"
 
     def equals(self, other: Opaque) -> bool:
-        """Compare address, with the bits of the host, and length."""
+        """Return whether the addresses, the bits of the host included, and the lengths are equal."""
         return isinstance(other, Prefix) and self.length == other.length and self.address.equals(other.address)
 
     def cost_size(self) -> int:
-        """Return the number of bytes that the bits take."""
+        """Return the number of bytes that the bits of the prefix take."""
         return -(-self.length // 8)
 
     def map_key(self) -> Hashable:
-        """Equal prefixes are one key."""
+        """Return the same key for equal prefixes."""
         return (Prefix, self.address.map_key(), self.length)
 
     def network(self, length: int) -> int:
-        """Return the first bits of the address as a number."""
+        """Return the first `length` bits of the address as a number."""
         return self.address.number >> (_WIDTHS[self.address.version] - length)
 
 
@@ -102,7 +102,10 @@ def _parse_prefix(text: str) -> Prefix:
 
 
 def parse(text: str) -> Prefix:
-    """Return the prefix of a text; raise `EvaluationError` with upstream's doubled phrase."""
+    """Return the prefix of a text. Raises `EvaluationError` with upstream's doubled phrase for a malformed one.
+
+    Mirrors `netip.ParsePrefix` of Go.
+    """
     try:
         prefix = _parse_prefix(text)
     except BadPrefix as bad:

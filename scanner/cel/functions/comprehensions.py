@@ -19,7 +19,7 @@ _MAP = map_of(A, B)
 
 
 def insert(target: KeyedMap, key: Value, value: Value) -> None:
-    """Add an entry. Raises EvaluationError if its key is taken."""
+    """Add an entry to a map. Raises EvaluationError if its key is taken."""
     if not target.insert(key, value):
         raise EvaluationError(f"insert failed: key {printed(key)} already exists")
 

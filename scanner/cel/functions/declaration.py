@@ -55,7 +55,7 @@ _RECEIVERS = frozenset({str, Timestamp, Duration})
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature. The receiver of a member call is the first of `arguments`.
+    """A signature. The receiver of a member call is the first of `arguments`.
 
     `run` takes the arguments as values; it may trust their types. None: the evaluator has its own way (logic, indexes).
     `price` replaces that of the function in calls that the checker has resolved to this overload.
@@ -70,7 +70,7 @@ class Overload:
     tracker: Tracker | None = None
 
     def free_types(self) -> tuple[Type, ...]:
-        """Return the type parameters of the signature."""
+        """Return the type parameters of the signature, without repetition."""
         return _free_types((*self.arguments, self.result))
 
     def accepts(self, values: tuple[Value, ...]) -> bool:
@@ -122,7 +122,7 @@ class Function:
         return replace(self, overloads=(*self.overloads, *other.overloads))
 
     def runner(self, overload_ids: tuple[str, ...]) -> Run:
-        """Return the implementation of a call with these candidate overloads."""
+        """Return the implementation of a call with these candidate overloads; it raises EvaluationError for other arguments."""
         if self.shared is not None:
             return self._shared_runner(self.shared)
         if len(overload_ids) == 1:
@@ -130,13 +130,16 @@ class Function:
         return self._dispatch
 
     def resolved(self, overload_ids: tuple[str, ...]) -> Overload | None:
-        """Return the overload of a call with these candidates, None where several are possible."""
+        """Return the overload of a call with these candidates; None where several are possible."""
         if len(overload_ids) != 1:
             return None
         return next((overload for overload in self.overloads if overload.id == overload_ids[0]), None)
 
     def unguarded(self, overload_ids: tuple[str, ...]) -> Run | None:
-        """Return the implementation of a call's overload for arguments that are certainly of its types."""
+        """Return the implementation of a call's overload without checks, for arguments that certainly have its types.
+
+        None where several overloads are possible, and for an overload without an implementation of its own.
+        """
         overload = self.resolved(overload_ids)
         return None if overload is None else overload.run
 
@@ -225,7 +228,7 @@ def member(
     price: Price | None = None,
     tracker: Tracker | None = None,
 ) -> Overload:
-    """Declare `first.name(rest)`."""
+    """Return the overload of a member call `first.name(rest)`."""
     return Overload(id_, arguments, result, run, member=True, price=price, tracker=tracker)
 
 

@@ -50,9 +50,10 @@ class BadFormat(Exception):
 
 
 def interpolate(template: str, clause: Clause, reject_missing: Callable[[int], None], size: int) -> tuple[str, int]:
-    """Return the text of a template and how many arguments it took.
+    """Return the text of a template and how many arguments it took; `size` is the number of arguments.
 
-    `reject_missing` raises `BadFormat` before a clause is parsed when its argument is missing.
+    `clause` prints the argument of a clause. `reject_missing` raises `BadFormat` before a clause is parsed when its argument is
+    missing. Raises `BadFormat` for a malformed template, too.
     """
     out: list[str] = []
     position = 0
@@ -113,11 +114,11 @@ def _precision(template: str, position: int) -> tuple[int, int]:
 
 
 def _format(template: str, arguments: list[Value], printers: Mapping[str, Printer] | None = None) -> str:
-    known = printers or _PRINTERS
+    by_verb = printers or _PRINTERS
 
     def clause(argument: int, verb: str, precision: int | None) -> str:
         try:
-            return known[verb](arguments[argument], precision)
+            return by_verb[verb](arguments[argument], precision)
         except BadFormat as bad:
             raise BadFormat(f"error during formatting: {bad}") from None
 
@@ -291,12 +292,15 @@ _SPACED = {**_PRINTERS, "e": lambda value, precision: _scientific(value, precisi
 
 
 def with_spaced_powers(template: str, arguments: list[Value]) -> str:
-    """Format as releases before 1.33 do."""
+    """Return the formatted text as releases before 1.33 print it. Raises EvaluationError as `format` does."""
     return _format(template, arguments, _SPACED)
 
 
 def with_first_names(template: str, arguments: list[Value]) -> str:
-    """Format as releases before 1.31 do: optionals have the name that they had first."""
+    """Return the formatted text as releases before 1.31 print it: optionals have the name that they had first.
+
+    Raises EvaluationError as `format` does.
+    """
     return _format(template, [_first_named(argument) for argument in arguments], _FIRST_NAMED)
 
 

@@ -32,7 +32,7 @@ _BROADCAST = 0xFFFFFFFF
 
 
 class Address(Opaque):
-    """An address: the version, 4 or 6, and its bits as a number."""
+    """An address: the version, 4 or 6, and its 32 or 128 bits as a number."""
 
     __slots__ = ("number", "version")
     TYPE: ClassVar[Type] = IP
@@ -53,15 +53,15 @@ class Address(Opaque):
         return ipaddress.IPv4Address(self.number) if self.version == 4 else ipaddress.IPv6Address(self.number)  # noqa: PLR2004
 
     def equals(self, other: Opaque) -> bool:
-        """Compare version and bits."""
+        """Return whether version and bits are equal."""
         return isinstance(other, Address) and self.version == other.version and self.number == other.number
 
     def cost_size(self) -> int:
-        """Return the number of bytes."""
+        """Return the number of bytes of the address."""
         return 4 if self.version == 4 else 16  # noqa: PLR2004 (IP versions)
 
     def map_key(self) -> Hashable:
-        """Equal addresses are one key."""
+        """Return the same key for equal addresses."""
         return (Address, self.version, self.number)
 
 
@@ -74,7 +74,10 @@ class BadAddress(Exception):
 
 
 def parse_address(text: str) -> tuple[Address, str]:
-    """Return the address of a text and its zone; raise `BadAddress`."""
+    """Return the address of a text and its zone, which may be empty. Raises `BadAddress` for a malformed one.
+
+    Mirrors `netip.ParseAddr` of Go.
+    """
     for character in text:
         match character:
             case ".":
@@ -186,7 +189,7 @@ def is_mapped(address: Address) -> bool:
 
 
 def parse(text: str) -> Address:
-    """Return the address of a text as the library accepts it; raise `EvaluationError`."""
+    """Return the address of a text; raise `EvaluationError` for a malformed, a zoned or an IPv4-mapped one."""
     try:
         address, zone = parse_address(text)
     except BadAddress as bad:

@@ -83,7 +83,7 @@ KEYS_COMPARED = Price(_self_compared(1))
 
 
 def numbers(operands: Operands) -> SizeBound:
-    """Bound a list of numbers, whose length is the operand."""
+    """Return the extent of a list of numbers, whose length is the operand."""
     count = operands[0].number
     return SizeBound(count, 0.0, count)
 

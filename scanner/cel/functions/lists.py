@@ -173,16 +173,16 @@ def _includes(container: Value, item: Value) -> bool:
 
 
 def range_of(count: int) -> Value:
-    """Return the numbers from zero to before a count."""
+    """Return the ints from 0 to before a count; an empty list for a count that is not positive."""
     return [*range(count)]
 
 
 def _distinct(elements: list[Value]) -> Value:
-    found: list[Value] = []
+    distinct: list[Value] = []
     for element in elements:
-        if not any(_matches(element, other) for other in found):
-            found.append(element)
-    return found
+        if not any(_matches(element, other) for other in distinct):
+            distinct.append(element)
+    return distinct
 
 
 def _reverse(elements: list[Value]) -> Value:
@@ -202,8 +202,8 @@ def _sort_by(elements: list[Value], keys: list[Value]) -> Value:
     if any(type(key) is not first for key in keys):
         raise EvaluationError("list elements must have the same type")
 
-    def by_key(one: int, other: int) -> int:
-        return _order(keys[one], keys[other]) or 0
+    def by_key(left: int, right: int) -> int:
+        return _order(keys[left], keys[right]) or 0
 
     return [elements[position] for position in sorted(range(len(keys)), key=cmp_to_key(by_key))]
 

@@ -48,7 +48,7 @@ _DATETIME_PATTERN_LENGTH = 71
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedFormat(Opaque):
-    """A format; `faults` returns the errors of a text, `complexity` is the size of a pattern of equal cost."""
+    """A format; `faults` returns the errors of a text, `complexity` is the length of a pattern whose search costs the same."""
 
     TYPE: ClassVar[Type] = NAMED_FORMAT
     GO_TYPE: ClassVar[str] = "cel.Format"
@@ -61,11 +61,11 @@ class NamedFormat(Opaque):
         return self.name
 
     def equals(self, other: Opaque) -> bool:
-        """Compare by name."""
+        """Return whether the names are equal."""
         return isinstance(other, NamedFormat) and self.name == other.name
 
     def map_key(self) -> Hashable:
-        """Reject use as a key: Go cannot hash the function inside. Raises EvaluationStopped."""
+        """Raise EvaluationStopped: Go cannot hash the function inside, so a format cannot be a key."""
         raise unhashable(self.GO_TYPE)
 
 
@@ -79,7 +79,10 @@ def _unlike(fault: str, pattern: str, *examples: str) -> str:
 
 
 def dns1123_label(text: str) -> Faults:
-    """Return the reasons that a text is not a DNS label (RFC 1123)."""
+    """Return the faults of a text as a DNS label (RFC 1123); none for a valid one.
+
+    Mirrors `IsDNS1123Label` of apimachinery's `pkg/util/validation`.
+    """
     faults = _too_long(text, _LONGEST_LABEL, "characters")
     if re.fullmatch(_LABEL, text):
         return faults
@@ -93,7 +96,10 @@ def dns1123_label(text: str) -> Faults:
 
 
 def dns1123_subdomain(text: str, unit: str = "characters") -> Faults:
-    """Return the reasons that a text is not a DNS subdomain (RFC 1123)."""
+    """Return the faults of a text as a DNS subdomain (RFC 1123); none for a valid one.
+
+    `unit` is what the message counts. Mirrors `IsDNS1123Subdomain` of apimachinery's `pkg/util/validation`.
+    """
     faults = _too_long(text, _LONGEST_SUBDOMAIN, unit)
     if re.fullmatch(_SUBDOMAIN, text):
         return faults
@@ -164,10 +170,10 @@ def _date(text: str) -> Faults:
 
 
 def _is_date(text: str) -> bool:
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return False
-    year, month, day = map(int, found.groups())
+    year, month, day = map(int, match.groups())
     return 1 <= month <= _MONTHS and 1 <= day <= calendar.monthrange(_alike(year), month)[1]
 
 
@@ -178,8 +184,8 @@ def _alike(year: int) -> int:
 
 def _datetime(text: str) -> Faults:
     date, *times = text.lower().split("t")
-    found = _TIME.fullmatch(times[0]) if times else None
-    right = found is not None and _is_date(date) and all(map(_below, found.groups(), ("23", "59", "59")))
+    match = _TIME.fullmatch(times[0]) if times else None
+    right = match is not None and _is_date(date) and all(map(_below, match.groups(), ("23", "59", "59")))
     return [] if right else ["invalid datetime"]
 
 
@@ -218,11 +224,11 @@ FIRST_FORMATS = LOOSE_FORMATS | {
 
 
 def lookup(formats: Mapping[str, NamedFormat]) -> Callable[[str], Value]:
-    """Return a function that finds a format by its name."""
+    """Return a function that returns the optional of a format by its name."""
 
     def named(name: str) -> Value:
-        known = formats.get(name)
-        return NONE if known is None else Optional(known)
+        format_ = formats.get(name)
+        return NONE if format_ is None else Optional(format_)
 
     return named
 

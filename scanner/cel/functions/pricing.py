@@ -1,9 +1,9 @@
 """The vocabulary of function prices: the exact cost of a call at run time, and its maximum before evaluation.
 
-Mirrors cel-go's `CostTracker.costCall` with the `CostEstimator` of `k8s.io/apiserver/pkg/cel/library` and the trackers of cel-go's
-list and set extensions. A library declares a `Cost` for each function, and a `Price` for an overload
-whose price differs. `scanner.cel.cost` interprets both. A bound follows the same rule, rounds up at every step, and adds the work
-that upstream does not charge.
+Mirrors `CostTracker.costCall` of cel-go's `interpreter/runtimecost.go` with `CostEstimator.CallCost` of apiserver's
+`pkg/cel/library/cost.go` and the trackers of cel-go's list and set extensions. A library declares a `Cost` for each function, and
+a `Price` for an overload whose price differs. `scanner.cel.cost` interprets both. All costs are in cost units. A bound follows the
+same rule, rounds up at every step, and adds the work that upstream does not charge.
 
 Rules: `docs/semantics/cost.md#functions`.
 """
@@ -58,14 +58,14 @@ class Price:
     before: Price | None = None
 
     def as_of(self, version: Version) -> Price | None:
-        """Return the price of a release."""
+        """Return the price of a release; None where a call costs 1 there."""
         price: Price | None = self
         while price is not None and version < price.since:
             price = price.before
         return price
 
     def beginning(self, change: Change, before: Price | None = None) -> Price:
-        """Return the price as one that comes with a change."""
+        """Return the price as one that comes with a change; `before` is the price of earlier releases."""
         return replace(self, since=change.since, before=before)
 
 
@@ -78,12 +78,12 @@ class Operand(NamedTuple):
 
     @property
     def read(self) -> float:
-        """The maximum cost of reading the operand completely."""
+        """The maximum cost of reading the operand completely, in cost units."""
         return self.extent.span / 10 + 1
 
     @property
     def number(self) -> float:
-        """The number of a literal that is not negative; any other operand may be anything."""
+        """The number of a literal that is not negative; `UNKNOWN` for any other operand."""
         value = self.node.value if isinstance(self.node, Literal) else None
         return float(value) if type(value) is int and value >= 0 else UNKNOWN
 
@@ -95,10 +95,11 @@ Bound: TypeAlias = "Callable[[Operands], float]"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a call that is not charged.
+    """The work of a call that is not charged, in iterations of a loop.
 
     It reads everything inside its arguments, `weight` times as slow as an iteration; with `shortest`, only inside the
-    argument that ends a comparison first. `characters` is the length of the text that it makes, where that may be too long.
+    argument that ends a comparison first. `characters` is the length of the text that it makes, in code points, where that may be
+    too long.
     """
 
     weight: int = 0
@@ -124,7 +125,7 @@ class Cost:
     work: Work = NO_WORK
 
     def working(self, work: Work) -> Cost:
-        """Return the cost with work that is not charged for."""
+        """Return the cost with work that is not charged."""
         return replace(self, work=work)
 
     def beginning(self, change: Change) -> Cost:
@@ -136,31 +137,37 @@ class Cost:
 
 
 def size(value: Outcome) -> int:
-    """Return a value's size: characters, bytes or entries; 1 for a value without a size."""
+    """Return a value's size: code points, bytes or entries; 1 for a value without a size, errors included.
+
+    Mirrors `actualSize` of cel-go's `interpreter/runtimecost.go`.
+    """
     if type(value) in _SIZED:
         return len(value)  # type: ignore[arg-type] # the set holds classes that have a length
     return value.cost_size() if isinstance(value, Opaque) else 1
 
 
 def inner_size(value: Outcome) -> int:
-    """Return a value's size; of an optional, the size of its content."""
+    """Return a value's size as from 1.33 on; of an optional, the size of its content."""
     while type(value) is Optional and value.present:
         value = value.value
     return size(value)
 
 
 def tenth(number: float) -> int:
-    """Return a tenth, rounded up: the cost of traversing so many characters."""
+    """Return a tenth, rounded up: the cost of reading so many code points."""
     return math.ceil(number * TRAVERSAL)
 
 
 def search_cost(characters: int, pattern: int) -> int:
-    """Return the cost of a search in so many characters for a pattern of such a length."""
+    """Return the cost of a search in so many code points for a pattern of such a length in code points."""
     return math.ceil((1.0 + characters) * TRAVERSAL) * math.ceil(pattern * PATTERN)
 
 
 def traversal(value: Outcome) -> int:
-    """Return the cost of walking a whole value: 1 for each number, a tenth of its bytes for each string, rounded down."""
+    """Return the cost of walking a whole value: 1 for each number, a tenth of its bytes for each string, rounded down.
+
+    Mirrors `traversalCost` of apiserver's `pkg/cel/library/cost.go`.
+    """
     total = 0
     stack = [value]
     while stack:
@@ -172,7 +179,7 @@ def traversal(value: Outcome) -> int:
         elif type(part) is list:
             stack.extend(part)
         elif type(part) is dict or type(part) is KeyedMap:
-            stack.extend(side for entry in part.items() for side in entry)
+            stack.extend(side for pair in part.items() for side in pair)
         else:
             total += 1
     return total
@@ -182,44 +189,44 @@ def traversal(value: Outcome) -> int:
 
 
 def bounded_by(amount: float) -> Bound:
-    """Return the bound of calls that cost no more than an amount."""
+    """Return the bound of calls that cost at most so many cost units."""
     return lambda _operands: amount
 
 
 def bound_of_reading(operands: Operands) -> float:
-    """Bound a call that reads its first operand."""
+    """Return the maximum cost of a call that reads its first operand."""
     return operands[0].read
 
 
 def bound_of_reading_all(operands: Operands) -> float:
-    """Bound a call that reads all its operands."""
+    """Return the maximum cost of a call that reads all its operands."""
     return sum(operand.read for operand in operands)
 
 
 def bound_of_rewriting(operands: Operands) -> float:
-    """Bound a call that makes a text of its operands."""
+    """Return the maximum cost of a call that makes a text of its operands."""
     return 2 * bound_of_reading_all(operands)
 
 
 def bound_of_printing(operands: Operands) -> float:
-    """Bound a call that prints its operands with their contents."""
+    """Return the maximum cost of a call that prints its operands with their contents."""
     return sum(operand.read + operand.extent.elements for operand in operands)
 
 
 def bound_of_walking(operands: Operands) -> float:
-    """Bound a call that walks its first operand with its contents."""
+    """Return the maximum cost of a call that walks its first operand with its contents."""
     whole = operands[0].extent
     return 1 + 2 * whole.elements + _BYTES * whole.characters / 10
 
 
 def bound_of_comparing(operands: Operands) -> float:
-    """Bound a comparison, which ends with the smaller operand: a constant operand where there is one."""
+    """Return the maximum cost of a comparison, which ends with the smaller operand: a constant operand where there is one."""
     smaller = next((operand for operand in operands if operand.is_constant), operands[0])
     return smaller.read + smaller.extent.elements
 
 
 def bound_of_searching(operands: Operands) -> float:
-    """Bound a search for a pattern."""
+    """Return the maximum cost of a search in the first operand for the pattern of the second."""
     return (operands[0].read + 1) * (operands[1].extent.span / 4 + 1)
 
 
@@ -227,7 +234,10 @@ def bound_of_searching(operands: Operands) -> float:
 
 
 def priced_by(rule: Rule, *, late: bool = False) -> Price:
-    """Return the price that a rule of Kubernetes' own estimator computes, which came with `FUNCTION_COSTS`."""
+    """Return the price that a rule of Kubernetes' own estimator computes, which came with `FUNCTION_COSTS`.
+
+    `late`: the rule reads the result of the call.
+    """
     return Price(rule, late).beginning(FUNCTION_COSTS)
 
 

@@ -70,18 +70,18 @@ class Quantity(Opaque):
         return printed.text
 
     def go_type(self) -> str:
-        """Return upstream's type, a pointer when the value was computed."""
+        """Return upstream's Go type, a pointer when the value was computed."""
         return f"*{self.GO_TYPE}" if self.computed else self.GO_TYPE
 
     def equals(self, other: Opaque) -> bool:
-        """Compare by value. Raises EvaluationError for another type, and for a computed right side."""
+        """Return whether the values are equal. Raises EvaluationError for another type, and for a computed right side."""
         if not isinstance(other, Quantity) or other.computed:
             raise no_overload()
         return compare(self, other) == 0
 
 
 def compare(left: Quantity, right: Quantity) -> int:
-    """Return -1, 0 or 1, exactly."""
+    """Return -1, 0 or 1, the exact order of two quantities."""
     if left.exponent == right.exponent:
         return (left.unscaled > right.unscaled) - (left.unscaled < right.unscaled)
     if _sign(left.unscaled) != _sign(right.unscaled) or left.unscaled == 0:
@@ -110,7 +110,10 @@ def _aligned(left: Quantity, right: Quantity) -> tuple[int, int]:
 
 @lru_cache(maxsize=16384)
 def parse(text: str) -> Quantity:
-    """Return the quantity of a text, or raise `EvaluationError` with upstream's message."""
+    """Return the quantity of a text; raise `EvaluationError` with upstream's message for a malformed one. Results are cached.
+
+    Mirrors `ParseQuantity` of apimachinery's `pkg/api/resource`.
+    """
     match = _SCANNED.match(text)
     if match is None or not text:
         raise EvaluationError(_WRONG_FORMAT)
@@ -138,7 +141,10 @@ def _parsed(sign: str, zeros: str, whole: str, fraction: str, base: int, exponen
 
 
 def made(text: str) -> Quantity:
-    """Return a new quantity: as the key of a map it differs from every other quantity."""
+    """Return a new quantity of a text: as the key of a map it differs from every other quantity.
+
+    Raises EvaluationError as `parse`.
+    """
     return copy(parse(text))
 
 
@@ -233,7 +239,10 @@ def _add_small(left: Quantity, unscaled: int, exponent: int) -> Quantity | None:
 
 
 def subtract(left: Quantity, right: Quantity) -> Quantity:
-    """Return the difference; of the smallest int64 upstream subtracts the negative, which is the same number in 64 bits."""
+    """Return the difference, in upstream's form.
+
+    Of the smallest int64 upstream subtracts the negative, which is the same number in 64 bits.
+    """
     negative = right.unscaled if right.unscaled == INT_MIN else -right.unscaled
     small = _add_small(left, negative, right.exponent) if left.small and right.small else None
     exact = Quantity(-right.unscaled, right.exponent, small=False)
@@ -241,7 +250,7 @@ def subtract(left: Quantity, right: Quantity) -> Quantity:
 
 
 def of_int(number: int) -> Quantity:
-    """Return a whole number."""
+    """Return the quantity of a whole number."""
     return Quantity(number, 0, small=True)
 
 

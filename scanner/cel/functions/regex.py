@@ -50,7 +50,7 @@ _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*(\\C)")
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One match: where it is, its groups with the whole match first, and whether the last of them took part."""
+    """One match: its offsets in code points, its groups with the whole match first, and whether the last of them took part."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ class Occurrence:
 
 
 class Pattern:
-    """A compiled pattern."""
+    """A compiled pattern; `answers` caches whether it matches a text."""
 
     __slots__ = ("_regex", "answers")
 
@@ -68,7 +68,7 @@ class Pattern:
         self.answers = Remembered(self._matches)
 
     def search(self, subject: str) -> bool:
-        """Return whether there is a match."""
+        """Return whether a text has a match. Raises EvaluationError for a value that is not a string."""
         return self.answers[subject]
 
     def _matches(self, subject: str) -> bool:
@@ -77,13 +77,13 @@ class Pattern:
         return self._regex.search(subject) is not None
 
     def first(self, subject: str) -> str:
-        """Return the first match, or an empty text."""
+        """Return the text of the first match; empty where there is none."""
         match = self._regex.search(subject)
         return "" if match is None else str(match.group())
 
     @property
     def groups(self) -> int:
-        """Return how many capturing groups it has."""
+        """The number of capturing groups."""
         return int(self._regex.groups)
 
     def occurrences(self, subject: str) -> Iterator[Occurrence]:
@@ -97,24 +97,24 @@ class Pattern:
             end = match.end()
 
     def every(self, subject: str, limit: int) -> list[Value]:
-        """Return the matches that do not overlap, at most `limit` of them unless it is negative.
+        """Return the texts of the matches that do not overlap, at most `limit` of them unless it is negative.
 
         Go takes no empty match right behind another one.
         """
-        found: list[Value] = []
+        matches: list[Value] = []
         end = -1
         for match in self._regex.finditer(subject):
-            if len(found) == limit:
+            if len(matches) == limit:
                 break
             if match.end() > match.start() or match.start() != end:
-                found.append(str(match.group()))
+                matches.append(str(match.group()))
             end = match.end()
-        return found
+        return matches
 
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Pattern:
-    """Return a compiled pattern; raise `EvaluationError` with Go's text for an invalid one."""
+    """Return a compiled pattern, from a cache; raise `EvaluationError` with Go's text for an invalid one."""
     unsupported = _ANY_BYTE.search(pattern)
     if unsupported:
         raise EvaluationError(f"error parsing regexp: invalid escape sequence: `{unsupported.group(1)}`")
@@ -158,7 +158,10 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
 
 
 def matches_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
-    """Return whether a constant pattern matches; such a call accepts any overload and its error lacks the function's name."""
+    """Return whether a constant pattern matches; the third argument is the pattern's text, which is not read.
+
+    Such a call accepts any overload. Raises EvaluationError, without the function's name, for a value that is not a string.
+    """
     return pattern.search(_searched(text))
 
 

@@ -21,21 +21,21 @@ _SLACK = 64.0
 
 
 def nothing(_operands: Operands) -> SizeBound:
-    """Bound a value without parts that an expression can read."""
+    """Return the extent of a value without parts that an expression can read."""
     return NOTHING
 
 
 def parts(operands: Operands) -> SizeBound:
-    """Bound a value that contains parts of the operands without repetition."""
+    """Return the maximum extent of a value that contains parts of the operands without repetition."""
     return together(operand.extent for operand in operands)
 
 
 def text(operands: Operands) -> SizeBound:
-    """Bound a text, or bytes, that represents the operands."""
+    """Return the maximum extent of a text, or bytes, that represents the operands."""
     return SizeBound(0.0, ESCAPED * sum(operand.extent.characters for operand in operands) + _SLACK)
 
 
 def pieces(operands: Operands) -> SizeBound:
-    """Bound the pieces of a text."""
+    """Return the maximum extent of a list of the pieces of a text."""
     characters = sum(operand.extent.characters for operand in operands)
     return SizeBound(2 * characters + 2, 2 * characters, 2 * characters + 2)

@@ -49,11 +49,11 @@ class Semver(Opaque):
         return text + (f"+{'.'.join(self.build)}" if self.build else "")
 
     def equals(self, other: Opaque) -> bool:
-        """Compare by precedence."""
+        """Return whether two versions have the same precedence."""
         return isinstance(other, Semver) and self.order == other.order
 
     def map_key(self) -> Hashable:
-        """Reject use as a key: Go cannot hash the slices inside. Raises EvaluationStopped."""
+        """Raise EvaluationStopped: Go cannot hash the slices inside, so a version cannot be a key."""
         raise unhashable(self.GO_TYPE)
 
 
@@ -64,7 +64,7 @@ def _precedence(identifier: str) -> tuple[bool, int, str]:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Semver:
-    """Return the version of a text, or raise `EvaluationError` with upstream's message."""
+    """Return the version of a text; raise `EvaluationError` with upstream's message for a malformed one."""
     if not text:
         raise EvaluationError("Version string empty")
     parts = text.split(".", _PARTS - 1)
@@ -145,8 +145,8 @@ def _is_semver(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT
     return True
 
 
-def _compare(one: Semver, two: Semver) -> int:
-    return (one.order > two.order) - (one.order < two.order)
+def _compare(left: Semver, right: Semver) -> int:
+    return (left.order > right.order) - (left.order < right.order)
 
 
 def _signed(number: int) -> int:

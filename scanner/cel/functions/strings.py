@@ -63,7 +63,7 @@ def _char_at(text: str, position: int) -> str:
 
 
 def index_of(text: str, part: str, offset: int = 0) -> int:
-    """Return the first position of a part from an offset on; the offset itself for an empty part, -1 if absent.
+    """Return the first offset of a part, in code points, from an offset on; that offset for an empty part, -1 if absent.
 
     Raises EvaluationError for a negative offset.
     """
@@ -75,7 +75,7 @@ def index_of(text: str, part: str, offset: int = 0) -> int:
 
 
 def last_index_of(text: str, part: str) -> int:
-    """Return the last position of a part, or -1."""
+    """Return the last offset of a part, in code points; -1 if absent."""
     if not part:
         return len(text)
     if len(text.encode()) < len(part.encode()):
@@ -84,7 +84,7 @@ def last_index_of(text: str, part: str) -> int:
 
 
 def last_index_before(text: str, part: str, offset: int) -> int:
-    """Return the last position of a part at or before an offset, or -1.
+    """Return the last offset of a part, in code points, at or before an offset; -1 if absent.
 
     Raises EvaluationError for a negative offset.
     """

@@ -91,7 +91,7 @@ class Url(Opaque):
         return f"//{user}{_escape(parts.host, _HOST)}"
 
     def equals(self, other: Opaque) -> bool:
-        """Compare the texts."""
+        """Return whether the texts are equal."""
         return str(self) == str(other)
 
 
@@ -225,7 +225,7 @@ def _literal(host: str) -> str:
 
 
 def parse_request(text: str, *, strict: bool = True) -> None:
-    """Raise `BadUrl` unless a text is an absolute URI or an absolute path.
+    """Raise `BadUrl` unless a text is an absolute URI or an absolute path. Mirrors `url.ParseRequestURI` of Go.
 
     `strict`: whether the host of a web address may hold no colon but that of its port.
     """
@@ -245,7 +245,10 @@ def request_uri_fault(text: str) -> str:
 
 
 def parse(text: str, *, strict: bool = True) -> Url:
-    """Return the URL of a text, or raise `EvaluationError`."""
+    """Return the URL of a text; raise `EvaluationError` with Go's message for a malformed one.
+
+    `strict`: as in `parse_request`.
+    """
     before, _, fragment = text.partition("#")
     try:
         parse_request(text, strict=strict)
@@ -267,7 +270,7 @@ def _fragment(text: str, fragment: str) -> str:
 
 
 def escaped_path(parts: _Parts) -> str:
-    """Return the path escaped: as it was written when that is a valid way to write it."""
+    """Return the path with its escapes: as it was written when that is a valid way to write it. Mirrors `URL.EscapedPath` of Go."""
     if parts.raw_path and _VALID_PATH.issuperset(parts.raw_path):
         return parts.raw_path
     return "*" if parts.path == "*" else _escape(parts.path, _PATH)
@@ -285,10 +288,10 @@ def _split_port(host: str) -> tuple[str, str]:
 
 def _query(url: Url) -> Value:
     """Return the parameters; those that cannot be decoded are left out."""
-    found: dict[str, Value] = {}
+    parameters: dict[str, Value] = {}
     settings = url.parts.query.split("&")
     if len(settings) > _MOST_PARAMETERS:
-        return found
+        return parameters
     for setting in settings:
         if not setting or ";" in setting:
             continue
@@ -297,10 +300,10 @@ def _query(url: Url) -> Value:
             name, content = _unescape(key.replace("+", " ")), _unescape(value.replace("+", " "))
         except BadUrl:
             continue
-        values = found.setdefault(name, [])
+        values = parameters.setdefault(name, [])
         if isinstance(values, list):
             values.append(content)
-    return found
+    return parameters
 
 
 def _is_url(text: str) -> bool:
@@ -308,7 +311,7 @@ def _is_url(text: str) -> bool:
 
 
 def parse_loosely(text: str) -> Url:
-    """Return the URL of a text as releases before 1.36 do."""
+    """Return the URL of a text as releases before 1.36 do. Raises EvaluationError as `parse`."""
     return parse(text, strict=False)
 
 

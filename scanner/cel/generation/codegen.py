@@ -59,13 +59,16 @@ class Generated(NamedTuple):
 def generate(
     root: Node, checked: Checked, folded: Folded, environment: Environment, source: Source, *, absorbing: bool = False
 ) -> Generated:
-    """Return the function of a checked tree as Python; raise `NotGenerated` where only the closures can evaluate it."""
+    """Return the function of a checked tree as Python. Raises `NotGenerated` where only the closures can evaluate it.
+
+    `source` gives the Python nodes their places; `absorbing` selects the form that ignores operands that raise.
+    """
     return _Generator(checked, folded, environment, source, absorbing=absorbing).function(root)
 
 
 class _Generator(Loops):
     def function(self, root: Node) -> Generated:
-        """Return the whole function."""
+        """Return the module that defines the function of the whole expression. Raises NotGenerated."""
         roots: list[ast.stmt] = []
         for name in sorted(set(self._checked.names.values()) & self._declared):
             local = self._roots[name] = self._names.local(name)

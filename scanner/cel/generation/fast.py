@@ -38,9 +38,10 @@ class Watch:
         self._on_trial = False
 
     def fell_back(self) -> Fast | None:
-        """Record that the closures had to decide; return the function to call the next time.
+        """Record that the closures had to decide; return the function to call the next time, None to call none any more.
 
-        Successes are counted only during a trial, so that they cost nothing otherwise.
+        After every `_TRIAL` exceptions a trial begins or ends. Successes are counted only during a trial, so that they cost nothing
+        otherwise.
         """
         self._fallen += 1
         if self._fallen < _TRIAL:
@@ -67,12 +68,12 @@ class _Text:
         self._text = text
 
     def get_source(self, _name: str) -> str:
-        """Return the text."""
+        """Return the CEL text; `linecache` asks the loader of a module for it."""
         return self._text
 
 
 def python_of(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> str:
-    """Return the Python text of an expression's function; empty when there is none."""
+    """Return the Python text of an expression's function; empty when only the closures can evaluate it."""
     generated = _generated(text, root, checked, folded, environment)
     return "" if generated is None else ast.unparse(generated.module)
 
@@ -80,7 +81,10 @@ def python_of(text: str, root: Node, checked: Checked, folded: Folded, environme
 def build(
     text: str, root: Node, checked: Checked, folded: Folded, environment: Environment, *, absorbing: bool = False
 ) -> Fast | None:
-    """Return the function of an expression, or None when only the closures can evaluate it."""
+    """Return the function of an expression, or None when only the closures can evaluate it.
+
+    With `absorbing`, None also when the absorbing form would be the same function.
+    """
     if absorbing and not can_absorb(root, folded):
         return None
     generated = _generated(text, root, checked, folded, environment, absorbing=absorbing)

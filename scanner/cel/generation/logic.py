@@ -61,8 +61,8 @@ class Logic(Absorbing):
 
     def _remembered(self, test: Select, path: tuple[str, ...], *, when: bool) -> ast.expr:
         local = self._names.local(test.field)
-        got = self._looked(self._operand(test.operand).code, ast.Constant(test.field))
-        kept = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=got)
+        value = self._lookup(self._operand(test.operand).code, ast.Constant(test.field))
+        kept = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value)
         self._held[path] = local
         return self._placed(ast.Compare(kept, [ast.IsNot() if when else ast.Is()], [self._names.absent()]), test.offset)
 

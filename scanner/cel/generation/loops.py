@@ -80,8 +80,8 @@ class Loops(Logic):
 
     def _quantified(self, node: Comprehension, result: str, *, stop: bool) -> _Fold:
         test, block = self._inside(lambda: self._tested(required(node.predicate)))
-        found_it: list[ast.stmt] = [assign(result, ast.Constant(stop)), ast.Break()]
-        block.append(ast.If(test if stop else ast.UnaryOp(ast.Not(), test), found_it, []))
+        stopping: list[ast.stmt] = [assign(result, ast.Constant(stop)), ast.Break()]
+        block.append(ast.If(test if stop else ast.UnaryOp(ast.Not(), test), stopping, []))
         term, before = Term(name_of(result), Kind.BOOL), [assign(result, ast.Constant(not stop))]
         if not self._absorbing:
             return _Fold(term, before, block)

@@ -108,8 +108,8 @@ class OptionalSteps(Reading):
         tests: list[ast.expr] = []
         for key in (*map(self._step, reversed(steps)), *map(ast.Constant, more)):
             name = self._names.local("step")
-            looked = self._looked(code, key)
-            kept = ast.NamedExpr(target=ast.Name(name, ast.Store()), value=looked)
+            value = self._lookup(code, key)
+            kept = ast.NamedExpr(target=ast.Name(name, ast.Store()), value=value)
             tests.append(identical(kept, self._names.absent()))
             code = name_of(name)
         absent = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
@@ -122,7 +122,7 @@ class OptionalSteps(Reading):
             raise NotGenerated
         return self._term(node.arguments[1]).code
 
-    def _looked(self, container: ast.expr, key: ast.expr) -> ast.expr:
+    def _lookup(self, container: ast.expr, key: ast.expr) -> ast.expr:
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             return ast.Call(ast.Attribute(container, "get", ast.Load()), [key, self._names.absent()], [])
         return self._names.call(look_up, container, key)

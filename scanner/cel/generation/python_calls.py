@@ -16,26 +16,29 @@ class Unforeseen(Exception):
 
 
 def unforeseen() -> Value:
-    """Raise: the closures have to decide."""
+    """Raise Unforeseen, so that the closures decide."""
     raise Unforeseen
 
 
 def keys(container: Value) -> Value:
-    """Return the values over which a comprehension runs, other than a list."""
+    """Return the map over which a comprehension runs. Raises Unforeseen for a map that is not a dict."""
     if type(container) is dict:
         return container
     raise Unforeseen
 
 
 def pairs(container: Value) -> Iterable[tuple[Value, Value]]:
-    """Return the pairs over which a comprehension of two variables runs."""
+    """Return the pairs over which a comprehension of two variables runs. Raises Unforeseen for a map that is not a dict."""
     if type(container) is dict or type(container) is list:
         return access.pairs(container)
     raise Unforeseen
 
 
 def at(container: Value, key: Value) -> Value:
-    """Return `container[key]` of a list or a map of strings."""
+    """Return `container[key]` of a list or a map of strings.
+
+    Raises Unforeseen for any other container or key, and KeyError for an absent key.
+    """
     if type(container) is list and type(key) is int and 0 <= key < len(container):
         return container[key]
     if type(container) is dict and type(key) is str:
@@ -44,7 +47,7 @@ def at(container: Value, key: Value) -> Value:
 
 
 def look_up(container: Value, key: Value) -> Value:
-    """Return the value under a key or index of a list or a map, or `NONE`."""
+    """Return the value under a key or index, or `NONE`. Raises Unforeseen for a container that is neither a list nor a dict."""
     if type(container) is dict or type(container) is list:
         item = access.look_up(container, key)
         return NONE if item is None else item[0]
@@ -52,7 +55,7 @@ def look_up(container: Value, key: Value) -> Value:
 
 
 def unwrapped(optional: Value) -> Optional:
-    """Return a value that is an optional."""
+    """Return an optional unchanged. Raises Unforeseen for any other value."""
     if type(optional) is Optional:
         return optional
     raise Unforeseen

@@ -27,7 +27,7 @@ class Operations:
         self._names = names
 
     def compared(self, left: Term, right: Term, *, equal: bool) -> ast.expr | None:
-        """Return an inlined comparison where Python's comparison equals CEL's."""
+        """Return an inlined comparison where Python's comparison equals CEL's; None where it may differ."""
         same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
         identical: ast.cmpop = ast.Is() if equal else ast.IsNot()
         kinds = {left.kind, right.kind}
@@ -49,7 +49,7 @@ class Operations:
         return None
 
     def _compared_to(self, other: Term, constant: ast.Constant, *, equal: bool) -> ast.expr | None:
-        """Compare a JSON value to a literal; True and False are not numbers."""
+        """Return the comparison of a JSON value with a literal; True and False are not numbers."""
         value = constant.value
         if type(value) is bool:
             return ast.Compare(other.code, [ast.Is() if equal else ast.IsNot()], [constant])
@@ -64,7 +64,7 @@ class Operations:
         return both if equal else ast.UnaryOp(ast.Not(), both)
 
     def compared_exactly(self, left: Term, right: Term, *, equal: bool) -> ast.expr:
-        """Return a comparison of any two values."""
+        """Return a comparison of any two values, inlined where the left one is a string."""
         kept, name = self._names.kept(left.code)
         same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
         function = equality.equal if equal else equality.unequal
@@ -75,7 +75,10 @@ class Operations:
         )
 
     def inlined(self, form: PythonForm | None, terms: Sequence[Term], run: Callable[..., Value]) -> Term | None:
-        """Return Python's operation where its result is CEL's, or where it raises."""
+        """Return Python's operation where its result is CEL's, or where it raises; None where there is no such form.
+
+        `run` is the exact implementation, which the term calls for values of other classes.
+        """
         match form, terms:
             case Form.SIZE, [operand] if operand.kind in PLAIN | {Kind.LIST}:
                 self._names.values["len"] = len
@@ -156,7 +159,10 @@ class Operations:
         return Term(either(test, name_of(result), otherwise), Kind.INT)
 
     def _divided(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
-        """Divide by a positive literal: for operands that are not negative, Python's quotient and remainder equal CEL's."""
+        """Return the division by a positive literal; None for any other divisor.
+
+        For operands that are not negative, Python's quotient and remainder equal CEL's.
+        """
         divisor = right.code.value if isinstance(right.code, ast.Constant) else None
         if type(divisor) is not int or divisor <= 0 or left.kind not in WHOLE | {Kind.JSON, Kind.ANY}:
             return None

@@ -65,37 +65,37 @@ def joined(first: Kind, second: Kind) -> Kind:
 
 
 def name_of(name: str) -> ast.Name:
-    """Return a read of a name."""
+    """Return the node that reads a name."""
     return ast.Name(name, ast.Load())
 
 
 def assign(name: str, value: ast.expr) -> ast.stmt:
-    """Return an assignment."""
+    """Return the statement `name = value`."""
     return ast.Assign(targets=[ast.Name(name, ast.Store())], value=value, type_comment=None)
 
 
 def item(container: ast.expr, key: str) -> ast.expr:
-    """Return a subscription by a constant."""
+    """Return the node of `container['key']`."""
     return ast.Subscript(container, ast.Constant(key), ast.Load())
 
 
 def either(test: ast.expr, yes: ast.expr, no: ast.expr) -> ast.expr:
-    """Return a conditional expression."""
+    """Return the node of `yes if test else no`."""
     return ast.IfExp(test=test, body=yes, orelse=no)
 
 
 def identical(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Return a test of identity."""
+    """Return the node of `left is right`."""
     return ast.Compare(left, [ast.Is()], [right])
 
 
 def class_of(value: ast.expr) -> ast.expr:
-    """Return a read of a value's class."""
+    """Return the node of `value.__class__`."""
     return ast.Attribute(value, "__class__", ast.Load())
 
 
 def is_class(value: ast.expr, kind: ast.expr) -> ast.expr:
-    """Return a test of the class of a value."""
+    """Return the node of `value.__class__ is kind`."""
     return identical(class_of(value), kind)
 
 
@@ -108,12 +108,12 @@ class Names:
         self._counter = 0
 
     def local(self, name: str) -> str:
-        """Return a new name."""
+        """Return a new name that contains a given one."""
         self._counter += 1
         return f"{_NOT_A_NAME.sub('_', name)}_{self._counter}"
 
     def shared(self, value: object, name: str) -> ast.expr:
-        """Return a name for a value that the function uses."""
+        """Return the node of a global name for a value that the function uses; the same value and name have one global name."""
         name_ = self._shared.get((name, id(value)))
         if name_ is None:
             name_ = self._shared[name, id(value)] = self.local(f"the_{name}")
@@ -121,13 +121,13 @@ class Names:
         return name_of(name_)
 
     def use(self, function: Callable[..., object]) -> ast.expr:
-        """Return a reference to a function."""
+        """Return the node of a global name for a function: the function's own name."""
         name = f"{function.__name__}"
         self.values[name] = function
         return name_of(name)
 
     def call(self, function: Callable[..., object], *arguments: ast.expr) -> ast.expr:
-        """Return a call of a function."""
+        """Return the node of a function's call."""
         return ast.Call(func=self.use(function), args=list(arguments), keywords=[])
 
     def kept(self, code: ast.expr, name: str = "value") -> tuple[ast.expr, str]:
@@ -138,11 +138,11 @@ class Names:
         return ast.NamedExpr(target=ast.Name(local, ast.Store()), value=code), local
 
     def class_(self, kind: type) -> ast.expr:
-        """Return a reference to a class."""
+        """Return the node of a global name for a class."""
         self.values[kind.__name__] = kind
         return name_of(kind.__name__)
 
     def absent(self) -> ast.expr:
-        """Return a reference to the absent optional."""
+        """Return the node of a global name for the absent optional."""
         self.values["NONE"] = NONE
         return name_of("NONE")

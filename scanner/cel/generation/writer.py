@@ -119,7 +119,7 @@ class Writer(ABC):
 
 
 def required(node: Node | None) -> Node:
-    """Return a part that a comprehension has to have; raise `NotGenerated` without it."""
+    """Return a part that a comprehension has to have. Raises `NotGenerated` when the part is None."""
     if node is None:
         raise NotGenerated
     return node

@@ -74,7 +74,10 @@ _TEXTUAL: dict[type, str] = {Quantity: "Quantity", Address: "IP", Prefix: "CIDR"
 
 
 def assigned(message: MessageType, name: str, value: Value, version: Version) -> Value:
-    """Return the field's value after an assignment; raise EvaluationError for a value that does not fit."""
+    """Return the value of a message's field after an assignment.
+
+    Raises EvaluationError for a value that does not fit, EvaluationStopped where upstream panics.
+    """
     field = message.fields[name]
     if (field.is_list and type(value) is not list) or (field.is_map and not _is_map(value)):
         raise _unsupported(f"{message.name}.{name}", value, version)
@@ -116,7 +119,7 @@ def _converted(field: Field, value: Value) -> Value:
 
 
 def native(value: Value, target: Target) -> Value:
-    """Return a value in the form of a kind of field. Raises EvaluationError."""
+    """Return a value in the form of a kind of field. Raises EvaluationError for a value that has no such form."""
     if type(value) in (dict, list) and wrapped(value):
         raise EvaluationError(f"type conversion error from '{type_of(value).full_name()}' to '{_GO_TYPES[target]}'")
     convert = _BY_CLASS.get(type(value))
@@ -179,7 +182,7 @@ def _of_double(value: float, target: Target) -> Value:
 
 
 def single(value: float) -> float:
-    """Return a double rounded to a float of 32 bits."""
+    """Return a double rounded to a float of 32 bits; infinite where it is too large."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
@@ -236,7 +239,7 @@ def _part(value: Value, call: str) -> Value:
 
 def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
     """Fill Go's list structure from a map of its fields, of which it has one."""
-    found: Value = []
+    values: Value = []
     for key, item in value.items():
         name = str(to_string(key))
         name = name[:1].upper() + name[1:]
@@ -244,8 +247,8 @@ def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
             raise EvaluationError(f"type conversion error, no such field '{name}' in type 'structpb.ListValue'")
         if type(item) is not list:
             return native(item, "list")
-        found = native(item, "list")
-    return found
+        values = native(item, "list")
+    return values
 
 
 def _of_type(_value: Value, _target: Target) -> Value:

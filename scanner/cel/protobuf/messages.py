@@ -64,12 +64,12 @@ class Field:
 
     @property
     def is_map(self) -> bool:
-        """Return whether the field holds values by name."""
+        """True if the field holds values by name."""
         return self.kind == "value" and self.type == _OBJECTS
 
     @property
     def is_list(self) -> bool:
-        """Return whether the field holds any number of values."""
+        """True if the field holds any number of values."""
         return self.kind == "value" and self.type == _LISTS
 
 

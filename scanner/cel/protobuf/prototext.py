@@ -24,7 +24,7 @@ _LONE = 0xDC00
 
 
 def quoted(value: str | bytes) -> str:
-    """Return a text or bytes in quotes."""
+    """Return a text or bytes in quotes, with escapes, as `prototext` prints them."""
     text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
     return f'"{"".join(map(_escaped, text))}"'
 
@@ -39,7 +39,7 @@ def _escaped(character: str) -> str:
 
 
 def printed(value: Value) -> str:
-    """Return the text of a message, or of the list or map that is a message's value."""
+    """Return the text of a message, or of the list or map that is a message's value, on one line."""
     return SEPARATOR.join(_fields(value))
 
 

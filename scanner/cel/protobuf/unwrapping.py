@@ -46,8 +46,8 @@ def maker(message: MessageType, version: Version) -> Callable[[Fields], Value]:
 
 
 def _make(message: MessageType, version: Version, fields: Fields) -> Value:
-    found = {name: assigned(message, name, value, version) for name, value in fields.items()}
-    return list_kinds.of_message(_unwrapped(message, found, b""))
+    converted = {name: assigned(message, name, value, version) for name, value in fields.items()}
+    return list_kinds.of_message(_unwrapped(message, converted, b""))
 
 
 def _unwrapped(message: MessageType, fields: Fields, unknown: bytes) -> Value:

@@ -30,7 +30,7 @@ class Malformed(ValueError):
 
 
 class Token(NamedTuple):
-    """One field in raw form: its number, its wire type, its number or bytes, and all of it."""
+    """One field in raw form: its number, its wire type, its content as a number or bytes, and all of its bytes."""
 
     number: int
     wire: int
@@ -48,32 +48,35 @@ class Decoder:
         self._unwrap = unwrap
 
     def decoded(self, message: MessageType, data: bytes, depth: int = 0) -> Value:
-        """Return the value of a message. Raises Malformed."""
+        """Return the value of a message from its bytes; `depth` counts the messages around it.
+
+        Raises Malformed for bytes that are not a message, and for messages that nest too deeply.
+        """
         if depth >= _DEEPEST:
             raise Malformed
         by_number = {field.number: (name, field) for name, field in message.fields.items()}
-        found: dict[str, Value] = {}
+        fields: dict[str, Value] = {}
         unknown = b""
         for token in tokens(data):
             name, field = by_number.get(token.number, ("", None))
             if field is None or token.wire != _wire(field.kind):
                 unknown += token.whole
             else:
-                self._add(found, name, field, token.content, depth)
-        return self._unwrap(message, found, unknown)
+                self._add(fields, name, field, token.content, depth)
+        return self._unwrap(message, fields, unknown)
 
-    def _add(self, found: dict[str, Value], name: str, field: Field, content: int | bytes, depth: int) -> None:
+    def _add(self, fields: dict[str, Value], name: str, field: Field, content: int | bytes, depth: int) -> None:
         """Add a field to the others: of a oneof and of a repeated scalar the last counts."""
-        before = found.pop(name, None)
+        before = fields.pop(name, None)
         if field.is_map and isinstance(content, bytes):
-            known = before if isinstance(before, dict) else {}
+            entries = before if isinstance(before, dict) else {}
             entry = self._entry(content, depth + 1)
-            found[name] = {**known, **entry}
+            fields[name] = {**entries, **entry}
         elif field.is_list:
-            known_list = before if isinstance(before, list) else []
-            found[name] = [*known_list, self._value("value", content, depth + 1)]
+            elements = before if isinstance(before, list) else []
+            fields[name] = [*elements, self._value("value", content, depth + 1)]
         else:
-            found[name] = self._value(field.kind, content, depth + 1)
+            fields[name] = self._value(field.kind, content, depth + 1)
 
     def _entry(self, content: bytes, depth: int) -> dict[str, Value]:
         key, item = "", None
@@ -106,7 +109,7 @@ def _wire(kind: Kind) -> int:
 
 
 def tokens(data: bytes) -> Iterator[Token]:
-    """Yield the fields of a message. Raises Malformed."""
+    """Yield the fields of a message in the order of its bytes. Raises Malformed for bytes that are not a message."""
     at = 0
     while at < len(data):
         tag, after = _varint(data, at)

@@ -1,6 +1,6 @@
 """Further errors of an expression with syntax errors: reserved names, literals and macros in the recognised parts.
 
-Upstream's visitor walks the broken tree too, and its errors are listed with the syntax errors.
+Mirrors the visitor of cel-go's `parser/parser.go`: it walks the broken tree too, and its errors are listed with the syntax errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CONSTANTS = frozenset({"int", "uint", "float", "string", "bytes"})
 
 
 def complaints(tree: Tree, parser: Parser) -> list[Issue]:
-    """Return the visitor's errors in the parts of a broken tree; the parser only makes nodes."""
+    """Return the visitor's errors in the parts of a broken tree. The parser makes the nodes and collects the issues."""
     root = _Visitor(parser).visit(tree)
     if root.depth > DEEPEST:
         return [Issue(NOWHERE, TOO_DEEP_TO_VISIT), *parser.issues]
@@ -33,7 +33,7 @@ class _Visitor:
         self._parser = parser
 
     def visit(self, tree: Tree | None) -> Node:
-        """Return the node of a rule."""
+        """Return the node of a rule; of a missing part, an empty node."""
         match tree:
             case None:
                 return self._nothing()
@@ -51,14 +51,14 @@ class _Visitor:
 
     def _operators(self, tree: Tree) -> Node:
         """Visit a rule that contains others: either it is a single part, or it is a call."""
-        nodes = tuple(self.visit(one) for one in _trees(tree))
+        nodes = tuple(self.visit(part) for part in _trees(tree))
         signs = [token for token in _tokens(tree) if token.kind != END and tree.rule != "optExpr"]
         twice = tree.rule == "unary" and len(signs) % 2 == 0
         if len(nodes) == 1 and (twice or not signs):
             return nodes[0]
         node = self._parser.call(self._parser.new_id(), _root(tree, signs), "", nodes)
         if tree.rule in _COUNTED:
-            node.depth = max(one.depth for one in nodes) + max(len(signs) * (tree.rule != "expr"), 1)
+            node.depth = max(part.depth for part in nodes) + max(len(signs) * (tree.rule != "expr"), 1)
         return node
 
     def _member(self, tree: Tree) -> Node:
@@ -94,7 +94,7 @@ class _Visitor:
     def _call(self, tree: Tree, function: str, target: Node | None) -> Node:
         bracket = next((token for token in _tokens(tree) if token.kind == "("), None)
         listed = next(_trees(tree), None)
-        arguments = () if listed is None else tuple(self.visit(one) for one in _trees(listed))
+        arguments = () if listed is None else tuple(self.visit(argument) for argument in _trees(listed))
         offset = tree.offset if bracket is None else bracket.offset
         return self._parser.macro_or_call(self._parser.new_id(), offset, function, target, arguments)
 
@@ -105,7 +105,7 @@ class _Visitor:
         if "name" in signs and choice != _STRUCT:
             return self._name(tree, signs["name"], called=choice == _GLOBAL_CALL)
         if "[" in signs:
-            elements = () if inner is None else tuple(self.visit(one) for one in _trees(inner))
+            elements = () if inner is None else tuple(self.visit(element) for element in _trees(inner))
             return ListLiteral(self._parser.new_id(), tree.offset, elements)
         if "{" in signs:
             return self._map(tree, inner) if choice != _STRUCT else self._struct(signs["{"], inner)
@@ -142,9 +142,9 @@ class _Visitor:
         return self._parser.is_field_name(token, at)
 
     def _literal(self, tree: Tree) -> Node:
-        found = list(_tokens(tree))
-        if found and found[-1].kind in _CONSTANTS:
-            return self._parser.literal(tree.offset, "".join(token.text for token in found), found[-1].kind)
+        tokens = list(_tokens(tree))
+        if tokens and tokens[-1].kind in _CONSTANTS:
+            return self._parser.literal(tree.offset, "".join(token.text for token in tokens), tokens[-1].kind)
         return self._nothing(tree.offset)
 
     def _complain_of_name(self, offset: int) -> None:
@@ -175,13 +175,13 @@ def _tokens(tree: Tree) -> Iterator[Token]:
 
 def _suffixes(member: Tree) -> list[Tree]:
     """Return the suffixes of a member's first part, one tree for each selection, index or call."""
-    found: list[Tree] = []
+    suffixes: list[Tree] = []
     for child in member.children[1:]:
         if isinstance(child, Token) and child.kind in (".", "["):
-            found.append(Tree("suffix", child.offset))
-        if found:
-            found[-1].children.append(child)
-    return found
+            suffixes.append(Tree("suffix", child.offset))
+        if suffixes:
+            suffixes[-1].children.append(child)
+    return suffixes
 
 
 def _complete_entries(entries: Tree) -> Iterator[Tree]:

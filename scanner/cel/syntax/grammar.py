@@ -185,7 +185,7 @@ RULES: dict[str, Part] = {
 
 
 def first(part: Part) -> Kinds:
-    """Return the tokens a part can begin with, and `END_OF_RULE` when it can be empty."""
+    """Return the kinds of tokens that a part can begin with, and `END_OF_RULE` when the part can be empty."""
     match part:
         case Match(kinds=kinds):
             return kinds
@@ -202,26 +202,26 @@ def first(part: Part) -> Kinds:
 
 
 def _first_of_sequence(parts: tuple[Part, ...]) -> Kinds:
-    found: Kinds = frozenset({END_OF_RULE})
+    kinds: Kinds = frozenset({END_OF_RULE})
     for part in parts:
-        found = then(found, first(part))
-        if END_OF_RULE not in found:
+        kinds = then(kinds, first(part))
+        if END_OF_RULE not in kinds:
             break
-    return found
+    return kinds
 
 
 def then(kinds: Kinds, following: Kinds) -> Kinds:
-    """Return the first tokens of a part followed by another."""
+    """Return the first kinds of a part followed by another; `kinds` are those of the part, `following` those of the other."""
     return (kinds - {END_OF_RULE}) | following if END_OF_RULE in kinds else kinds
 
 
 def look(part: Part) -> Kinds:
-    """Return the tokens that can come next, inside the rule, when a part is about to begin."""
+    """Return the kinds of tokens that can come next, inside the rule, when a part is about to begin."""
     return then(first(part), part.after)
 
 
 def look_again(part: Repeat) -> Kinds:
-    """Return the tokens that can come next, inside the rule, after one round of a repetition."""
+    """Return the kinds of tokens that can come next, inside the rule, after one round of a repetition."""
     return first(part.part) | part.after
 
 

@@ -32,7 +32,10 @@ END = "<EOF>"
 
 
 class Token(NamedTuple):
-    """`kind` is the sign or keyword itself, or one of name, quoted, int, uint, float, string, bytes and `<EOF>`."""
+    """A token and its offset in code points.
+
+    `kind` is the sign or keyword itself, or one of name, quoted, int, uint, float, string, bytes and `<EOF>`.
+    """
 
     kind: str
     text: str
@@ -40,7 +43,7 @@ class Token(NamedTuple):
 
 
 class UnknownCharacter(Exception):
-    """No token begins at this offset; `before` are those that end there."""
+    """No token begins at this offset, in code points; `before` are the tokens up to it."""
 
     def __init__(self, offset: int, before: list[Token]) -> None:
         super().__init__(offset)
@@ -59,39 +62,42 @@ _BACKQUOTE = "`"
 
 
 def scan(text: str, *, quotes: bool = True) -> tuple[list[Token], list[tuple[int, str]]]:
-    """Return the tokens of an expression and an `<EOF>`, and the texts in it that are not tokens, with their offsets."""
-    found: list[Token] = []
+    """Return the tokens of an expression with an `<EOF>`, and the texts in it that are not tokens.
+
+    Offsets are in code points. `quotes`: whether names in backquotes are tokens.
+    """
+    recognized: list[Token] = []
     unknown: list[tuple[int, str]] = []
     offset = 0
     while True:
         try:
             more = tokens(text, offset, quotes=quotes)
         except UnknownCharacter as at:
-            found += at.before
+            recognized += at.before
             unfinished = None if text[at.offset] == _BACKQUOTE and not quotes else _UNFINISHED.match(text, at.offset)
             offset = at.offset + 1 if unfinished is None else unfinished.end()
             unknown.append((at.offset, text[at.offset : offset]))
         else:
-            return found + more, unknown
+            return recognized + more, unknown
 
 
 def tokens(text: str, offset: int = 0, *, quotes: bool = True) -> list[Token]:
-    """Return the tokens of an expression and an `<EOF>`; raise `UnknownCharacter` where there is none.
+    """Return the tokens of an expression from an offset in code points on, and an `<EOF>`.
 
-    `quotes`: whether names in backquotes are tokens.
+    `quotes`: whether names in backquotes are tokens. Raises `UnknownCharacter` where no token begins.
     """
-    found: list[Token] = []
+    recognized: list[Token] = []
     match_at = _TOKEN.match
     while offset < len(text):
         match = match_at(text, offset)
         if match is None:
-            raise UnknownCharacter(offset, found)
+            raise UnknownCharacter(offset, recognized)
         kind = match.lastgroup
         if kind == "quoted" and not quotes:
-            raise UnknownCharacter(offset, found)
+            raise UnknownCharacter(offset, recognized)
         if kind != "blank":
             token = match.group()
-            found.append(Token(token if kind == "sign" or token in _KEYWORDS else str(kind), token, offset))
+            recognized.append(Token(token if kind == "sign" or token in _KEYWORDS else str(kind), token, offset))
         offset = match.end()
-    found.append(Token(END, END, len(text)))
-    return found
+    recognized.append(Token(END, END, len(text)))
+    return recognized

@@ -36,12 +36,12 @@ class BadLiteral(Exception):
 
 
 def integer(text: str) -> int:
-    """Return an int literal, with its sign."""
+    """Return the value of an int literal, decimal or `0x…`, with its sign. Raises BadLiteral if it does not fit 64 bits."""
     return _ranged(text, INT_MIN, INT_MAX, "invalid int literal")
 
 
 def unsigned(text: str) -> UInt:
-    """Return an uint literal, which ends in u."""
+    """Return the value of an uint literal, which ends in u. Raises BadLiteral if it does not fit 64 bits."""
     return UInt(_ranged(text[:-1], 0, UINT_MAX, "invalid uint literal"))
 
 
@@ -60,7 +60,7 @@ _LONGEST_NUMBER = 4000
 
 
 def double(text: str) -> float:
-    """Return a double literal; raise BadLiteral for one beyond the range, as Go's parser does."""
+    """Return the value of a double literal. Raises BadLiteral if it is beyond the range, as Go's `strconv.ParseFloat` does."""
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise BadLiteral("invalid double literal")
@@ -68,12 +68,18 @@ def double(text: str) -> float:
 
 
 def string(text: str) -> str:
-    """Return the content of a string token."""
+    """Return the content of a string token, without quotes and escapes. Raises BadLiteral for an escape of no code point.
+
+    Mirrors `unescape` of cel-go's `parser/unescape.go`.
+    """
     return _string(text, _code_point)
 
 
 def lenient_string(text: str) -> str:
-    """Return the content of a string token in which escapes of invalid code points are replaced."""
+    """Return the content of a string token as releases before 1.33 read it: escaped surrogates are replaced by U+FFFD.
+
+    Raises BadLiteral for an escape beyond the last code point.
+    """
     return _string(text, _replaced_code_point)
 
 
@@ -83,7 +89,7 @@ def _string(text: str, character: Callable[[int], str]) -> str:
 
 
 def binary(text: str) -> bytes:
-    """Return the content of a bytes token, in which escapes are octets."""
+    """Return the content of a bytes token, in which an escape is one byte. Raises BadLiteral for an escape of a code point."""
     raw, body = _unquote(text[1:])
     if raw or "\\" not in body:
         return body.encode()

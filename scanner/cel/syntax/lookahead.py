@@ -21,7 +21,7 @@ _IDENTIFIER, _CALL, _MESSAGE, _LITERAL = 0, 1, 5, 6
 
 
 class NothingFits(Exception):
-    """No choice matches the tokens from the current one to the one so far ahead."""
+    """No choice matches the tokens; `ahead` is the distance in tokens from the current one to the one that does not fit."""
 
     def __init__(self, ahead: int) -> None:
         super().__init__(ahead)
@@ -29,7 +29,10 @@ class NothingFits(Exception):
 
 
 def continues(part: Repeat, look: Look, precedence: int) -> bool:
-    """Return whether another round of a repetition begins; raise `NothingFits`."""
+    """Return whether another round of a repetition begins; raise `NothingFits` where no token fits.
+
+    `precedence` is that of the enclosing operator: 1 for sums, 2 for products, 0 without one.
+    """
     kind = look(0)
     match part.decision:
         case "one more or a last comma":
@@ -55,7 +58,7 @@ def _goes_on_with_minus(look: Look) -> bool:
 
 
 def choose(part: Choice, look: Look) -> int:
-    """Return the index of the part to continue with; raise `NothingFits`."""
+    """Return the index, in `part.parts`, of the choice to continue with; raise `NothingFits` when there is none."""
     match part.decision:
         case "minus or sign of the first number":
             return _unary(look)

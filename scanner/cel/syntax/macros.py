@@ -60,35 +60,35 @@ class Writer:
         self.copies = COPIED_TARGETS.holds(version)
 
     def literal(self, value: Value) -> Literal:
-        """Make a constant."""
+        """Return a constant at the macro's place."""
         return Literal(self._new_id(), self._offset, value)
 
     def name(self, name: str = "") -> Identifier:
-        """Make an identifier, by default the accumulator."""
+        """Return an identifier, by default the accumulator."""
         return Identifier(self._new_id(), self._offset, name or self.accumulator)
 
     def call(self, function: str, *arguments: Node) -> Call:
-        """Make a global call."""
+        """Return a call without a receiver."""
         return Call(self._new_id(), self._offset, function, arguments)
 
     def member(self, target: Node, function: str, *arguments: Node) -> Call:
-        """Make a member call."""
+        """Return a call with a receiver."""
         return Call(self._new_id(), self._offset, function, arguments, target)
 
     def list(self, *elements: Node) -> ListLiteral:
-        """Make a list."""
+        """Return a list literal."""
         return ListLiteral(self._new_id(), self._offset, elements)
 
     def map(self) -> MapLiteral:
-        """Make an empty map."""
+        """Return an empty map literal."""
         return MapLiteral(self._new_id(), self._offset, ())
 
     def presence(self, operand: Node, field: str) -> Select:
-        """Make a presence test."""
+        """Return a presence test, `has(operand.field)`."""
         return Select(self._new_id(), self._offset, operand, field, test=True)
 
     def bind(self, variable: str, value: Node, result: Node) -> Comprehension:
-        """Make a fold over an empty list whose accumulator is a variable."""
+        """Return a fold over an empty list whose accumulator is a variable: the form of `cel.bind`."""
         return Comprehension(
             self._new_id(),
             self._offset,
@@ -104,7 +104,7 @@ class Writer:
         )
 
     def duplicate(self, node: Node) -> Node:
-        """Copy a tree, with new ids, at its own places; entries of real copies have the place of the macro."""
+        """Return a copy of a tree, with new ids, at its own places; entries of real copies have the place of the macro."""
         other = copy.copy(node)
         other.id = self._new_id()
         match other:
@@ -161,10 +161,10 @@ def _counterpart(original: Node, duplicate: Node, wanted: Node | None) -> Node |
             pairs = list(zip(left, right, strict=True))
         case _:
             pass
-    for one, other in pairs:
-        found = _counterpart(one, other, wanted)
-        if found is not None:
-            return found
+    for part, copied in pairs:
+        counterpart = _counterpart(part, copied, wanted)
+        if counterpart is not None:
+            return counterpart
     return None
 
 
@@ -193,14 +193,14 @@ def _reject_accumulator(name: str, argument: Node) -> None:
         raise BadMacro("iteration variable overwrites accumulator variable", argument.offset)
 
 
-def _one(write: Writer, argument: Node, complaint: str) -> tuple[str, None]:
+def _one_variable(write: Writer, argument: Node, complaint: str) -> tuple[str, None]:
     name = _variable(argument, complaint)
     if write.is_hidden:
         _reject_accumulator(name, argument)
     return name, None
 
 
-def _two(first: Node, second: Node) -> tuple[str, str]:
+def _two_variables(first: Node, second: Node) -> tuple[str, str]:
     names = _variable(first, _NOT_A_NAME), _variable(second, _NOT_A_NAME)
     if names[0] == names[1]:
         raise BadMacro(f"duplicate variable name: {names[0]}", second.offset)
@@ -303,41 +303,41 @@ Quantifier: TypeAlias = Callable[[Writer, Node, tuple[str, str | None], Node], N
 
 def _quantified(make: Quantifier) -> Expand:
     def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-        return make(write, target, _one(write, arguments[0], _NOT_A_NAME), arguments[1])
+        return make(write, target, _one_variable(write, arguments[0], _NOT_A_NAME), arguments[1])
 
     return expand
 
 
 def _quantified_pairs(make: Quantifier) -> Expand:
     def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-        return make(write, target, _two(arguments[0], arguments[1]), arguments[2])
+        return make(write, target, _two_variables(arguments[0], arguments[1]), arguments[2])
 
     return expand
 
 
 def _map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _one(write, arguments[0], _NOT_AN_IDENTIFIER)
+    variables = _one_variable(write, arguments[0], _NOT_AN_IDENTIFIER)
     predicate = arguments[1] if len(arguments) == 3 else None  # noqa: PLR2004
     return _collect(write, "map", target, variables, predicate, arguments[-1])
 
 
 def _filter(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _one(write, arguments[0], _NOT_AN_IDENTIFIER)
+    variables = _one_variable(write, arguments[0], _NOT_AN_IDENTIFIER)
     return _collect(write, "filter", target, variables, arguments[1], arguments[0])
 
 
 def _transform_list(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _two(arguments[0], arguments[1])
+    variables = _two_variables(arguments[0], arguments[1])
     predicate = arguments[2] if len(arguments) == 4 else None  # noqa: PLR2004
     return _collect(write, "transformList", target, variables, predicate, arguments[-1])
 
 
 def _transform_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    return _insert(write, "transformMap", target, _two(arguments[0], arguments[1]), arguments[2:])
+    return _insert(write, "transformMap", target, _two_variables(arguments[0], arguments[1]), arguments[2:])
 
 
 def _transform_map_entry(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    return _insert(write, "transformMapEntry", target, _two(arguments[0], arguments[1]), arguments[2:])
+    return _insert(write, "transformMapEntry", target, _two_variables(arguments[0], arguments[1]), arguments[2:])
 
 
 def _optional_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
@@ -397,7 +397,7 @@ _TWO_VARIABLES = frozenset({"existsOne", "transformList", "transformMap", "trans
 
 
 def macro(name: str, size: int, version: Version, *, member: bool) -> Expand | None:
-    """Return the macro of a Kubernetes release with this name and number of arguments."""
+    """Return the expansion of the macro with this name and number of arguments; None where the release has none."""
     return MACROS.get((name, size, member)) if _since(name, size) <= version else None
 
 

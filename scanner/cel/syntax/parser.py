@@ -89,7 +89,7 @@ _KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 
 class NotInGrammar(Exception):
-    """The token at this position of the list cannot follow the tokens before it."""
+    """The token at this position of the list cannot follow the tokens before it; positions count from 0."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -101,7 +101,7 @@ class TooDeep(Exception):
 
 
 def too_long(text: str) -> Issue | None:
-    """Return the issue with an expression of more than 100,000 code points."""
+    """Return the issue with an expression of more than 100,000 code points; None for a shorter one."""
     if len(text) <= LONGEST:
         return None
     return Issue(NOWHERE, f"expression code point size exceeds limit: size: {len(text)}, limit {LONGEST}")
@@ -115,8 +115,8 @@ def parse(
 ) -> tuple[Node, list[Issue]]:
     """Return the tree of an expression and its errors beyond the grammar, for a Kubernetes release.
 
-    `features` is the release whose macros may be used; `more` are those of one environment.
-    Raises `UnknownCharacter`, `NotInGrammar` and `TooDeep`.
+    `features` is the release whose macros may be used; `more` are the macros of one environment.
+    Raises `UnknownCharacter`, `NotInGrammar`, `TooDeep`, and `TooLarge` for a tree of more than `LARGEST` nodes.
     """
     parser = Parser(lexer.tokens(text, quotes=KNOWN_BACKQUOTES.holds(version)), version, features, more)
     root = parser.whole()
@@ -126,35 +126,35 @@ def parse(
 
 
 class Parser:
-    """One pass over the tokens of one expression."""
+    """One pass over the tokens of one expression; `issues` are the errors that do not end it."""
 
     def __init__(
         self,
-        found: list[Token],
+        tokens: list[Token],
         version: tuple[int, int],
         features: tuple[int, int],
         more: Mapping[tuple[str, int, bool], macros.Expand] = _NO_MACROS,
     ) -> None:
-        self._tokens = found
+        self._tokens = tokens
         self._features = features
         self._more = more
         self._version = version
         self._is_lenient = not VALID_CODE_POINTS.holds(version)
         self.has_quotes = KNOWN_BACKQUOTES.holds(version)
         self._at = 0
-        self._kind = found[0].kind if found else END
+        self._kind = tokens[0].kind if tokens else END
         self._open = {"expr": 0, "relation": 0, "calc": 0, "member": 0}
         self.last_id = 0
         self.issues: list[Issue] = []
 
     def whole(self) -> Node:
-        """Parse everything."""
+        """Return the tree of all tokens. Raises NotInGrammar and TooDeep."""
         root = self.expression()
         self._expect(END)
         return root
 
     def expression(self) -> Node:
-        """Parse `or ['?' or ':' expression]`."""
+        """Return the node of `or ['?' or ':' expression]`. Raises NotInGrammar and TooDeep."""
         self._enter("expr")
         node = self._chain("||", "_||_", self._conjunction)
         if self._kind == "?":
@@ -286,7 +286,7 @@ class Parser:
         return token
 
     def is_field_name(self, token: Token, at: int) -> bool:
-        """Return whether a token may name a field; quotes are an issue in releases without quoted names."""
+        """Return whether a token may name a field; quotes are an issue, at offset `at`, in releases without quoted names."""
         if token.kind != "quoted" or QUOTED_FIELDS.holds(self._version):
             return True
         self.issues.append(Issue(at, "unsupported syntax: '`'"))
@@ -337,7 +337,7 @@ class Parser:
         return self.literal(sign.offset, "-" + number.text, number.kind)
 
     def literal(self, offset: int, text: str, kind: str) -> Node:
-        """Return the constant of a token of this kind."""
+        """Return the constant of a token of this kind; a malformed constant is an issue and becomes null."""
         constant = literals.lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
         try:
             return Literal(self.new_id(), offset, constant(text))
@@ -361,20 +361,20 @@ class Parser:
     def _reserved(self, name: Token, offset: int) -> Node:
         """Report a reserved name; errors in its arguments are not reported then."""
         self.issues.append(Issue(offset, f"reserved identifier: {name.text}"))
-        known = len(self.issues)
+        issue_count = len(self.issues)
         if self._accept("("):
             self._arguments()
-        del self.issues[known:]
+        del self.issues[issue_count:]
         return Literal(self.new_id(), offset, None)
 
     def _arguments(self) -> tuple[Node, ...]:
         if self._accept(")"):
             return ()
-        found = [self.expression()]
+        arguments = [self.expression()]
         while self._accept(","):
-            found.append(self.expression())
+            arguments.append(self.expression())
         self._expect(")")
-        return tuple(found)
+        return tuple(arguments)
 
     def _list(self) -> Node:
         bracket = self._next()
@@ -431,11 +431,11 @@ class Parser:
             optional = self._accept("?")
             before = len(self.issues)
             name = self._field(start)
-            known = len(self.issues)
+            issue_count = len(self.issues)
             colon = self._expect(":")
             entries.append(FieldEntry(self.new_id(), colon.offset, name.text, self.expression(), optional))
-            if known > before:
-                del self.issues[known:]
+            if issue_count > before:
+                del self.issues[issue_count:]
             if not self._accept(","):
                 break
         else:
@@ -448,7 +448,10 @@ class Parser:
     def macro_or_call(
         self, number: int, offset: int, function: str, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
-        """Return the expansion of a macro call, or the call."""
+        """Return the expansion of a macro call, or the call; an argument that the macro rejects is an issue.
+
+        `offset` is in code points. Mirrors `expandMacro` of cel-go's `parser/parser.go`.
+        """
         member = target is not None
         expand = self._extra(function, len(arguments), member=member) if self._more else None
         expand = expand or macros.macro(function, len(arguments), self._features, member=member)
@@ -489,7 +492,7 @@ class Parser:
         return Call(number, offset, function, arguments, target, depth + counted)
 
     def new_id(self) -> int:
-        """Return a number no node of this tree has. Raises TooLarge if the tree has too many nodes."""
+        """Return a number that no node of this tree has. Raises TooLarge if the tree has too many nodes."""
         self.last_id += 1
         if self.last_id > LARGEST:
             raise TooLarge(f"an expression expands to more than {LARGEST:,} nodes")

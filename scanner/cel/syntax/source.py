@@ -20,7 +20,7 @@ BEFORE = -2
 
 
 class Place(NamedTuple):
-    """A line, from 1, and a column, from 0; `(-1, -1)` is nowhere, `(1, -1)` before everything."""
+    """A line, from 1, and a column in code points, from 0; `(-1, -1)` is nowhere, `(1, -1)` is before everything."""
 
     line: int
     column: int
@@ -35,7 +35,7 @@ class Issue:
 
 
 class Source:
-    """The text of one expression and the offsets of its lines."""
+    """The text of one expression and the offsets of its lines, in code points."""
 
     __slots__ = ("_starts", "text")
 
@@ -44,7 +44,7 @@ class Source:
         self._starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
 
     def place(self, offset: int) -> Place:
-        """Return the place of an offset."""
+        """Return the line and column of an offset in code points; `NOWHERE` and `BEFORE` have places of their own."""
         if offset == NOWHERE:
             return Place(-1, -1)
         if offset == BEFORE or not self.text:
@@ -53,7 +53,7 @@ class Source:
         return Place(line, offset - self._starts[line - 1])
 
     def line(self, number: int) -> str | None:
-        """Return the text of a line without its end, or None when there is no such line."""
+        """Return the text of a line without its end, or None when there is no such line; lines count from 1."""
         if not 1 <= number <= len(self._starts):
             return None
         start = self._starts[number - 1]
@@ -61,7 +61,10 @@ class Source:
         return self.text[start:end]
 
     def describe(self, issues: list[Issue]) -> str:
-        """Return the issues as kube-apiserver prints them: by position, at most a hundred."""
+        """Return the issues as kube-apiserver prints them: by position, with excerpts, at most a hundred.
+
+        Mirrors `ToDisplayString` of cel-go's `common/errors.go` and `common/error.go`.
+        """
         shown = sorted(
             ((self.place(issue.offset), issue.message) for issue in issues[:MOST_ERRORS]), key=lambda at: at[0]
         )

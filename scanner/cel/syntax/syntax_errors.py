@@ -58,7 +58,7 @@ State: TypeAlias = object
 
 @dataclass(slots=True)
 class Tree:
-    """The recognised parts of one use of a rule: tokens and trees, and the choice in it."""
+    """The recognised parts of one use of a rule: tokens and trees, and the choices in it; `offset` is in code points."""
 
     rule: str
     offset: int
@@ -113,7 +113,7 @@ class _Recognizer:
     # --- the grammar
 
     def invoke(self, part: Invoke) -> Tree:
-        """Recognise a use of a rule; errors inside it are reported here."""
+        """Return the recognised parts of a use of a rule; errors inside it are reported here."""
         tree = Tree(part.rule, self._token().offset)
         self._enter(part.rule)
         self._state = part
@@ -296,13 +296,13 @@ class _Recognizer:
 
     def _in_context(self, possible: Kinds) -> Kinds:
         """Return the tokens that may come next, given the whole stack of rules."""
-        found = possible - {END_OF_RULE}
+        kinds = possible - {END_OF_RULE}
         for caller in reversed(self._callers):
             if END_OF_RULE not in possible:
-                return found
+                return kinds
             possible = caller.after
-            found |= possible - {END_OF_RULE}
-        return found | {END} if END_OF_RULE in possible else found
+            kinds |= possible - {END_OF_RULE}
+        return kinds | {END} if END_OF_RULE in possible else kinds
 
     def _followers(self) -> Kinds:
         """Return the tokens that may follow any of the rules being recognised."""
@@ -328,7 +328,7 @@ class _Recognizer:
         self._report(_Abandoned(f"missing {self._listed(expected)} at {_displayed(token)}", token.offset))
 
     def complain(self, offset: int, message: str) -> None:
-        """Record a syntax error; stop after the hundredth."""
+        """Record a syntax error at an offset in code points; stop the parser after the hundredth."""
         if len(self.issues) >= MOST_ERRORS:
             self.issues.append(Issue(offset, f"Syntax error: More than {MOST_ERRORS} syntax errors"))
             raise _GivenUp
@@ -340,8 +340,8 @@ class _Recognizer:
         self._last_states.clear()
 
     def _listed(self, kinds: Kinds) -> str:
-        known = kinds if self._quotes else kinds - {"quoted"}
-        names = [shown for kind, shown in _SHOWN.items() if kind in known]
+        named = kinds if self._quotes else kinds - {"quoted"}
+        names = [shown for kind, shown in _SHOWN.items() if kind in named]
         return names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"
 
     # --- tokens

@@ -151,7 +151,7 @@ Node: TypeAlias = Literal | Identifier | Select | Call | ListLiteral | MapLitera
 
 
 def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes right below one, in order of evaluation."""
+    """Yield the nodes right below a node, in order of evaluation; those of a comprehension are its full form."""
     match node:
         case Literal() | Identifier():
             return
@@ -168,8 +168,8 @@ def children(node: Node) -> Iterator[Node]:
                 yield entry.key
                 yield entry.value
         case StructLiteral(entries=fields):
-            for one in fields:
-                yield one.value
+            for initializer in fields:
+                yield initializer.value
         case Comprehension():
             yield from (node.range, node.start, node.condition, node.step, node.result)
 

@@ -40,7 +40,7 @@ _UNARY, _WHOLE = 7, 8
 
 
 def unparse(node: Node) -> str:
-    """Return the text of a node."""
+    """Return the CEL text of a node on one line; a macro has its source form."""
     return _text(node, 0)
 
 

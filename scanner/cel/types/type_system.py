@@ -33,7 +33,7 @@ Family: TypeAlias = Choice[
 class Type:
     """One type; `name` is its run-time name, `parameters` are those of lists, maps, optionals and types.
 
-    A `nullable` type is that of a protobuf wrapper: the plain type, except that null fits, too.
+    A `nullable` type is that of a protobuf wrapper: the plain type, except that null fits, too. It is equal to the plain type.
     """
 
     family: Family
@@ -50,18 +50,18 @@ class Type:
         return f"{self.name}({', '.join(map(str, self.parameters))})"
 
     def full_name(self) -> str:
-        """Return the type as `must evaluate to … but got …` prints it."""
+        """Return the name with parameters, as `must evaluate to … but got …` prints it."""
         if not self.parameters:
             return self.declared_name()
         return f"{self.name}({', '.join(parameter.full_name() for parameter in self.parameters)})"
 
     def declared_name(self) -> str:
-        """Return the name, which shows that a type is nullable."""
+        """Return the name without parameters; `wrapper(…)` for a nullable type."""
         return f"wrapper({self.name})" if self.nullable else self.name
 
     @property
     def is_dyn(self) -> bool:
-        """Return whether the checker has no type for the values."""
+        """True if the checker has no type for the values."""
         return self.family in ("dyn", "any")
 
 
@@ -95,17 +95,17 @@ UNTYPED = Type("opaque", "")
 
 
 def list_of(element: Type) -> Type:
-    """Return the type of lists of an element type."""
+    """Return `list(element)`."""
     return Type("list", "list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """Return the type of maps."""
+    """Return `map(key, value)`."""
     return Type("map", "map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
-    """Return the type of optionals."""
+    """Return `optional_type(value)`."""
     return Type("opaque", "optional_type", (value,))
 
 
@@ -115,12 +115,12 @@ def is_untyped(type_: Type) -> bool:
 
 
 def of_nothing(type_: Type) -> Type:
-    """Return a type with untyped parameters, as the first releases declared lists and maps."""
+    """Return a type with untyped parameters: lists and maps as releases before 1.34 type their values."""
     return replace(type_, parameters=(UNTYPED,) * len(type_.parameters))
 
 
 def as_first_named(type_: Type) -> Type:
-    """Return a type in which the types of optionals have their first name."""
+    """Return a type in which optionals have their first name, `optional`, as releases before 1.31 print it."""
     if not type_.parameters:
         return Type(type_.family, "optional") if type_ == OPTIONAL else type_
     name = "optional" if type_.name == OPTIONAL.name else type_.name
@@ -128,27 +128,27 @@ def as_first_named(type_: Type) -> Type:
 
 
 def type_of_type(denoted: Type) -> Type:
-    """Return the type of a type's name."""
+    """Return `type(denoted)`, the type of a type's name."""
     return Type("type", "type", (denoted,))
 
 
 def nullable(plain: Type) -> Type:
-    """Return the type of a wrapper of plain values."""
+    """Return a plain type that null fits, too: that of a protobuf wrapper."""
     return replace(plain, nullable=True)
 
 
 def object_type(name: str) -> Type:
-    """Return a type with declared fields."""
+    """Return the type of this name with declared fields."""
     return Type("object", name)
 
 
 def opaque(name: str) -> Type:
-    """Return a type without fields."""
+    """Return the type of this name without fields."""
     return Type("opaque", name)
 
 
 def parameter(name: str) -> Type:
-    """Return a type parameter of an overload."""
+    """Return the type parameter of this name."""
     return Type("parameter", name)
 
 

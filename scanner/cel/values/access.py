@@ -48,7 +48,7 @@ def index(container: Value, key: Value) -> Value:
 
 
 def look_up(container: Value, key: Value) -> tuple[Value] | None:
-    """Return the value under a key or index, wrapped, or None where there is none.
+    """Return the value under a key or index in a tuple of one, or None where there is none.
 
     Raises EvaluationError for an impossible index.
     """
@@ -72,7 +72,10 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
 
 
 def probe(container: Value, key: Value) -> tuple[Value] | None:
-    """Return the value under a key as an optional selection reads it: a field of a message that is not set is absent."""
+    """Return the value under a key as an optional selection reads it, in a tuple of one; None where it is absent.
+
+    A field of a message that is not set is absent. Raises EvaluationError for an impossible index.
+    """
     item = look_up(container, key)
     return None if type(container) is Message and key not in container.fields else item
 
@@ -90,7 +93,10 @@ def require_key(key: Value) -> None:
 
 
 def list_index(key: Value) -> int:
-    """Return a value as the index of a list. Raises EvaluationError for a value that is not a whole number."""
+    """Return a value as the index of a list, which may be outside of it.
+
+    Raises EvaluationError for a value that is not a whole number of 64 bits.
+    """
     if type(key) is int:
         return key
     if type(key) is float:
@@ -105,7 +111,7 @@ def list_index(key: Value) -> int:
 
 
 def has(container: Value, field: str) -> bool:
-    """Return `has(container.field)`."""
+    """Return `has(container.field)`. Raises EvaluationError for a container without fields."""
     if type(container) is dict:
         return field in container
     if type(container) is Struct:
@@ -114,7 +120,7 @@ def has(container: Value, field: str) -> bool:
 
 
 def elements(container: Value) -> list[Value]:
-    """Return the elements for a comprehension of one variable.
+    """Return the elements of a list, or the keys of a map, for a comprehension of one variable.
 
     Raises EvaluationError if it is neither a list nor a map.
     """
@@ -123,11 +129,11 @@ def elements(container: Value) -> list[Value]:
     if type(container) is dict or type(container) is KeyedMap:
         return list(container)
     if isinstance(container, Lazy):
-        return [_found_or_failed(container, name) for name in container.names()]
+        return [_value_or_error(container, name) for name in container.names()]
     raise EvaluationError(f"got '{go_type(container)}', expected iterable type")
 
 
-def _found_or_failed(variables: Lazy, name: Value) -> Value:
+def _value_or_error(variables: Lazy, name: Value) -> Value:
     """Return the value of a variable, or its error, which is raised when it is read."""
     try:
         return index(variables, name)
@@ -136,7 +142,7 @@ def _found_or_failed(variables: Lazy, name: Value) -> Value:
 
 
 def pairs(container: Value) -> list[tuple[Value, Value]]:
-    """Return the pairs for a comprehension of two variables.
+    """Return indexes and elements, or keys and values, for a comprehension of two variables.
 
     Raises EvaluationError if it is neither a list nor a map.
     """
@@ -145,5 +151,5 @@ def pairs(container: Value) -> list[tuple[Value, Value]]:
     if type(container) is dict or type(container) is KeyedMap:
         return list(container.items())
     if isinstance(container, Lazy):
-        return [(value, _found_or_failed(container, value)) for value in elements(container)]
+        return [(value, _value_or_error(container, value)) for value in elements(container)]
     raise EvaluationError(f"unsupported comprehension range type: {go_type(container)}")

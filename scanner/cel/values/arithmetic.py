@@ -22,28 +22,31 @@ from scanner.cel.values.values import (
 
 
 def checked(number: int) -> int:
-    """Return a number that fits 64 bits. Raises EvaluationError if it does not fit."""
+    """Return an int that fits 64 bits. Raises EvaluationError if it does not fit."""
     if INT_MIN <= number <= INT_MAX:
         return number
     raise EvaluationError("integer overflow")
 
 
 def checked_unsigned(number: int) -> UInt:
-    """Return a number that fits 64 bits without a sign. Raises EvaluationError if it does not fit."""
+    """Return a number as an uint of 64 bits. Raises EvaluationError if it does not fit."""
     if 0 <= number <= UINT_MAX:
         return UInt(number)
     raise EvaluationError("unsigned integer overflow")
 
 
 def moment(nanoseconds: int, offset: int) -> Timestamp:
-    """Return a timestamp between the years 1 and 9999. Raises EvaluationError for another year."""
+    """Return the timestamp of nanoseconds since 1970; `offset` is in seconds east of UTC.
+
+    Raises EvaluationError outside of the years 1 to 9999.
+    """
     if FIRST_SECOND <= nanoseconds // SECOND <= LAST_SECOND:
         return Timestamp(nanoseconds, offset)
     raise EvaluationError("timestamp overflow")
 
 
 def add(left: Operand, right: Operand) -> Value:
-    """Return `left + right`.
+    """Return `left + right`: a number, text, bytes, list, timestamp or duration.
 
     Raises EvaluationError for operands of other types, and if the result does not fit its type.
     """
@@ -67,7 +70,7 @@ def add(left: Operand, right: Operand) -> Value:
 
 
 def subtract(left: Operand, right: Operand) -> Value:
-    """Return `left - right`.
+    """Return `left - right`; the difference of two timestamps is a duration.
 
     Raises EvaluationError for operands of other types, and if the result does not fit its type.
     """
@@ -87,7 +90,7 @@ def subtract(left: Operand, right: Operand) -> Value:
 
 
 def multiply(left: Operand, right: Operand) -> Value:
-    """Return `left * right`.
+    """Return `left * right` of two numbers of one type.
 
     Raises EvaluationError for operands of other types, and if the result does not fit its type.
     """

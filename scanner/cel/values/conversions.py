@@ -27,12 +27,12 @@ _NAMED = re.compile(r"([+-]?)(inf|infinity)\Z", re.IGNORECASE)
 
 
 def failed(value: Value, target: Type) -> EvaluationError:
-    """Return the error of a conversion that the value does not allow."""
+    """Return the error of a value whose type allows the conversion and whose content does not."""
     return EvaluationError(f"type conversion error from '{type_of(value).name}' to '{target.name}'")
 
 
 def to_bool(value: Value) -> Value:
-    """Convert a bool or a string. Raises EvaluationError if it cannot be converted."""
+    """Return a bool for a bool or a string. Raises EvaluationError if it cannot be converted."""
     if type(value) is bool:
         return value
     if value in _TRUE:
@@ -43,12 +43,12 @@ def to_bool(value: Value) -> Value:
 
 
 def to_bytes(value: Value) -> Value:
-    """Convert bytes or a string."""
+    """Return the UTF-8 of a string; bytes stay unchanged."""
     return value.encode() if type(value) is str else value
 
 
 def to_int(value: Value) -> Value:
-    """Convert a number, a string, a timestamp (seconds) or a duration (nanoseconds).
+    """Return an int for a number, a string, a timestamp (seconds since 1970) or a duration (nanoseconds).
 
     Raises EvaluationError if it cannot be converted, or does not fit 64 bits.
     """
@@ -75,7 +75,7 @@ def _int_of_double(value: float) -> int:
 
 
 def to_uint(value: Value) -> Value:
-    """Convert a number or a string.
+    """Return an uint for a number or a string.
 
     Raises EvaluationError if it cannot be converted, or does not fit 64 bits without a sign.
     """
@@ -100,7 +100,7 @@ def _whole(digits: str) -> int:
 
 
 def to_double(value: Value) -> Value:
-    """Convert a number or a string in Go's syntax of floats. Raises EvaluationError if it cannot be converted."""
+    """Return a double for a number or a string in Go's syntax of floats. Raises EvaluationError if it cannot be converted."""
     if type(value) is float:
         return value
     if type(value) is int or type(value) is UInt:
@@ -132,7 +132,7 @@ def _hexadecimal(text: str) -> float | None:
 
 
 def to_string(value: Value) -> Value:
-    """Convert a plain value, a timestamp or a duration. Raises EvaluationError if it cannot be converted."""
+    """Return a text for a plain value, a timestamp (RFC 3339) or a duration (seconds). Raises EvaluationError for another value."""
     if type(value) is str:
         return value
     if type(value) is bool:
@@ -165,7 +165,7 @@ def duration_text(value: Duration) -> str:
 
 
 def to_duration(value: Value) -> Value:
-    """Convert a duration or a string in Go's syntax. Raises EvaluationError if it cannot be converted."""
+    """Return a duration for a duration or a string in Go's syntax. Raises EvaluationError if it cannot be converted."""
     if type(value) is Duration:
         return value
     nanoseconds = times.parse_duration(value) if type(value) is str else None
@@ -175,7 +175,7 @@ def to_duration(value: Value) -> Value:
 
 
 def to_timestamp(value: Value) -> Value:
-    """Convert a timestamp, seconds since 1970 or RFC 3339 text.
+    """Return a timestamp for a timestamp, seconds since 1970 or RFC 3339 text.
 
     Raises EvaluationError if it cannot be converted, or is not between the years 1 and 9999.
     """

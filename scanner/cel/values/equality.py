@@ -32,7 +32,10 @@ _PLAIN = frozenset({str, bool, bytes})
 
 
 def equal(left: Value, right: Value) -> bool:
-    """Return whether two values are equal; only Kubernetes' own types raise, when the other's type differs."""
+    """Return whether two values are equal.
+
+    Raises EvaluationError where the left one is of Kubernetes' own types, or wrapped, and the right one of another type.
+    """
     if left is None or right is None:
         return left is right
     kind = type(left)
@@ -87,7 +90,10 @@ def _equal_alike(left: Operand, right: Operand) -> bool:
 
 
 def equal_sum(left: Value, right: Value) -> bool:
-    """Compare a list that `+` has joined: upstream lets an error between two elements count there, if no others differ."""
+    """Return whether a list that `+` has joined is equal to another value.
+
+    Raises the EvaluationError of two elements that cannot be compared, if no others differ: upstream compares them all.
+    """
     if type(left) is not list or type(right) is not list or len(left) != len(right):
         return False
     failure: EvaluationError | None = None
@@ -103,7 +109,7 @@ def equal_sum(left: Value, right: Value) -> bool:
 
 
 def unequal_sum(left: Value, right: Value) -> bool:
-    """Negate the comparison of a joined list; values that cannot be compared are unequal."""
+    """Return whether a joined list differs from another value; values that cannot be compared are unequal."""
     try:
         return not equal_sum(left, right)
     except EvaluationError:
@@ -141,7 +147,7 @@ def _not_unequal(left: Value, right: Value) -> bool:
 
 
 def equal_maps(left: Operand, right: Operand) -> bool:
-    """Compare two maps of either shape; wrapped ones are stricter, and structures have an equality of their own."""
+    """Return whether two maps of either shape are equal; wrapped maps are stricter, and structures have their own equality."""
     same = _not_unequal
     if wrapped(left):
         if is_structure(left) and is_structure(right):
@@ -157,7 +163,7 @@ def equal_maps(left: Operand, right: Operand) -> bool:
 
 
 def find_key(container: Value, key: Value) -> tuple[Value] | None:
-    """Return the value under a map's key, wrapped, or None when there is none."""
+    """Return the value under a map's key in a tuple of one, or None when there is none."""
     if type(container) is dict:
         return (container[key],) if type(key) is str and key in container else None
     if type(container) is KeyedMap:
@@ -167,7 +173,7 @@ def find_key(container: Value, key: Value) -> tuple[Value] | None:
 
 
 def equal_numbers(left: Operand, right: Operand) -> bool:
-    """Compare two numbers of any type; NaN equals nothing."""
+    """Return whether two numbers of any types are equal; NaN equals nothing."""
     if type(left) is float or type(right) is float:
         if left != left or right != right:  # noqa: PLR0124 (NaN)
             return False
@@ -176,7 +182,7 @@ def equal_numbers(left: Operand, right: Operand) -> bool:
 
 
 def order(left: Operand, right: Operand) -> int:
-    """Return -1, 0 or 1. Raises EvaluationError if the values have no order."""
+    """Return -1, 0 or 1, the order of two values. Raises EvaluationError for NaN, and if the values have no order."""
     kind = type(left)
     if kind is type(right):
         if kind is int or kind is str or kind is bool or kind is bytes or kind is UInt:
@@ -230,7 +236,10 @@ def contains(container: Value, element: Value) -> bool:
 
 
 def is_key(key: Value, container: Value) -> bool:
-    """Return `key in container` for a map that the expression made; Go hashes the key, whatever the keys of the map are."""
+    """Return `key in container` for a map that the expression made.
+
+    Raises EvaluationStopped for a key that Go cannot hash, unless the map is empty; the types of the map's keys do not matter.
+    """
     if type(container) is dict and container:
         map_key(key)
     return contains(container, key)

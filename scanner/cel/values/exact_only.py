@@ -14,7 +14,7 @@ exact_only = _EXACT_ONLY.get
 
 @contextmanager
 def closures_alone() -> Iterator[None]:
-    """Evaluate, inside the block, by the closures alone."""
+    """Evaluate, inside the block, by the closures alone; the block affects its own thread or task only."""
     token = _EXACT_ONLY.set(True)
     try:
         yield

@@ -18,7 +18,11 @@ UNKNOWN = 1e30
 
 
 class SizeBound(NamedTuple):
-    """At most so many entries in all lists and maps of a value, characters in all its strings, and entries in one container."""
+    """The maximum extent of a value.
+
+    `elements`: entries in all its lists and maps together; `characters`: code points in all its strings together; `widest`: entries
+    in its largest list or map. A number may be too large, but never too small.
+    """
 
     elements: float = 0.0
     characters: float = 0.0
@@ -26,7 +30,7 @@ class SizeBound(NamedTuple):
 
     @property
     def span(self) -> float:
-        """The size of the value, or of any part of it, is no more than this."""
+        """The maximum size of the value, or of any part of it, in entries or code points."""
         return 1.0 + self.elements + self.characters
 
     def pooled(self) -> SizeBound:
@@ -34,11 +38,11 @@ class SizeBound(NamedTuple):
         return SizeBound(self.elements, self.characters, self.elements)
 
     def times(self, factor: float) -> SizeBound:
-        """Return the extent of something so many times as large."""
+        """Return the extent of something so many times as large; no number exceeds `UNKNOWN`."""
         return SizeBound(*(min(number * factor, UNKNOWN) for number in self))
 
     def rounded(self) -> SizeBound:
-        """Return the smallest extent of a coarse grid that is no smaller."""
+        """Return the smallest extent of powers of two that is no smaller, so that similar documents have the same extent."""
         return SizeBound(*(_rounded(number) for number in self))
 
 
@@ -75,7 +79,10 @@ LARGEST_SIZE = 26
 
 
 def size_of_document(document: object) -> int:
-    """Return the number of binary digits in the length of a document's JSON; more than `LARGEST_SIZE` for another value."""
+    """Return the number of binary digits in the length of a document's JSON, which counts bytes; 0 for none.
+
+    It is more than `LARGEST_SIZE` for a value that is not JSON.
+    """
     if document is None:
         return 0
     try:
@@ -85,13 +92,16 @@ def size_of_document(document: object) -> int:
 
 
 def extent_of_size(size: int) -> SizeBound:
-    """Return the most that there can be in a document of this size: an entry takes two characters."""
+    """Return the maximum extent of a document of this size (`size_of_document`); an entry takes two characters."""
     length = float(1 << size)
     return SizeBound(length / 2, length, length / 2)
 
 
 def extent_of_document(document: object) -> SizeBound:
-    """Return the extent of a document's JSON; entries are counted by its punctuation, also inside strings."""
+    """Return the extent of a document's JSON; entries are counted by its punctuation, also inside strings.
+
+    It is `BOUNDLESS` for a value that is not JSON.
+    """
     try:
         text = orjson.dumps(document)
     except TypeError:
@@ -131,5 +141,5 @@ def extent_of(value: Value) -> SizeBound:
     if type(value) is list:
         return together(map(extent_of, value), entries=len(value))
     if type(value) is dict or type(value) is KeyedMap:
-        return together((extent_of(side) for entry in value.items() for side in entry), entries=len(value))
+        return together((extent_of(side) for pair in value.items() for side in pair), entries=len(value))
     return NOTHING

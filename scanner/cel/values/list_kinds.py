@@ -41,7 +41,7 @@ class ListKinds:
         self._made[id(value)] = (value, kind)
 
     def of(self, value: object) -> ListKind | None:
-        """Return the origin of a value, None where it makes no difference."""
+        """Return the origin of a list or map; None for any other value, and for a list whose origin makes no difference."""
         kept = self._made.get(id(value))
         return kept[1] if kept else None
 
@@ -51,7 +51,7 @@ _CURRENT: ContextVar[ListKinds | None] = ContextVar("list_kinds", default=None)
 
 @contextmanager
 def recording_lists() -> Iterator[ListKinds]:
-    """Record, inside the block, the origins of lists."""
+    """Record the origins of lists inside the block, in a new record; only the closures evaluate there."""
     kinds = ListKinds()
     token = _CURRENT.set(kinds)
     try:
@@ -63,7 +63,7 @@ def recording_lists() -> Iterator[ListKinds]:
 
 @contextmanager
 def recorded() -> Iterator[ListKinds]:
-    """Record, inside the block, the origins of lists, in the active record if there is one."""
+    """Record the origins of lists inside the block, in the active record if there is one."""
     current = _CURRENT.get()
     if current is not None:
         yield current
@@ -85,7 +85,7 @@ def joined(left: list[Value], right: list[Value]) -> list[Value]:
 
 
 def texts(values: list[Value]) -> list[Value]:
-    """Return a list of texts that a function made."""
+    """Return a list of texts that a function made, and record it: Go's type of it is `[]string`."""
     if kinds := _CURRENT.get():
         kinds.add(values, ListKind.SPLIT)
     return values

@@ -54,12 +54,12 @@ _GO_TYPES = {
 
 
 def no_overload() -> EvaluationError:
-    """Return the error of an operand of the wrong type."""
+    """Return the error of an operand of the wrong type, `no such overload`."""
     return EvaluationError("no such overload")
 
 
 def printed(value: Value) -> str:
-    """Return a value the way Go's `%v` prints it inside error texts."""
+    """Return the text of a value as Go's `%v` prints it inside error texts."""
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) is float:
@@ -98,5 +98,5 @@ def rewrapped(value: Value) -> Value:
 
 
 def go_type(value: Value) -> str:
-    """Return the name of upstream's implementation of a value, which some error texts show."""
+    """Return upstream's Go type of a value, such as `types.Int`, which some error texts show."""
     return value.go_type() if isinstance(value, Opaque) else go_name(value) or _GO_TYPES[type(value)]

@@ -19,7 +19,7 @@ _DIGITS_PER_BIT = math.log10(2)
 
 
 def whole(digits: str) -> int:
-    """Return the number of any number of decimal digits."""
+    """Return the number of decimal digits of any length; Python's own conversion has a limit."""
     if len(digits) <= _EASY_DIGITS:
         return int(digits or "0")
     middle = len(digits) // 2
@@ -28,19 +28,19 @@ def whole(digits: str) -> int:
 
 
 def length(number: int) -> int:
-    """Return the number of decimal digits of a positive number."""
+    """Return how many decimal digits a positive number has."""
     guess = max(int(number.bit_length() * _DIGITS_PER_BIT), 1)
     least: int = 10**guess
     return guess + (number >= least)
 
 
 def converted_double(value: float) -> str:
-    """Return a double as `string()` and error texts do: an exponent from a million on."""
+    """Return a double as `string()` and error texts do, with an exponent from 1e+06 on: Go's `%g`."""
     return _general(value, _CONVERSION_THRESHOLD)
 
 
 def printed_double(value: float) -> str:
-    """Return a double as Go's JSON does: an exponent from 1e21 on."""
+    """Return a double as Go's JSON does, with an exponent from 1e21 on."""
     return _general(value, _STRING_THRESHOLD)
 
 
@@ -121,9 +121,9 @@ def quoted(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    known = _ESCAPES.get(character)
-    if known is not None:
-        return known
+    escape = _ESCAPES.get(character)
+    if escape is not None:
+        return escape
     if character.isprintable():
         return character
     code = ord(character)

@@ -50,7 +50,10 @@ _LAST_ZONE_MINUTE = 60
 
 @lru_cache(maxsize=4096)
 def parse_duration(text: str) -> int | None:
-    """Return the nanoseconds of a duration in Go's syntax, e.g. `-1h30m0.5s`; None when it is none or too long."""
+    """Return the nanoseconds of a duration in Go's syntax, e.g. `-1h30m0.5s`; None when it is malformed or does not fit 64 bits.
+
+    Mirrors `time.ParseDuration` of Go.
+    """
     sign = -1 if text.startswith("-") else 1
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
@@ -80,7 +83,7 @@ def _nanoseconds(whole: str, fraction: str, unit: int) -> int:
 
 @lru_cache(maxsize=4096)
 def parse_timestamp(text: str) -> Timestamp | None:
-    """Return the moment of RFC 3339 text, or None; it may lie outside of CEL's range."""
+    """Return the moment of RFC 3339 text, or None; it may lie outside of CEL's range. Mirrors `time.Parse` of Go."""
     match = _TIMESTAMP.match(text)
     if match is None:
         return None
@@ -137,7 +140,10 @@ def _zone_text(offset: int) -> str:
 
 
 def part(moment: Value, name: str, zone: Value) -> int:
-    """Return one part of a timestamp in a zone. Raises EvaluationError if there is no such zone."""
+    """Return a part of a timestamp in a zone: `name` is a key of `_PARTS`, `year` or `milliseconds`.
+
+    A zone is `[+-]HH:MM` or a name of the time zone database. Raises EvaluationError if there is no such zone.
+    """
     if not isinstance(moment, Timestamp) or not isinstance(zone, str):
         raise EvaluationError("no such overload")
     if name == "milliseconds":
@@ -163,12 +169,12 @@ def _within_python(seconds: int) -> tuple[int, int]:
 
 
 def in_64_bits(seconds: int) -> int:
-    """Return a number of seconds as Go's int64 holds it."""
+    """Return a number of seconds as Go's int64 holds it: it wraps around."""
     return (seconds - INT_MIN) % 2**64 + INT_MIN
 
 
 def unix_moment(seconds: int, nanoseconds: int) -> Timestamp:
-    """Return the moment of any number of seconds since 1970, which Go counts from the year 1 on, in 64 bits."""
+    """Return the moment of so many seconds since 1970, and nanoseconds; Go counts seconds from the year 1 on, in 64 bits."""
     return Timestamp((in_64_bits(seconds - FIRST_SECOND) + FIRST_SECOND) * SECOND + nanoseconds)
 
 
@@ -225,7 +231,10 @@ def _zone(name: str) -> datetime.tzinfo:
 
 
 def whole_units(span: Value, unit: int) -> int:
-    """Return a duration in whole units, truncated towards zero. Raises EvaluationError for a value that is not a duration."""
+    """Return a duration in whole units of `unit` nanoseconds, truncated towards zero.
+
+    Raises EvaluationError for a value that is not a duration.
+    """
     if not isinstance(span, Duration):
         raise EvaluationError("no such overload")
     units = abs(span.nanoseconds) // unit

@@ -61,7 +61,7 @@ class UInt(int):
 
 
 class Timestamp:
-    """Nanoseconds since 1970-01-01T00:00:00Z; `offset` is the zone it prints in, seconds east of UTC."""
+    """A moment: nanoseconds since 1970-01-01T00:00:00Z; `offset` is the zone it prints in, in seconds east of UTC."""
 
     __slots__ = ("nanoseconds", "offset")
 
@@ -123,7 +123,7 @@ class Opaque:
     """The flag of types for which a comparison with a value on its left costs 1, at any size."""
 
     def cost_size(self) -> int:
-        """Return the size that prices of calls count for this value."""
+        """Return the size that prices of calls count for this value: 1, unless a subclass has another."""
         return 1
 
     def __str__(self) -> str:
@@ -135,11 +135,14 @@ class Opaque:
         return self.GO_TYPE
 
     def equals(self, other: Opaque) -> bool:
-        """Return whether a value of the same class is equal to this one."""
+        """Return whether a value of the same class is equal to this one. Subclasses may raise EvaluationError."""
         return self is other
 
     def map_key(self) -> Hashable:
-        """Return the identity of this value as the key of a map: upstream's pointer, unless a subclass defines another."""
+        """Return the identity of this value as the key of a map: upstream's pointer, unless a subclass defines another.
+
+        Raises EvaluationStopped in subclasses whose Go values cannot be hashed.
+        """
         return (type(self), id(self))
 
 
@@ -154,11 +157,11 @@ class _Entries(dict[str, Value]):
 
     def __missing__(self, name: str) -> Value:
         owner = self._owner()
-        found = None if owner is None else owner.find(name)
-        if found is None:
+        result = None if owner is None else owner.find(name)
+        if result is None:
             raise KeyError(name)
-        self[name] = found[0]
-        return found[0]
+        self[name] = result[0]
+        return result[0]
 
 
 class Lazy(Opaque):
@@ -184,7 +187,10 @@ class Lazy(Opaque):
         raise NotImplementedError
 
     def find(self, name: str) -> tuple[Value] | None:
-        """Return the value of an entry, wrapped, or None when there is none; raise `EvaluationError` when it has none."""
+        """Return the value of an entry in a tuple of one, or None when there is no such name.
+
+        Raises `EvaluationError` when the evaluation of the entry fails.
+        """
         raise NotImplementedError
 
 
@@ -204,7 +210,7 @@ class Struct:
         return f"Struct({self.type.name}, {self.fields!r})"
 
     def find(self, field: Value) -> tuple[Value] | None:
-        """Return the value of a field, wrapped, or None."""
+        """Return the value of a field in a tuple of one, or None."""
         if type(field) is not str:
             return None
         if field in self.fields:
@@ -249,8 +255,8 @@ class Message:
 def map_key(key: Value) -> Hashable:
     """Return the identity of a map key, as the hash of upstream's value does.
 
-    Plain values by type and value, lists, maps and the like only as the same object. Raises `EvaluationStopped` for a value that
-    Go cannot hash.
+    Plain values are identified by type and value, lists, maps and the like as objects. Raises `EvaluationStopped` for a value
+    that Go cannot hash.
     """
     kind = type(key)
     if kind is str or kind is int:
@@ -273,7 +279,7 @@ def _identity(key: Value) -> Hashable:
 
 
 def unhashable(go_type: str) -> EvaluationStopped:
-    """Return the error that ends an evaluation when such a value is a key of a map or of a lookup."""
+    """Return the error that ends an evaluation when a value of this Go type is a key of a map or of a lookup."""
     return EvaluationStopped(f"internal error: runtime error: hash of unhashable type {go_type}")
 
 
@@ -296,24 +302,24 @@ class KeyedMap:
         return self._entries.values()
 
     def insert(self, key: Value, value: Value) -> bool:
-        """Add an entry; return whether its key was free."""
+        """Add an entry unless its key is taken; return whether the key was free. Raises EvaluationStopped as `map_key`."""
         if self.find(key) is not None:
             return False
         self._entries[map_key(key)] = (key, value)
         return True
 
     def simplest(self) -> AnyMap:
-        """Return the same map, as a dict when all its keys are strings."""
+        """Return the same map; it is a dict when all its keys are strings."""
         return make_map([*self._entries.values()])
 
     def find(self, key: Value) -> tuple[Value, Value] | None:
-        """Return the entry under a key, or None; numbers find ints and uints of other types."""
+        """Return the key and value of an entry, or None; numbers find equal ints and uints of other types."""
         if not self._entries:
             return None
         for candidate in _spellings(key):
-            entry = self._entries.get(candidate)
-            if entry is not None:
-                return entry
+            pair = self._entries.get(candidate)
+            if pair is not None:
+                return pair
         return None
 
 
@@ -333,7 +339,10 @@ AnyMap: TypeAlias = "dict[str, Value] | KeyedMap"
 
 
 def make_map(entries: list[tuple[Value, Value]]) -> AnyMap:
-    """Return a map of the entries; of equal keys the last wins."""
+    """Return a map of the entries, a dict where all keys are strings; of equal keys the last wins.
+
+    Raises EvaluationStopped for a key that Go cannot hash.
+    """
     if all(type(key) is str for key, _ in entries):
         return {str(key): value for key, value in entries}
     return KeyedMap(entries)
@@ -342,7 +351,7 @@ def make_map(entries: list[tuple[Value, Value]]) -> AnyMap:
 def without(entries: list[tuple[Value, Value]], key: Value) -> list[tuple[Value, Value]]:
     """Return the entries without those under a key: an absent optional entry removes earlier ones."""
     removed = map_key(key)
-    return [entry for entry in entries if map_key(entry[0]) != removed]
+    return [pair for pair in entries if map_key(pair[0]) != removed]
 
 
 _TYPES: dict[type, Type] = {
@@ -364,10 +373,10 @@ _TYPES: dict[type, Type] = {
 
 
 def type_of(value: Value) -> Type:
-    """Return a value's run-time type."""
-    known = _TYPES.get(type(value))
-    if known is not None:
-        return known
+    """Return a value's run-time type. Raises TypeError for an object that is not a CEL value."""
+    type_ = _TYPES.get(type(value))
+    if type_ is not None:
+        return type_
     if isinstance(value, Opaque):
         return value.TYPE
     if type(value) is Struct or type(value) is Message:

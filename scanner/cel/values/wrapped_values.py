@@ -52,7 +52,7 @@ def wrapping(is_wrapped: IsWrapped, structures: Structures | None = None) -> Ite
 
 
 def go_name(value: Value) -> str:
-    """Return the name of upstream's wrapper of a value; empty where it has none."""
+    """Return the Go type of upstream's wrapper of a value; empty for a value without a wrapper."""
     if type(value) not in (dict, list) or not wrapped(value):
         return ""
     kind = "List" if type(value) is list else "Struct" if is_structure(value) else "Map"
@@ -60,18 +60,18 @@ def go_name(value: Value) -> str:
 
 
 def is_structure(value: Value) -> bool:
-    """Return whether a value is a wrapped structure in the evaluation that runs."""
-    known = _STRUCTURES.get()
-    return known is not None and known.is_structure(value)
+    """Return whether a value is a wrapped structure in the active evaluation."""
+    structures = _STRUCTURES.get()
+    return structures is not None and structures.is_structure(value)
 
 
 def same_structures(left: Value, right: Value) -> bool:
-    """Return whether two wrapped structures are equal."""
-    known = _STRUCTURES.get()
-    return known is not None and known.same(left, right)
+    """Return whether two wrapped structures are equal; False where no evaluation with structures is active."""
+    structures = _STRUCTURES.get()
+    return structures is not None and structures.same(left, right)
 
 
 def wrapped(value: Value) -> bool:
-    """Return whether a value is wrapped in the evaluation that runs."""
+    """Return whether a value is wrapped in the active evaluation."""
     is_wrapped = _CURRENT.get()
     return is_wrapped is not None and is_wrapped(value)

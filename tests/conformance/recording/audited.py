@@ -46,7 +46,7 @@ class AuditLog:
     offset: int = 0
 
     def failures(self, answer: Answer) -> list[dict[str, Any]]:
-        """The failures of one request: `policy`, `binding`, `expressionIndex` and `message` of each."""
+        """Return the failures of a request: `policy`, `binding`, `expressionIndex` and `message` of each."""
         number = answer.headers["Audit-Id"]
         deadline = time.monotonic() + _SECONDS
         while number not in self.reports:
@@ -57,7 +57,7 @@ class AuditLog:
         return self.reports[number]
 
     def _read(self) -> None:
-        """Read what is new in the log; a last line that is not complete stays for the next time."""
+        """Read the new lines of the log; an incomplete last line is left for the next read."""
         with self.path.open("rb") as stream:
             stream.seek(self.offset)
             lines = [line for line in stream if line.endswith(b"\n")]
@@ -75,19 +75,19 @@ class AuditedServer:
     paths: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def create(self, document: Mapping[str, Any], group: str = "none") -> Answer:
-        """The answer to a dry-run create that the policies of a group match."""
+        """Return the answer to a dry-run create that the policies of a group match."""
         params = {"dryRun": "All", "fieldValidation": "Ignore", "fieldManager": group}
         return self.server.request("POST", self._path(document), dict(document), params)
 
     def _path(self, document: Mapping[str, Any]) -> str:
-        """Where objects like this are created; discovery is read once for each kind and namespace."""
+        """Return the path at which an object is created; discovery is read once for each kind and namespace."""
         key = document["apiVersion"], document["kind"], document["metadata"].get("namespace", "")
         if key not in self.paths:
             self.paths[key] = collection_path(self.server, dict(document))
         return self.paths[key]
 
     def create_policy(self, policy: Mapping[str, Any], *, dry_run: bool) -> tuple[int, Any]:
-        """Status and body of the answer to the create of a policy; status 0 when the server crashed and closed the connection."""
+        """Return status and body of the answer to the create of a policy; status 0 when the server crashed and closed the connection."""
         params = {"dryRun": "All"} if dry_run else {}
         path = f"{ADMISSION}/validatingadmissionpolicies"
         try:
@@ -97,7 +97,7 @@ class AuditedServer:
         return answer.status, answer.body
 
     def failure(self, document: Mapping[str, Any], group: str) -> str | None:
-        """The message of the one policy of a group about a dry-run create; None when it reports nothing."""
+        """Return the message of the only policy of a group about a dry-run create; None when it reports nothing."""
         reported = self.log.failures(self.create(document, group))
         return reported[0]["message"] if reported else None
 
@@ -112,8 +112,8 @@ def audited(assets: Path, directory: Path) -> Iterator[AuditedServer]:
         yield AuditedServer(server, AuditLog(log))
 
 
-def as_seen(answer: Answer, number: int) -> dict[str, Any]:
-    """An object as admission saw it, with a uid and a time that are the same in every recording."""
+def as_admitted(answer: Answer, number: int) -> dict[str, Any]:
+    """Return an object in the state at admission, with a uid and a time that are the same in every recording."""
     body: Any = answer.body
     body = json.loads(json.dumps(body).replace(body["metadata"]["creationTimestamp"], _CREATED))
     metadata = {key: value for key, value in body["metadata"].items() if key not in _SERVERS}
@@ -121,7 +121,7 @@ def as_seen(answer: Answer, number: int) -> dict[str, Any]:
 
 
 def of_group(policy: Mapping[str, Any], group: str) -> dict[str, Any]:
-    """A policy that matches the requests of a group only; to these it does what it did before."""
+    """Return the same policy for the requests of a group only."""
     condition = f"has(request.options.fieldManager) && request.options.fieldManager == '{group}'"
     conditions = [{"name": "recorded", "expression": condition}, *policy["spec"].get("matchConditions", [])]
     return {**policy, "spec": {**policy["spec"], "matchConditions": conditions}}

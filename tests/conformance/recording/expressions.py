@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from tests.conformance.policies import policy_of, validation_of
-from tests.conformance.recording.audited import ADMISSION, BINDING, AuditedServer, as_seen, of_group
+from tests.conformance.recording.audited import ADMISSION, BINDING, AuditedServer, as_admitted, of_group
 from tests.integration import generated
 from tests.integration.client import Answer
 from tests.integration.manifests import apply, wait_until_enforced
@@ -30,19 +30,19 @@ _ROUNDS = 3
 _MOST_REFUSED = 100
 _LONGEST = 300
 CRASHED = "the server crashed"
-"""Instead of the text of a refusal: an expression that the file cannot hold."""
+"""The mark, in place of a refusal's text, of an expression that the file cannot hold."""
 _LOCAL = "serviceAccount("
-"""What another user may do depends on the roles that a server has, so that no expression names one."""
+"""The beginning of a question about another user: its answer depends on the server's roles, so no expression contains it."""
 
 
 def record(audited: AuditedServer, seed: int, number: int) -> dict[str, Any]:
-    """So many expressions that the server accepts, and some that it does not, in the form of the file."""
+    """Return so many expressions that the server accepts, and some that it refuses, in the form of the file."""
     namespace: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": _named(NAMESPACE["metadata"])}
     (stored,) = apply(audited.server, [namespace])
     apply(audited.server, [definition()])
     (params,) = apply(audited.server, [{**PARAMS, "data": PARAM_DATA}])
     sent = things(seed)
-    subjects = {name: _seen(audited, document, at) for at, (name, document) in enumerate(sent.items())}
+    subjects = {name: _admitted(audited, document, at) for at, (name, document) in enumerate(sent.items())}
     accepted: list[Any] = []
     refused: list[Any] = []
     candidates = expressions(seed)
@@ -54,7 +54,7 @@ def record(audited: AuditedServer, seed: int, number: int) -> dict[str, Any]:
 
 
 def expressions(seed: int) -> Iterator[dict[str, str]]:
-    """Expressions without end, all different: those of the generated policies, then random ones."""
+    """Yield expressions without end, all different: those of the generated policies, then random ones."""
     generator, seen = Generator(Random(seed)), set()
     for text in (*generated.ANYTHING, *(text for texts in generated.SPECIAL.values() for text in texts)):
         if _LOCAL not in text:
@@ -69,7 +69,7 @@ def expressions(seed: int) -> Iterator[dict[str, str]]:
 
 
 def things(seed: int) -> dict[str, dict[str, Any]]:
-    """Objects of a custom kind with values of every type, and a Deployment, a ConfigMap and a Pod."""
+    """Return objects of a custom kind with values of every type, and a Deployment, a ConfigMap and a Pod."""
     sent = {}
     for number, document in enumerate(filter(None, objects(Random(seed), 6))):
         sent[f"thing-{number}"] = {**document, "apiVersion": f"{GROUP}/v1"}
@@ -81,7 +81,7 @@ def things(seed: int) -> dict[str, dict[str, Any]]:
 
 
 def definition() -> dict[str, Any]:
-    """The kind of the objects, without a schema."""
+    """Return the definition of the objects' kind, without a schema."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"kind": "Thing", "plural": "things", "singular": "thing"}
@@ -98,18 +98,18 @@ def _named(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(stored: Any) -> dict[str, Any]:
-    """A stored object without what differs from one recording to the next."""
-    return as_seen(Answer(200, {}, stored), 0)  # type: ignore[arg-type]
+    """Return a stored object without the fields that differ between recordings."""
+    return as_admitted(Answer(200, {}, stored), 0)  # type: ignore[arg-type]
 
 
-def _seen(audited: AuditedServer, document: dict[str, Any], number: int) -> dict[str, Any]:
-    """The object as admission saw it: a `2.0` that was sent is a double there, and comes back as `2`."""
-    body = as_seen(audited.create(document), number)
+def _admitted(audited: AuditedServer, document: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return the object in the state at admission: a `2.0` in the request is a double there, and `2` in the answer."""
+    body = as_admitted(audited.create(document), number)
     return {**body, "spec": document["spec"]} if body["kind"] == "Thing" else body
 
 
 def _recorded(audited: AuditedServer, batch: list[dict[str, str]], sent: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cases of a batch that the server answers in one way only."""
+    """Return the cases of a batch whose answers do not vary."""
     refusals = [_stored(audited, case, f"e{number}") for number, case in enumerate(batch)]
     wait_until_enforced(audited.server)
     cases: list[dict[str, Any]] = []
@@ -129,7 +129,7 @@ def _recorded(audited: AuditedServer, batch: list[dict[str, str]], sent: dict[st
 
 
 def _stored(audited: AuditedServer, case: dict[str, str], name: str) -> str:
-    """Why the server refuses the policy of an expression; empty when policy and binding are stored."""
+    """Return the server's refusal of an expression's policy; empty when policy and binding are stored."""
     policy = {**of_group(policy_of(validation_of(case)), name), "metadata": {"name": name}}
     status, body = audited.create_policy(policy, dry_run=False)
     if status != 201:
@@ -155,7 +155,7 @@ def _results(audited: AuditedServer, case: dict[str, str], name: str, sent: dict
 
 
 def _result(message: str | None, case: dict[str, str]) -> dict[str, object]:
-    """A result in the form of the file, out of the failure's message."""
+    """Return the result of a failure's message in the form of the file."""
     if message is None:
         return {"value": True}
     if case["kind"] == "value" and message.startswith("~VAL~"):

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import objects as busy
 from benchmarks import policies as usual
 from scanner.model.json import JsonObject
-from tests.conformance.recording.audited import AuditedServer, as_seen, of_group
+from tests.conformance.recording.audited import AuditedServer, as_admitted, of_group
 from tests.integration import examples, generated
 from tests.integration.manifests import Violation, apply, delete, violations, wait_until_enforced
 from tests.integration.parity import MOST_WARNED, copy_of
@@ -20,16 +20,16 @@ from tests.integration.storable import STORABLE
 _RANDOM = 60
 _AT_ONCE = 10
 _LOCAL = "serviceAccount("
-"""What another user may do depends on the roles that a server has, so that no policy names one."""
+"""The beginning of a question about another user: its answer depends on the server's roles, so no policy contains it."""
 _KEPT = ("Namespace", "CustomResourceDefinition")
 
 
 def record(audited: AuditedServer, seed: int, number: int) -> dict[str, Any]:
-    """The policies, and so many objects of a busy cluster beside the examples and the random ones, with all failures."""
+    """Return the policies and all failures of the examples, the random objects and so many objects of a busy cluster."""
     policies, bindings, params = _documents(seed)
     surroundings = [*_surroundings(seed), *params]
     stored = apply(audited.server, surroundings)
-    cases = list(_seen(audited, _sent(seed, number)))
+    cases = list(_admitted(audited, _sent(seed, number)))
     for validation in range(max(len(policy["spec"]["validations"]) for policy in policies)):
         _add_failures(audited, cases, policies, bindings, validation)
     for case in cases:
@@ -48,7 +48,7 @@ def record(audited: AuditedServer, seed: int, number: int) -> dict[str, Any]:
 def _add_failures(
     audited: AuditedServer, cases: list[Any], policies: list[Any], bindings: list[Any], validation: int
 ) -> None:
-    """Add what the validation at one position of each policy reports, a few policies at a time."""
+    """Add the failures of the validation at a position of each policy, a few policies at a time."""
     chosen = [policy for policy in policies if validation < len(policy["spec"]["validations"])]
     groups = {policy["metadata"]["name"]: f"g{number // _AT_ONCE}" for number, policy in enumerate(chosen)}
     stored = [_with_one(policy, validation, groups[policy["metadata"]["name"]]) for policy in chosen]
@@ -70,7 +70,7 @@ def _failure(violation: Violation, validation: int) -> dict[str, Any]:
 
 
 def _with_one(policy: Any, validation: int, group: str) -> Any:
-    """The policy with one of its validations, for the requests of a group."""
+    """Return the policy with one of its validations, for the requests of a group."""
     alone = {**policy, "spec": {**policy["spec"], "validations": [policy["spec"]["validations"][validation]]}}
     return of_group(alone, group)
 
@@ -80,7 +80,7 @@ def _warning(binding: Any) -> Any:
 
 
 def _documents(seed: int) -> tuple[list[Any], list[Any], list[Any]]:
-    """Policies, their bindings, and the params."""
+    """Return the policies, their bindings, and the params."""
     names = [f"random-{number}" for number in range(_RANDOM)]
     documents = [*examples.policies(), *map(_usual, usual.policies()), *generated.policies(Random(seed), names)]
     local = {policy["metadata"]["name"] for policy in _of(documents, "ValidatingAdmissionPolicy") if _is_local(policy)}
@@ -94,7 +94,7 @@ def _documents(seed: int) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 def _usual(document: Any) -> Any:
-    """A document of the benchmarks under a name that no other document has."""
+    """Return a document of the benchmarks under a name that no other document has."""
     spec, name = document["spec"], f"usual-{document['metadata']['name']}"
     bound = {"policyName": f"usual-{spec['policyName']}"} if "policyName" in spec else {}
     return {**document, "metadata": {**document["metadata"], "name": name}, "spec": {**spec, **bound}}
@@ -105,7 +105,7 @@ def _of(documents: Iterable[Mapping[str, Any]], kind: str) -> Iterator[Any]:
 
 
 def _is_local(policy: Any) -> bool:
-    """Whether verdicts of a policy depend on the server, or deny whatever a binding's actions are, which the file cannot hold."""
+    """Return whether the file cannot hold a policy: its verdicts depend on the server, or deny with any actions of a binding."""
     spec = policy["spec"]
     return (
         _LOCAL in json.dumps(policy) or "auditAnnotations" in spec or spec.get("paramKind", {}).get("kind") == "Nothing"
@@ -113,7 +113,7 @@ def _is_local(policy: Any) -> bool:
 
 
 def _forgiving(binding: Any) -> Any:
-    """A binding that a missing param is no error of configuration for."""
+    """Return a binding for which a missing param is no error of configuration."""
     reference = binding["spec"].get("paramRef")
     if not reference:
         return binding
@@ -121,7 +121,7 @@ def _forgiving(binding: Any) -> Any:
 
 
 def _surroundings(seed: int) -> Iterator[Any]:
-    """What must be stored before an object can be created: namespaces and definitions."""
+    """Yield the documents that must be stored before an object can be created: namespaces and definitions."""
     names = set()
     ours = chain(examples.objects("before"), examples.objects("after"), generated.objects(Random(seed)))
     for document in (generated.definition(), *ours, *(made.body for made in busy.namespaces())):
@@ -132,7 +132,7 @@ def _surroundings(seed: int) -> Iterator[Any]:
 
 
 def _sent(seed: int, number: int) -> Iterator[JsonObject]:
-    """Objects as a client sends them; those that are stored have another name here."""
+    """Yield objects as a client sends them, under names that no stored object has."""
     yield from map(_renamed, examples.objects("before"))
     yield from map(_renamed, examples.objects("after"))
     yield from map(_renamed, generated.objects(Random(seed)))
@@ -146,14 +146,14 @@ def _renamed(document: Any) -> Any:
     return {**document, "metadata": {**document["metadata"], "name": f"{document['metadata']['name']}-copy"}}
 
 
-def _seen(audited: AuditedServer, sent: Iterable[JsonObject]) -> Iterator[dict[str, Any]]:
-    """The objects as admission saw them; those are left out that the server refuses, or completes at random."""
+def _admitted(audited: AuditedServer, sent: Iterable[JsonObject]) -> Iterator[dict[str, Any]]:
+    """Yield the objects in the state at admission, except those that the server refuses or completes at random."""
     recorded = set()
     for number, document in enumerate(map(copy_of, sent)):
         answers = [audited.create(document) for _ in range(2)]
         if any(answer.status != 201 for answer in answers):
             continue
-        first, second = (as_seen(answer, number) for answer in answers)
+        first, second = (as_admitted(answer, number) for answer in answers)
         text = json.dumps({**first, "metadata": {**first["metadata"], "uid": ""}}, sort_keys=True)
         if first == second and text not in recorded:
             recorded.add(text)

@@ -17,7 +17,7 @@ _DAMAGED = 0.7
 
 
 def record(audited: AuditedServer, seed: int, number: int) -> list[dict[str, str]]:
-    """So many refused expressions, each with the text of the refusal, which is the same each time."""
+    """Return so many refused expressions, each with the text of the refusal, which does not vary."""
     cases: list[dict[str, str]] = []
     for text in expressions(seed):
         refusals = {_refusal(audited, text) for _ in range(_TIMES)}
@@ -29,7 +29,7 @@ def record(audited: AuditedServer, seed: int, number: int) -> list[dict[str, str
 
 
 def expressions(seed: int) -> Iterator[str]:
-    """Expressions without end, all different."""
+    """Yield expressions without end, all different."""
     chance, seen = Random(seed), set()
     generator = Generator(chance)
     while True:
@@ -43,7 +43,7 @@ def expressions(seed: int) -> Iterator[str]:
 
 
 def _damaged(text: str, chance: Random) -> str:
-    """A text with a piece left out, doubled or replaced by a letter."""
+    """Return a text with a piece left out, doubled or replaced by a letter."""
     start = chance.randrange(len(text) or 1)
     end = start + chance.randint(0, 3)
     piece = chance.choice(("", text[start:end] * 2, chance.choice(ALPHABET), chance.choice(" ().,[]{}?:'\"")))
@@ -51,6 +51,6 @@ def _damaged(text: str, chance: Random) -> str:
 
 
 def _refusal(audited: AuditedServer, text: str) -> str:
-    """What the server answers to the policy of an expression, after the name of the field; empty when it accepts."""
+    """Return the server's refusal of an expression's policy, after the name of the field; empty when it accepts."""
     status, body = audited.create_policy(policy_of({"expression": text}), dry_run=True)
     return str(body["details"]["causes"][0]["message"]) if status == 422 else ""

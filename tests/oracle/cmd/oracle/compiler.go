@@ -10,16 +10,16 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// compilers keeps what is slow to make: an environment per set of variables.
+// compilers caches compilers, which are slow to make: one for each set of variables.
 type compilers struct {
-	known map[string]*compiler
+	cached map[string]*compiler
 }
 
-// The many environments of a long run would otherwise pile up.
+// The number of environments of a long run is limited.
 const mostCompilers = 64
 
 func newCompilers() *compilers {
-	return &compilers{known: map[string]*compiler{}}
+	return &compilers{cached: map[string]*compiler{}}
 }
 
 // compiler compiles the expressions of one policy: its variables are compiled into it.
@@ -34,15 +34,15 @@ func (c *compilers) compilerFor(asked *Request) (*compiler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if known, found := c.known[string(key)]; found {
-		return known, nil
+	if compiler, ok := c.cached[string(key)]; ok {
+		return compiler, nil
 	}
-	if len(c.known) >= mostCompilers {
-		clear(c.known)
+	if len(c.cached) >= mostCompilers {
+		clear(c.cached)
 	}
 	made, err := newCompiler(asked)
 	if err == nil {
-		c.known[string(key)] = made
+		c.cached[string(key)] = made
 	}
 	return made, err
 }
@@ -101,8 +101,8 @@ func expressionOf(asked *Request) (typedExpression, error) {
 	}
 	var results []*cel.Type
 	for _, name := range asked.Results {
-		result, known := resultTypes[name]
-		if !known {
+		result, ok := resultTypes[name]
+		if !ok {
 			return typedExpression{}, fmt.Errorf("unknown result type %q", name)
 		}
 		results = append(results, result)

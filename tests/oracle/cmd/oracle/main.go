@@ -1,4 +1,4 @@
-// Command oracle says what Kubernetes' own CEL makes of expressions.
+// Command oracle evaluates expressions with Kubernetes' own CEL.
 //
 // Standard input carries one request per line, standard output one reply per line, in the same order; both are JSON, see
 // request.go and reply.go. A request is compiled as kube-apiserver compiles an expression of a stored admission policy, and
@@ -43,7 +43,7 @@ func serve(input io.Reader, output io.Writer) error {
 		if err != nil {
 			return err
 		}
-		// Nobody waits for an answer while more questions are on their way.
+		// Flush only when no further request is in the buffer.
 		if reader.Buffered() == 0 {
 			if err := writer.Flush(); err != nil {
 				return err
@@ -66,7 +66,7 @@ func readLine(reader *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// answer never fails: what goes wrong with one request is its reply.
+// answer never fails: the error of a request is its reply.
 func answer(line []byte, compilers *compilers) (reply Reply) {
 	asked, err := readRequest(line)
 	reply.ID = asked.ID
@@ -84,5 +84,5 @@ func answer(line []byte, compilers *compilers) (reply Reply) {
 		reply.Unreadable = err.Error()
 		return reply
 	}
-	return compiler.judge(asked)
+	return compiler.replyTo(asked)
 }

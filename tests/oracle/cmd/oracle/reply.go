@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 )
 
-// Reply is what became of one request: Refused when the expression does not compile, otherwise one outcome per object.
+// Reply is the answer to a request: Refused when the expression does not compile, otherwise one outcome per object.
 //
-// Panic and Unreadable are no answers of Kubernetes: its code crashed, or the request made no sense.
+// Panic and Unreadable are no answers of Kubernetes: its code crashed, or the request is malformed.
 type Reply struct {
 	ID         json.RawMessage `json:"id,omitempty"`
 	Refused    string          `json:"refused,omitempty"`
@@ -16,7 +16,7 @@ type Reply struct {
 	Unreadable string          `json:"unreadable,omitempty"`
 }
 
-// Outcome is a value or an error (its text without what introduces it), and the CEL cost, variables included.
+// Outcome is a value or an error (its text without the introduction), and the CEL cost, variables included.
 //
 // Cost is -1 when the cost budget ran out. Asked are the authorization checks, in order.
 type Outcome struct {

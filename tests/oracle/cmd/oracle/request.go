@@ -8,7 +8,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Request is one expression and what to evaluate it on.
+// Request is an expression and its inputs.
 //
 // Objects are evaluated one after the other, null is allowed. A request with Params, even null ones, belongs to a policy with a
 // paramKind. Results are the allowed types of the expression; none means any. Mode is "stored" (the default) or "new", Version
@@ -47,7 +47,7 @@ type Attributes struct {
 	User        User                         `json:"user"`
 }
 
-// User is who sends the admission request.
+// User is the sender of the admission request.
 type User struct {
 	Name   string   `json:"username,omitempty"`
 	UID    string   `json:"uid,omitempty"`

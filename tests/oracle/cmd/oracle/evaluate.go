@@ -16,9 +16,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-func (c *compiler) judge(asked *Request) Reply {
-	reply := Reply{ID: asked.ID}
-	expression, err := expressionOf(asked)
+func (c *compiler) replyTo(request *Request) Reply {
+	reply := Reply{ID: request.ID}
+	expression, err := expressionOf(request)
 	if err != nil {
 		reply.Unreadable = err.Error()
 		return reply
@@ -30,8 +30,8 @@ func (c *compiler) judge(asked *Request) Reply {
 	}
 	reply.ResultType = compiled.OutputType.String()
 	condition := c.composited.CompileCondition([]admissioncel.ExpressionAccessor{expression}, c.declarations, c.mode)
-	for _, object := range asked.Objects {
-		reply.Outcomes = append(reply.Outcomes, evaluate(condition, asked, object.Content))
+	for _, object := range request.Objects {
+		reply.Outcomes = append(reply.Outcomes, evaluate(condition, request, object.Content))
 	}
 	return reply
 }

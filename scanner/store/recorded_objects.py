@@ -1,0 +1,98 @@
+"""Reads the population of a scan: its objects with their workloads and kept labels, and what was evaluated of each check."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import orjson
+from sqlalchemy import Connection, select
+
+from scanner.model.outcome import Check, CheckKind
+from scanner.model.population import EvaluatedObjects, RecordedObject, Workload
+from scanner.store.engine import among
+from scanner.store.evaluated_sets import sets_of
+from scanner.store.interning import chunks
+from scanner.store.row_ids import RowIdSet, union
+from scanner.store.tables import CHECKS, KEPT, KINDS, OBJECTS, POPULATION, WORKLOADS
+
+_CHUNK: Final = 1000
+
+
+def workloads_at(connection: Connection, objects: Sequence[int], revision: int) -> dict[int, Workload | None]:
+    """The workload of each of some objects at a revision: None for an object that is its own workload.
+
+    An object of which no interval is known, such as one of an older version's scan, is left out.
+    """
+    own, top = POPULATION.c, WORKLOADS.c
+    wanted = (
+        select(own.object, top.api_version, top.kind, top.namespace, top.name, top.derived)
+        .outerjoin(WORKLOADS, top.id == own.workload)
+        .where(own.since <= revision, own.until > revision)
+    )
+    workloads: dict[int, Workload | None] = {}
+    for portion in chunks(sorted(set(objects))):
+        for object_id, *columns in connection.execute(wanted.where(among(connection, own.object, portion))):
+            workloads[object_id] = None if columns[0] is None else Workload(*columns)
+    return workloads
+
+
+def population_of(connection: Connection, cluster: int, scan: int, revision: int) -> Iterator[RecordedObject]:
+    """The objects that a scan examined, by its number and revision; those of a kind are ordered by namespace, name and UID."""
+    for api_version, kind, sets in sets_of(connection, scan):
+        yield from _objects(connection, cluster, (api_version, kind), sets.examined, revision)
+
+
+def _objects(
+    connection: Connection, cluster: int, kind: tuple[str, str], examined: RowIdSet, revision: int
+) -> Iterator[RecordedObject]:
+    """One ordered stream of all intervals at the revision, of which the examined objects are taken."""
+    own, interval = OBJECTS.c, POPULATION.c
+    at = interval.cluster == cluster, interval.since <= revision, interval.until > revision
+    wanted = (
+        select(own.id, own.namespace, own.name, own.uid, KEPT.c.labels, KEPT.c.annotations)
+        .join_from(POPULATION, OBJECTS, own.id == interval.object)
+        .outerjoin(KEPT, KEPT.c.id == interval.kept)
+        .where(*at, interval.kind.in_(select(KINDS.c.id).where(KINDS.c.kind == kind[1])))
+        .order_by(own.namespace, own.name, own.uid)
+        .execution_options(yield_per=_CHUNK)
+    )
+    with connection.execute(wanted) as result:
+        for portion in result.partitions():
+            rows = [row for row in portion if row.id in examined]
+            workloads = workloads_at(connection, [row.id for row in rows], revision)
+            for row in rows:
+                top = workloads.get(row.id) or Workload(*kind, row.namespace, row.name)
+                pairs = _pairs(row.labels), _pairs(row.annotations)
+                yield RecordedObject(row.id, *kind, row.namespace, row.name, row.uid, top, *pairs)
+
+
+def evaluated_objects(connection: Connection, scan: int) -> Iterator[EvaluatedObjects]:
+    """The objects of which a scan evaluated each check, and the others by reason; for each kind, ordered by check."""
+    for api_version, kind, sets in sets_of(connection, scan):
+        by_check: defaultdict[int, defaultdict[str, list[RowIdSet]]] = defaultdict(lambda: defaultdict(list))
+        for checks, ids in sets.sets:
+            for check, reason in checks:
+                by_check[check][reason].append(ids)
+        rows = CHECKS.c
+        wanted = select(CHECKS, rows.index.label("place")).order_by(rows.language, rows.policy, rows.binding, rows.id)
+        for portion in chunks(sorted(by_check)):
+            for row in connection.execute(wanted.where(among(connection, rows.id, portion))).all():
+                reasons = {reason: union(several) for reason, several in sorted(by_check[row.id].items())}
+                yield EvaluatedObjects(
+                    language=row.language,
+                    policy=row.policy,
+                    binding=row.binding,
+                    param_namespace=row.param_namespace,
+                    param_name=row.param_name,
+                    check=Check(CheckKind(row.kind), row.place, row.expression),
+                    api_version=api_version,
+                    kind=kind,
+                    evaluated=reasons.pop("", RowIdSet()),
+                    not_evaluated=reasons,
+                )
+
+
+def _pairs(text: str | None) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in orjson.loads(text)) if text else ()
