@@ -28,6 +28,7 @@ _NAMED_SECRETS = (
     re.compile(r"(?P<kept>)\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
     re.compile(r"(?P<kept>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
 )
+_PARTS_OF_NAMES = ("pass", "token", "secret", "credential", "key")
 _DATA = ("data", "stringData")
 _SENSITIVE_FIELDS = frozenset({LAST_APPLIED, *_DATA, "value"})
 _VARIABLES = ("env", "httpHeaders")
@@ -75,9 +76,21 @@ def _is_variable(container: Mapping[str, object], trail: Trail | None) -> bool:
 
 def without_named_secrets(text: str) -> str:
     """A text without named passwords, without the password of a URL, without tokens and private keys."""
+    if text.isascii() and not _may_name_secrets(text):
+        return text
     for pattern in _NAMED_SECRETS:
         text = pattern.sub(lambda match: f"{match['kept']}{MASK}", text)
     return text
+
+
+def _may_name_secrets(text: str) -> bool:
+    """Return whether an ASCII text has a part that each match of `_NAMED_SECRETS` has; in other texts, letters have other cases."""
+    if "://" in text or "eyJ" in text or "-----BEGIN " in text:
+        return True
+    if "=" not in text and ":" not in text:
+        return False
+    lower = text.lower()
+    return any(part in lower for part in _PARTS_OF_NAMES)
 
 
 def anything_sensitive(value: Json, trail: Trail) -> bool:

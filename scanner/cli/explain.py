@@ -83,7 +83,7 @@ def _policy(policy_record: PolicyRecord, record: ScanRecord) -> Iterator[str]:
     yield from _auditability(policy_record)
     yield from _bindings(policy_record)
     yield from (f"Health: {health.detail}" for health in record.health if health.policy_key == policy.key)
-    findings = sum(stored.finding.policy_key == policy.key for stored in record.findings())
+    findings = sum(number for bucket, number in record.counted().items() if bucket.policy == policy.key)
     yield from _requester(policy_record, record)
     yield f"In scan {record.scan.id} it matched {plural(policy_record.matched, 'object')} and has {plural(findings, 'finding')}."
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from scanner.model.census import Census, census_of
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
@@ -304,8 +305,9 @@ class ScanRecord:
 
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
     those that it resolved; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
-    the second opinion, if any. `population` yields the objects that the scan examined, and `evaluated` the objects that each check
-    matched: nothing for a scan of an older version.
+    the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, if the source of the record
+    can count without reading them. `population` yields the objects that the scan
+    examined, and `evaluated` the objects that each check matched: nothing for a scan of an older version.
     """
 
     scan: Scan
@@ -322,3 +324,9 @@ class ScanRecord:
     opinion: Opinion | None = None
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
+    census: Census | None = None
+    resolved_total: int | None = None
+
+    def counted(self) -> Census:
+        """The numbers of `findings`."""
+        return census_of(self.findings()) if self.census is None else self.census

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from scanner.model.census import Census
 from scanner.model.policy import VALIDATING, PolicyKey
 from scanner.model.scan import ScanRecord
-from scanner.report.counts import NO_FINDINGS, NOTHING, Census, Counts, FindingCounts, counts_by, findings_by
+from scanner.report.counts import NO_FINDINGS, NOTHING, Counts, FindingCounts, counts_by, findings_by
 
 
 @dataclass(frozen=True, slots=True)

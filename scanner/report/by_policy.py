@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeVar
 
+from scanner.model.census import Census
 from scanner.model.json import EMPTY, JsonObject, as_object
 from scanner.model.outcome import Check
 from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Auditability, Reading
 from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
 from scanner.model.scan import Health, PolicyRecord, ScanRecord
-from scanner.report.counts import NO_FINDINGS, NOTHING, Census, Counts, FindingCounts, counts_by, findings_by
+from scanner.report.counts import NO_FINDINGS, NOTHING, Counts, FindingCounts, counts_by, findings_by
 from scanner.report.words import binding_note, param_ref
 
 KeyT = TypeVar("KeyT", bound=Hashable)

@@ -1,18 +1,18 @@
 """The numbers of outcomes and findings that all sections of a report share.
 
-Outcomes are counted from the scan's tallies, findings in one pass over the stream.
+Outcomes are counted from the scan's tallies, findings from its census.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeVar
 
-from scanner.model.outcome import WouldChange
+from scanner.model.census import Bucket, Census
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import OutcomeName, StoredFinding, TallyKey
+from scanner.model.scan import OutcomeName, TallyKey
 
 GroupT = TypeVar("GroupT", bound=Hashable)
 NameT = TypeVar("NameT", str, PolicyKey)
@@ -104,30 +104,6 @@ class FindingCounts:
 
 
 NO_FINDINGS = FindingCounts()
-
-
-class Bucket(NamedTuple):
-    """The key under which findings are counted."""
-
-    policy: PolicyKey
-    namespace: str
-    status: str
-    denies: bool
-    drift: bool
-
-
-Census: TypeAlias = Mapping[Bucket, int]
-
-
-def census_of(findings: Iterator[StoredFinding]) -> Census:
-    """The number of findings by bucket; reads the stream once."""
-    return Counter(map(_bucket, findings))
-
-
-def _bucket(stored: StoredFinding) -> Bucket:
-    finding = stored.finding
-    drift = isinstance(finding.outcome, WouldChange)
-    return Bucket(finding.policy_key, finding.namespace, stored.status, finding.denies, drift)
 
 
 def findings_by(census: Census, group: Callable[[Bucket], NameT]) -> dict[NameT, FindingCounts]:

@@ -1,7 +1,7 @@
 """The report as data: every format renders this document and adds no facts of its own.
 
 Silence is never success: `complete` is true only if nothing was missed, and the document names everything that was
-excluded or missed. Findings stay a stream; it is read once here, to count them.
+excluded or missed. Findings stay a stream, which each format reads at most once; their numbers are those of the record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scan import ClusterIdentity, Health, OutOfScope, ScanRecord, ScanState, StoredFinding
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_policy import PolicySection, policies_of, policy_set_digest
-from scanner.report.counts import Counts, FindingCounts, census_of, counts_by, finding_counts
+from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.score import Score, score_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
@@ -113,8 +113,8 @@ class Document:
 
 
 def document_of(record: ScanRecord) -> Document:
-    """The report of a stored scan. Reads its findings once, to count them."""
-    census = census_of(record.findings())
+    """The report of a stored scan."""
+    census = record.counted()
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
@@ -175,7 +175,7 @@ def _changes(record: ScanRecord, findings: FindingCounts) -> Changes:
         new=findings.new,
         open=findings.open,
         reopened=findings.reopened,
-        resolved=sum(1 for _ in record.resolved()),
+        resolved=sum(1 for _ in record.resolved()) if record.resolved_total is None else record.resolved_total,
         unchecked=record.unchecked,
         preview=findings.preview,
     )

@@ -11,7 +11,6 @@ and a field with a default is a column that a migration added.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import attrgetter
@@ -19,13 +18,15 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never, cast
 
 from sqlalchemy import ColumnElement, Table
 
-from scanner.model.evidence import Evidence
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated, WouldChange
 from scanner.model.policy import Action, Operation
 from scanner.model.scan import TallyKey
-from scanner.model.texts import clean
 from scanner.store.drift import drift_of, drift_text
-from scanner.store.evidence import evidence_text
+from scanner.store.evidence import evidence_of, evidence_text
+from scanner.store.templates import filled, has_marks, template_of
+
+Values: TypeAlias = tuple[str | int | bool | None, ...]
+"""The fields of a definition in their order: a plain tuple, because pages have many."""
 
 
 class CheckColumns(NamedTuple):
@@ -66,8 +67,14 @@ class VerdictColumns(NamedTuple):
     denies: bool
     excepted_by: str = ""
 
+    def verdict_on(self, name: str, namespace: str) -> Verdict:
+        """The outcome and its effect, for the object with this name and namespace."""
+        if not has_marks(self.message):
+            return _verdict(self)
+        return self._replace(message=filled(self.message, name, namespace)).verdict()
+
     def verdict(self) -> Verdict:
-        """The outcome and its effect."""
+        """The outcome and its effect; the message must be no template."""
         return Verdict(
             self._outcome(), cast("Operation", self.operation), _actions(self.actions), self.denies, self.excepted_by
         )
@@ -139,9 +146,6 @@ class HistoryColumns(NamedTuple):
 ROW: Final = (*HistoryColumns._fields, *FindingColumns._fields)
 """The columns of `findings`."""
 
-Values: TypeAlias = tuple[str | int | bool, ...]
-"""The fields of a definition in their order: a plain tuple, because pages have many."""
-
 _CHECK_PATHS: Final = {"kind": "check.kind", "index": "check.index", "expression": "check.expression"}
 check_values: Final[Callable[[Finding | TallyKey], Values]] = attrgetter(
     *(_CHECK_PATHS.get(name, name) for name in CheckColumns._fields)
@@ -152,18 +156,15 @@ kind_values: Final[Callable[[Finding | TallyKey], Values]] = attrgetter(*KindCol
 
 
 def verdict_values(finding: Finding) -> Values:
-    """The fields of `VerdictColumns` in a finding."""
+    """The fields of `VerdictColumns` in a finding; the message is a template (see `templates`)."""
+    outcome, message, *rest = _outcome_values(finding.outcome)
     effect = finding.operation, ",".join(finding.actions), finding.denies, finding.excepted_by
-    return (*_outcome_values(finding.outcome), *effect)
+    return (outcome, template_of(message, finding.name, finding.namespace), *rest, *effect)
 
 
-def evidence_values(evidence: Evidence) -> Values:
-    """The fields of `EvidenceColumns`. Texts are cleaned here: nested in JSON, unfit characters would be escapes."""
-    reasons = tuple(
-        replace(reason, expression=clean(reason.expression), value=clean(reason.value), path=clean(reason.path))
-        for reason in evidence.reasons
-    )
-    return (evidence_text(replace(evidence, reasons=reasons)),)
+def evidence_values(finding: Finding) -> Values:
+    """The fields of `EvidenceColumns` in a finding; the text is a template (see `templates`)."""
+    return (template_of(evidence_text(finding.evidence), finding.name, finding.namespace),)
 
 
 def columns_of(table: Table, columns: type[tuple[Any, ...]]) -> Iterator[ColumnElement[Any]]:
@@ -184,10 +185,11 @@ def finding_of(
     check: CheckColumns,
     kind: KindColumns,
     identity: ObjectColumns,
-    verdict: Verdict,
-    evidence: Evidence,
+    outcome: VerdictColumns,
+    reasons: str,
 ) -> Finding:
-    """The finding of a row and of the rows that it refers to."""
+    """The finding of a row and of the rows that it refers to; `reasons` is that of `EvidenceColumns`, or empty."""
+    verdict = outcome.verdict_on(identity.name, identity.namespace)
     return Finding(
         fingerprint=bytes(row.fingerprint).hex(),
         policy=check.policy,
@@ -207,7 +209,7 @@ def finding_of(
         denies=verdict.denies,
         excepted_by=verdict.excepted_by,
         language=check.language,
-        evidence=evidence,
+        evidence=evidence_of(filled(reasons, identity.name, identity.namespace)),
     )
 
 
@@ -226,6 +228,11 @@ def _outcome_values(outcome: Violated | WouldChange | Errored) -> tuple[str, str
 @lru_cache(maxsize=4096)
 def _check(kind: str, index: int, expression: str) -> Check:
     return Check(CheckKind(kind), index, expression)
+
+
+@lru_cache(maxsize=4096)
+def _verdict(columns: VerdictColumns) -> Verdict:
+    return columns.verdict()
 
 
 @lru_cache(maxsize=64)

@@ -8,14 +8,15 @@ from typing import Any
 import orjson
 
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
+from scanner.model.texts import clean
 
 
 def evidence_text(evidence: Evidence) -> str:
-    """The text of evidence, whose texts must be clean (see `texts`); empty without reasons."""
+    """The text of evidence; empty without reasons. Texts are cleaned here: nested in JSON, unfit characters would be escapes."""
     if not evidence:
         return ""
     reasons = [
-        [reason.expression, reason.value, reason.path, reason.variable, int(reason.erred)]
+        [clean(reason.expression), clean(reason.value), clean(reason.path), clean(reason.variable), int(reason.erred)]
         for reason in evidence.reasons
     ]
     return orjson.dumps([evidence.left_out, *reasons]).decode()

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, select
 
-from scanner.model.evidence import NO_EVIDENCE, Evidence
 from scanner.model.outcome import Finding
 from scanner.model.population import Workload
 from scanner.model.scan import StoredFinding
@@ -22,14 +21,12 @@ from scanner.store.columns import (
     HistoryColumns,
     KindColumns,
     ObjectColumns,
-    Verdict,
     VerdictColumns,
     columns_of,
     finding_of,
     slices_of,
 )
 from scanner.store.engine import among
-from scanner.store.evidence import evidence_of
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.recorded_objects import workloads_at
 from scanner.store.row_ids import RowIdSet
@@ -109,19 +106,32 @@ def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowI
 
     `unchecked` are the ids of the rows that this scan did not check: they are left out.
     """
-    covers = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
     times = times_of(connection, cluster)
-    for read in _streamed(connection, covers, revision, without=unchecked):
+    for read in _streamed(connection, seen_in(cluster, revision), revision, without=unchecked):
         yield open_finding(read, times, newest=revision, last_seen=revision)
 
 
 def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator[StoredFinding]:
     """The findings that the scan of a revision resolved, in the order of a report."""
-    # Only the row of a resolved finding has `last_seen`; a row that ended with a change continues in another row.
-    ended = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.until == revision) & FINDINGS.c.last_seen.is_not(None)
     times = times_of(connection, cluster)
-    for read in _streamed(connection, ended, revision - 1, without=RowIdSet()):
+    for read in _streamed(connection, resolved_in(cluster, revision), revision - 1, without=RowIdSet()):
         yield resolved(read, times)
+
+
+def seen_in(cluster: int, revision: int) -> ColumnElement[bool]:
+    """The condition that a finding was open in a revision; its scan may have left the finding unchecked."""
+    return (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
+
+
+def resolved_in(cluster: int, revision: int) -> ColumnElement[bool]:
+    """The condition that a scan resolved a finding."""
+    # Only the row of a resolved finding has `last_seen`; a row that ended with a change continues in another row.
+    return (FINDINGS.c.cluster == cluster) & (FINDINGS.c.until == revision) & FINDINGS.c.last_seen.is_not(None)
+
+
+def status_of(event: str, *, begins: bool) -> _Status:
+    """The status of an open finding, given the event of its row, and whether the row begins with the newest revision."""
+    return _STATUS[event] if begins else "open"
 
 
 def open_finding(read: ReadFinding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
@@ -130,7 +140,7 @@ def open_finding(read: ReadFinding, times: Times, *, newest: int, last_seen: int
     return StoredFinding(
         id=read.finding.fingerprint[:SHORT],
         finding=read.finding,
-        status=_STATUS[history.event] if history.since == newest else "open",
+        status=status_of(history.event, begins=history.since == newest),
         first_seen=times[history.first],
         last_seen=times[last_seen],
         workload=read.workload,
@@ -176,7 +186,7 @@ def with_findings(connection: Connection, rows: Iterable[FindingRow], revision: 
     return [
         ReadFinding(
             row,
-            finding_of(*row, verdicts[row.columns.verdict], evidence.get(row.columns.evidence or 0, NO_EVIDENCE)),
+            finding_of(*row, verdicts[row.columns.verdict], evidence.get(row.columns.evidence or 0, "")),
             _workload(row, workloads),
         )
         for row in portion
@@ -201,16 +211,16 @@ def _streamed(
             yield from with_findings(connection, (row for row in rows if row.history.id not in without), revision)
 
 
-def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, Verdict]:
+def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, VerdictColumns]:
     if not numbers:
         return {}
     wanted = select(VERDICTS.c.id, *columns_of(VERDICTS, VerdictColumns)).where(VERDICTS.c.id.in_(sorted(numbers)))
-    return {number: VerdictColumns._make(columns).verdict() for number, *columns in connection.execute(wanted)}
+    return {number: VerdictColumns._make(columns) for number, *columns in connection.execute(wanted)}
 
 
-def _evidence(connection: Connection, numbers: set[int]) -> dict[int, Evidence]:
-    evidence: dict[int, Evidence] = {}
+def _evidence(connection: Connection, numbers: set[int]) -> dict[int, str]:
+    evidence: dict[int, str] = {}
     for portion in chunks(sorted(numbers)):
         wanted = select(EVIDENCE.c.id, EVIDENCE.c.reasons).where(among(connection, EVIDENCE.c.id, portion))
-        evidence.update({number: evidence_of(text) for number, text in connection.execute(wanted)})
+        evidence.update((number, text) for number, text in connection.execute(wanted))
     return evidence

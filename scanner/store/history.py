@@ -6,8 +6,9 @@ previous scan writes nothing here. Memory holds one page, and one bit for every 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, select, update
@@ -37,6 +38,11 @@ from scanner.store.tables import (
     TALLIES,
     VERDICTS,
 )
+
+_content: Callable[[FindingColumns], Key] = itemgetter(
+    *(place for place, name in enumerate(FindingColumns._fields) if name not in ("object", "resource_version"))
+)
+"""The columns that decide whether a finding changed: a status write, for example, changes only the resource version."""
 
 
 class ScanPosition(NamedTuple):
@@ -273,11 +279,6 @@ class History:
             self._connection.execute(
                 update(FINDINGS).where(among(self._connection, FINDINGS.c.id, portion)).values(**values)
             )
-
-
-def _content(columns: FindingColumns) -> FindingColumns:
-    """The columns that decide whether a finding changed: a status write, for example, changes only the resource version."""
-    return columns._replace(object=0, resource_version="")
 
 
 def _binding_key(key: Key) -> BindingKey:

@@ -72,7 +72,7 @@ class _Lists:
             object=place,
             resource_version=finding.resource_version,
             verdict=self.verdicts.of(verdict_values(finding)),
-            evidence=self.evidence.of(evidence_values(finding.evidence)) if finding.evidence else None,
+            evidence=self.evidence.of(evidence_values(finding)) if finding.evidence else None,
         )
 
     def packed(self) -> list[object]:

@@ -12,6 +12,7 @@ import orjson
 from sqlalchemy import Connection, Engine, Row, select
 
 from scanner.errors import UsageError
+from scanner.model.census import Census
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, Policy
@@ -33,10 +34,11 @@ from scanner.model.scan import (
 )
 from scanner.store import codec
 from scanner.store.address import Address
+from scanner.store.census import census_of_seen, number_of_resolved
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.findings import CHECK_ORDER, resolved_by, seen_by
 from scanner.store.recorded_objects import evaluated_objects, population_of
-from scanner.store.row_ids import unpacked
+from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.scans import Abandoned, abandoned, scan_of, select_scans, with_current_state
 from scanner.store.shared_rows import Owners, owners_of, read_rows
 from scanner.store.store_errors import as_store_error
@@ -89,6 +91,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             tallies=_tallies(connection, stored.number),
             findings=_streaming(engine, address, stored, _seen),
             resolved=_streaming(engine, address, stored, _resolved),
+            census=_census(connection, stored),
+            resolved_total=_resolved_total(connection, stored),
             unchecked=stored.unchecked,
             outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
@@ -216,8 +220,23 @@ def _streaming(
 
 
 def _seen(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[StoredFinding]:
+    return seen_by(connection, stored.cluster, revision, _unchecked(connection, stored))
+
+
+def _unchecked(connection: Connection, stored: _StoredScan) -> RowIdSet:
     data = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == stored.number)).scalar()
-    return seen_by(connection, stored.cluster, revision, unpacked(data))
+    return unpacked(data)
+
+
+def _census(connection: Connection, stored: _StoredScan) -> Census:
+    """The numbers of the findings. A failed scan has none."""
+    if stored.revision is None:
+        return {}
+    return census_of_seen(connection, stored.cluster, stored.revision, _unchecked(connection, stored))
+
+
+def _resolved_total(connection: Connection, stored: _StoredScan) -> int:
+    return 0 if stored.revision is None else number_of_resolved(connection, stored.cluster, stored.revision)
 
 
 def _population(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[RecordedObject]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class RowIdSet:
@@ -22,6 +22,12 @@ class RowIdSet:
         """Return whether a number was added."""
         byte = number >> 3
         return byte < len(self._bits) and bool(self._bits[byte] >> (number & 7) & 1)
+
+    def __iter__(self) -> Iterator[int]:
+        """The numbers, ascending."""
+        for place, byte in enumerate(self._bits):
+            if byte:
+                yield from (place << 3 | bit for bit in range(8) if byte >> bit & 1)
 
     def add(self, number: int) -> None:
         """Add a number to the set."""

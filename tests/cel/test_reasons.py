@@ -20,7 +20,7 @@ from scanner.cel import (
     compile,
     explain,
 )
-from scanner.cel.explanation.reasons import MOST_REASONS, Explanation
+from scanner.cel.explanation.reasons import MOST_REASONS, Explanation, explain_by_notes
 
 CONTAINERS = [
     {"name": "app", "image": "registry.example.com/app:1", "limits": {"memory": "1Gi"}},
@@ -357,3 +357,34 @@ def test_an_explanation_agrees_with_the_evaluation(limit: int, numbers: list[int
     explanation = explain(program, activation)
     assert program.evaluate(activation) is explanation.outcome
     assert all(numbers[int(reason.place[2])] == reason.outcome for reason in explanation.reasons if reason.text == "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.spec.replicas <= 3",
+        "'x' in object.metadata.labels",
+        "object.metadata.labels['app.kubernetes.io/name'] == 'db'",
+        f"{PODS}[1].image == 'nginx'",
+        f"size({PODS}) == 0",
+        f"{PODS}.size() == 0",
+        "size(object.metadata.name) > size(object.spec.empty) + 1",
+        "!has(object.spec.replicas)",
+        "!(has(object.spec.none) == has(object.spec.at))",
+        "object.metadata.name.startsWith(object.metadata.labels.tier)",
+        "object.metadata.name == object.metadata.name",
+        "object.spec.replicas in [1, 2]",
+        "object.spec == params",
+        f"{PODS}[object.spec.at].image == 'nginx'",
+        "object.spec.none == 1",
+        f"{PODS}[7].image == 'nginx'",
+        "object.metadata.name < 3",
+        "namespaceObject.metadata.name == 'x'",
+        "object.spec.replicas + 1 == 3",
+    ],
+)
+def test_reasons_do_not_depend_on_the_way_in_which_they_are_found(text: str) -> None:
+    """What reads values from the documents, and what reads them from notes, give the same explanation."""
+    program = compile(text, Environment().extend(PARAMS))
+    known = {"object": OBJECT, "params": {"data": {"max": 3}}, "namespaceObject": None, "variables": {}}
+    assert repr(explain_by_notes(program, known)) == repr(explain(program, known))

@@ -9,6 +9,8 @@ import pytest
 
 from scanner import cel
 from scanner.admission.cost_budget import Variables
+from scanner.cel.explanation.direct import direct_reasons
+from scanner.cel.explanation.reasons import explain_by_notes
 from scanner.cel.values.values import Optional
 from tests.conformance.cases import RECORDED, load, parameters
 from tests.conformance.expressions import activation_for, compiled
@@ -53,6 +55,26 @@ def test_an_explanation_has_the_outcome_of_the_evaluation(explained: Explained) 
 
 def _printed(outcome: object) -> str:
     return str(outcome) if isinstance(outcome, cel.EvaluationError | str) else repr(outcome)
+
+
+def test_a_direct_explanation_is_that_of_the_notes() -> None:
+    """Expressions that only compare values at fixed places are explained without notes, and alike."""
+    direct = [
+        (repr(explain_by_notes(program, activation)), repr(cel.explain(program, activation)))
+        for program, activation in _evaluated(load(RECORDED / "random.json.gz"), load(RECORDED / "probes.json.gz"))
+        if direct_reasons(program, activation) is not None
+    ]
+    assert len(direct) > 100
+    assert [] == [pair for pair in direct if pair[0] != pair[1]]
+
+
+def _evaluated(*recordings: Any) -> Iterator[tuple[cel.Program, Mapping[str, object]]]:
+    for data in recordings:
+        visible = [activation_for(document) for document in data["objects"][:_FEW]]
+        for case in data["cases"]:
+            _, program, _ = compiled(case)
+            if program is not None:
+                yield from ((program, activation) for activation in visible)
 
 
 def test_paths_lead_to_the_values(explained: Explained) -> None:

@@ -84,7 +84,7 @@ def test_a_set_of_numbers_survives_packing(numbers: set[int], asked: int) -> Non
     """The members and their count are the same."""
     packed = unpacked(RowIdSet(numbers).packed())
 
-    assert (asked in numbers, len(numbers)) == (asked in packed, packed.count)
+    assert (asked in numbers, sorted(numbers), len(numbers)) == (asked in packed, list(packed), packed.count)
 
 
 def test_a_run_of_numbers_takes_next_to_no_space() -> None:

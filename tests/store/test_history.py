@@ -135,12 +135,27 @@ def test_a_rescan_writes_a_row_for_what_changed(store: SqlStore, url: str) -> No
     assert 4 == count(url, "findings")
 
 
-def test_a_status_write_opens_no_new_row(store: SqlStore, url: str) -> None:
-    """A finding whose object has another resource version alone keeps its row."""
-    Round((A, B, C)).record(store, 1)
-    Round((A, B, replace(C, resource_version="2"))).record(store, 2)
+def test_another_resource_version_alone_writes_no_row(store: SqlStore, url: str) -> None:
+    """A status write changes no finding: the row keeps the resource version with which it was opened."""
+    Round((A,)).record(store, 1)
+    Round((replace(A, resource_version="2"),)).record(store, 2)
+    [seen] = store.record("scan-2").findings()
 
-    assert 3 == count(url, "findings")
+    assert (1, "1") == (count(url, "findings"), seen.finding.resource_version)
+
+
+def test_messages_that_differ_by_the_object_alone_are_stored_once(store: SqlStore, url: str) -> None:
+    """Each finding shows the name and the namespace of its object."""
+    pairs = [("web", "shop"), ("api", "shop"), ("web", "team")]
+    made = [
+        finding(name, namespace=namespace, outcome=Violated(f"{name} in {namespace} is wrong"))
+        for name, namespace in pairs
+    ]
+    Round(tuple(made)).record(store, 1)
+    messages = {it.finding.outcome.message for it in store.record("scan-1").findings()}
+
+    assert {"web in shop is wrong", "api in shop is wrong", "web in team is wrong"} == messages
+    assert 1 == count(url, "verdicts")
 
 
 def test_the_record_of_an_old_scan_never_changes(store: SqlStore) -> None:

@@ -14,6 +14,7 @@ from scanner.cel.values.values import Opaque
 LONGEST = 240
 _LONGEST_TEXT = 20_000
 _DEEPEST = 12
+_LATEST = 16
 
 
 def error_text(text: str, hidden: Iterable[str]) -> str:
@@ -21,11 +22,39 @@ def error_text(text: str, hidden: Iterable[str]) -> str:
     return cut(_masked(text, hidden), LONGEST)
 
 
-def value_text(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
+def value_text(value: cel.Value, hidden: frozenset[str], trail: Trail | None) -> str:
     """The text of a value, without `hidden` values and without sensitive fields, cut to `LONGEST` characters.
 
     `trail` leads to the value in its document; None if its place is unknown.
     """
+    if isinstance(value, list | dict):
+        return _TEXTS.of(value, hidden, trail)
+    return _value_text(value, hidden, trail)
+
+
+class _LatestTexts:
+    """The texts of the latest lists and maps: policies often fail on the same part of an object."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[int, Trail | None], tuple[cel.Value, frozenset[str], str]] = {}
+
+    def of(self, value: cel.Value, hidden: frozenset[str], trail: Trail | None) -> str:
+        """See `value_text`. An entry keeps its value alive, so that no other value gets the id."""
+        key = id(value), trail
+        entry = self._texts.get(key)
+        if entry is not None and entry[1] == hidden:
+            return entry[2]
+        if len(self._texts) >= _LATEST:
+            self._texts.clear()
+        text = _value_text(value, hidden, trail)
+        self._texts[key] = value, hidden, text
+        return text
+
+
+_TEXTS = _LatestTexts()
+
+
+def _value_text(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
     text = ""
     for piece in _pieces(value, hidden, trail, 0):
         text += piece
