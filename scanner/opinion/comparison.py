@@ -166,7 +166,9 @@ def _objects(page: Page, page_evaluator: PageEvaluator) -> Iterator[Resource]:
         return
     for text in items:
         resource = _resource(page.kind, text)
-        if resource is None or any(fnmatchcase(resource.namespace, pattern) for pattern in page_evaluator.exclude_namespaces):
+        if resource is None or any(
+            fnmatchcase(resource.namespace, pattern) for pattern in page_evaluator.exclude_namespaces
+        ):
             continue
         if not resource.namespace or page_evaluator.context.namespace(resource.namespace) is not None:
             yield resource

@@ -89,10 +89,10 @@ def test_staged_sets_are_read_unchanged(sets: ObjectSets[SetKey]) -> None:
 
 
 def test_staged_sets_are_small() -> None:
-    """The sets of 500 policies that match nearly all of 100,000 objects take less than 10 bytes for each policy."""
+    """The sets of 500 policies that match nearly all of 100,000 objects take less than 11 bytes for each policy."""
     everything = (1 << 100_000) - 1
     sets = {invocation(number): everything ^ (1 << number // 100) for number in range(500)}
-    assert 5_000 > len(packed(ObjectSets(100_000, sets)))
+    assert 5_500 > len(packed(ObjectSets(100_000, sets)))
 
 
 @given(st.frozensets(st.integers(0, 300)))
