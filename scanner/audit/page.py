@@ -24,6 +24,7 @@ from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceCounts
 from scanner.audit.fast_policy import NotPassed
 from scanner.audit.findings import denies, fingerprint
 from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
+from scanner.audit.page_digest import page_digest
 from scanner.audit.tally import counted_as, tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import Json, JsonObject, as_object
@@ -376,6 +377,7 @@ def _result(page: Page, tally: _PageTally) -> PageResult:
         gaps=tuple(tally.gaps),
         identities=tuple(tally.identities),
         repeated=tally.repeated,
+        digest=page_digest(page),
     )
 
 

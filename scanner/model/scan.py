@@ -6,14 +6,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from hashlib import sha256
+from typing import Literal, TypeAlias
 
+from scanner.model.method import Method
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
+from scanner.model.rule import RuleObject
+from scanner.model.uncovered import UncoveredKind
+
+Digests: TypeAlias = bytes
+"""Digests of pages in their order, 32 bytes each."""
 
 
 class ScanState(StrEnum):
@@ -91,7 +98,8 @@ class Scope:
 class Coverage:
     """The coverage of one kind. `objects` counts the listed objects, `evaluated` those that a policy matched.
 
-    `seconds` is the duration of the list requests, `resource_version` that of the first page.
+    `seconds` is the duration of the list requests, `resource_version` that of the first page. `page_digests` are empty if an
+    older version recorded the scan.
     """
 
     api_version: str
@@ -104,6 +112,12 @@ class Coverage:
     resource_version: str = ""
     note: str = ""
     seconds: float = 0.0
+    page_digests: Digests = b""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256, in hex, over the digests of all pages; empty if these are not known."""
+        return sha256(self.page_digests).hexdigest() if self.page_digests else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +214,7 @@ class PageResult:
     `identities` name the evaluated objects, by UID or else by place, and are not stored; `repeated` counts objects that
     were skipped because an earlier page had them. `budget_use` has, by policy, the largest share of the cost budget that an
     evaluation used, if its cost was counted. `without_param` counts, by binding, the matched objects that were not evaluated
-    because no param exists for them.
+    because no param exists for them. `digest` is that of the page as it was received: see `audit.page_digest`.
     """
 
     api_version: str
@@ -216,11 +230,15 @@ class PageResult:
     repeated: int = 0
     budget_use: dict[PolicyKey, float] = field(default_factory=dict)
     without_param: dict[BindingKey, int] = field(default_factory=dict)
+    digest: Digests = b""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanStart:
-    """The facts at the start of a scan. `requester` is the user of the simulated requests."""
+    """The facts at the start of a scan. `requester` is the user of the simulated requests.
+
+    `policy_set_digest` covers what decides: specs and `rules`; `description_digest` what describes: annotations.
+    """
 
     id: str
     cluster: ClusterIdentity
@@ -231,11 +249,15 @@ class ScanStart:
     bindings: tuple[Binding, ...]
     requester: UserInfo = field(default_factory=UserInfo)
     readings: Mapping[PolicyKey, Reading] = field(default_factory=dict)
+    rules: tuple[RuleObject, ...] = ()
+    policy_set_digest: str = ""
+    description_digest: str = ""
+    method: Method = field(default_factory=Method)
 
 
 @dataclass(frozen=True, slots=True)
 class ScanEnd:
-    """The facts at the end of a scan."""
+    """The facts at the end of a scan. `uncovered` are the served kinds that no bound policy covers."""
 
     finished_at: datetime
     state: ScanState
@@ -245,11 +267,15 @@ class ScanEnd:
     evaluated_policies: tuple[PolicyKey, ...]
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
+    uncovered: tuple[UncoveredKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A stored scan without its findings. Of the requester, the store keeps the name and the groups."""
+    """A stored scan without its findings. Of the requester, the store keeps the name and the groups.
+
+    The digests of scans by older versions, and of sets with withheld content of unknown version, are empty: not known.
+    """
 
     id: str
     cluster: ClusterIdentity
@@ -262,6 +288,8 @@ class Scan:
     new: int = 0
     resolved: int = 0
     requester: UserInfo = field(default_factory=UserInfo)
+    policy_set_digest: str = ""
+    description_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +313,7 @@ class ScanRecord:
 
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
     those that it resolved; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
-    the second opinion, if any.
+    the second opinion, if any. `rules`, `uncovered` and `method` are empty or None if an older version recorded the scan.
     """
 
     scan: Scan
@@ -300,3 +328,6 @@ class ScanRecord:
     unchecked: int = 0
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
+    rules: tuple[RuleObject, ...] = ()
+    uncovered: tuple[UncoveredKind, ...] = ()
+    method: Method | None = None

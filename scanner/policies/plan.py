@@ -15,6 +15,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match, exempt
 from scanner.model.policy import MatchResources, Operation, Policy
 from scanner.model.resource import Kind
+from scanner.model.uncovered import UncoveredKind
 
 # Group-resources whose objects are served under another group as well.
 _COHABITANTS = {("events.k8s.io", "events"): ("", "events")}
@@ -62,6 +63,19 @@ def lists(
     known, wanted = families(kinds), tuple(policies)
     found = {it for family in known for policy in wanted for _, it in viewpoints(policy, family, operations)}
     return tuple(sorted(found))
+
+
+def uncovered(
+    kinds: Iterable[Kind], bound: Iterable[BoundPolicy], operations: tuple[Operation, ...] = AUDITABLE
+) -> tuple[UncoveredKind, ...]:
+    """The served kinds that no bound policy can match in any version, sorted, each in its preferred version."""
+    policies = tuple(bound_policy.policy for bound_policy in bound)
+    missing = (
+        family[0]
+        for family in families(kinds)
+        if not any(viewpoints(policy, family, operations) for policy in policies)
+    )
+    return tuple(sorted(UncoveredKind(kind.api_version, kind.kind) for kind in missing))
 
 
 def viewpoints(

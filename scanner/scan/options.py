@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from scanner.model.method import Method
 from scanner.model.outcome import Gap
 from scanner.model.resource import UserInfo
 from scanner.model.scan import (
@@ -20,6 +21,7 @@ class Options:
     `manifests` come from policy files: policies, bindings and params; `gaps` are the documents among them that could not be read.
     `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests instead of the
     scanner's identity. `languages` are the policy languages that are evaluated, each with its own options.
+    `method` has the circumstances of the scan that only the caller knows, such as the command line.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -29,3 +31,4 @@ class Options:
     assume_bound: tuple[tuple[str, str], ...] = ()
     user: UserInfo | None = None
     languages: tuple[Language, ...] = LANGUAGES
+    method: Method = field(default_factory=Method)

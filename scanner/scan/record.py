@@ -81,6 +81,7 @@ class ScanRecorder:
             health=tuple(sorted(health)),
             gaps=tuple(dict.fromkeys(self.gaps)),
             outside=evaluation.outside,
+            uncovered=evaluation.uncovered,
             opinion=self._comparison.opinion() if self._comparison else None,
             evaluated_policies=tuple(
                 bound.policy.key for bound in evaluation.bound if not bound.reading.reason and bound.proves_fixes
@@ -194,6 +195,7 @@ def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
         bytes=coverage.bytes + len(page.data),
         resource_version=coverage.resource_version or page.resource_version,
         seconds=round(coverage.seconds + page.seconds, 3),
+        page_digests=coverage.page_digests + result.digest,
     )
 
 
