@@ -44,7 +44,7 @@ def _rule(rule_type: RuleType, name: str, document: JsonObject, *, masked: bool)
 def _written(body: JsonObject, *, with_status: bool) -> JsonObject:
     """The manifest without the fields that a server sets: they differ between clusters with equal rules."""
     metadata = {key: value for key, value in as_object(body.get("metadata")).items() if key not in _LEFT_OUT}
-    annotations = {key: value for key, value in as_object(metadata.pop("annotations", None)).items()}
+    annotations = dict(as_object(metadata.pop("annotations", None)))
     annotations.pop(LAST_APPLIED, None)
     if annotations:
         metadata["annotations"] = annotations

@@ -15,21 +15,21 @@ from scanner.model.resource import LAST_APPLIED
 from scanner.model.rule import RuleObject
 
 
-def policy_set_digest(
-    policies: Iterable[Policy], bindings: Iterable[Binding], rules: Iterable[RuleObject] = ()
-) -> str:
+def policy_set_digest(policies: Iterable[Policy], bindings: Iterable[Binding], rules: Iterable[RuleObject] = ()) -> str:
     """The SHA-256, in hex, of the specs of policies and bindings and of the rule objects; empty if it is not known.
 
-    It is not known if withheld content of a rule object has no version that stands for it.
+    Bindings of other policies decide nothing, and are left out. The digest is not known if withheld content of a rule object
+    has no version that stands for it.
     """
-    objects = tuple(rules)
+    digests, objects = {policy.key: policy.digest for policy in policies}, tuple(rules)
     if not all(rule.identified for rule in objects):
         return ""
     lines = (
-        *(("policy", policy.language, policy.name, policy.digest) for policy in policies),
+        *(("policy", *key, digest) for key, digest in digests.items()),
         *(
-            ("binding", binding.language, binding.policy_name, binding.name, binding.digest, binding.assumed)
+            ("binding", *binding.key, binding.digest, binding.assumed)
             for binding in bindings
+            if binding.policy_key in digests
         ),
         *((rule.type.value, rule.name, rule.digest) for rule in objects),
     )
@@ -39,11 +39,8 @@ def policy_set_digest(
 def description_digest(policies: Iterable[Policy], bindings: Iterable[Binding]) -> str:
     """The SHA-256, in hex, of the annotations of policies and bindings, such as titles and severities."""
     lines = (
-        *(("policy", policy.language, policy.name, _annotations(policy.manifest)) for policy in policies),
-        *(
-            ("binding", binding.language, binding.policy_name, binding.name, _annotations(binding.manifest))
-            for binding in bindings
-        ),
+        *(("policy", *policy.key, _annotations(policy.manifest)) for policy in policies),
+        *(("binding", *binding.key, _annotations(binding.manifest)) for binding in bindings),
     )
     return _digest(lines)
 

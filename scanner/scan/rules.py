@@ -67,7 +67,9 @@ def _namespace_labels(languages: Iterable[BoundLanguage], namespaces: Iterable[J
         labels = text_map(dig(namespace, "metadata", "labels"))
         read = {key: labels[key] for key in sorted(keys & labels.keys())}
         if read:
-            yield rule_object(RuleType.NAMESPACE_LABELS, as_text(dig(namespace, "metadata", "name")), _reduced(namespace, read))
+            yield rule_object(
+                RuleType.NAMESPACE_LABELS, as_text(dig(namespace, "metadata", "name")), _reduced(namespace, read)
+            )
 
 
 def _reduced(namespace: JsonObject, labels: JsonObject) -> JsonObject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain, repeat
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import orjson
 from sqlalchemy import Connection, Engine, Row, select
 
 from scanner.errors import UsageError
+from scanner.model.method import Method
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, Policy
@@ -29,11 +31,13 @@ from scanner.model.scan import (
     StoredFinding,
     TallyKey,
 )
+from scanner.model.uncovered import UncoveredKind
 from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.findings import CHECK_ORDER, resolved_by, seen_by
 from scanner.store.row_ids import unpacked
+from scanner.store.rules import read_rules
 from scanner.store.scans import Abandoned, abandoned, as_it_is, scan_of, select_scans
 from scanner.store.shared_rows import Owners, owners_of, read_rows
 from scanner.store.store_errors import as_store_error
@@ -51,6 +55,7 @@ from scanner.store.tables import (
     SCANS,
     TALLIES,
     UNCHECKED,
+    UNCOVERED,
 )
 
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
@@ -65,6 +70,7 @@ class _StoredScan(NamedTuple):
     state: str
     opinion: str
     matched: str
+    method: str
 
 
 def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> ScanRecord:
@@ -77,10 +83,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             scan=as_it_is(_scan(connection, SCANS.c.number == stored.number), dead),
             previous=_previous(connection, stored),
             policies=_policies(connection, owners, stored.matched),
-            coverage=tuple(
-                Coverage(api_version, kind, CoverageState(state), *rest)
-                for api_version, kind, state, *rest in read_rows(connection, COVERAGE, stored.number)
-            ),
+            coverage=tuple(_coverage(*row) for row in read_rows(connection, COVERAGE, stored.number)),
             health=tuple(
                 Health(HealthKind(kind), *rest) for kind, *rest in read_rows(connection, HEALTH, owners.health)
             ),
@@ -91,7 +94,16 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             unchecked=stored.unchecked,
             outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
+            rules=read_rules(connection, owners.rules),
+            uncovered=tuple(UncoveredKind(*row) for row in read_rows(connection, UNCOVERED, owners.uncovered)),
+            method=codec.from_text(Method, stored.method) if stored.method else None,
         )
+
+
+def _coverage(api_version: str, kind: str, state: str, *rest: Any) -> Coverage:
+    """The coverage in a row; older versions recorded no digests of pages."""
+    *numbers, digests = rest
+    return replace(Coverage(api_version, kind, CoverageState(state), *numbers), page_digests=digests or b"")
 
 
 def _stored_scan(connection: Connection, scan_id: str, dead: Sequence[Abandoned]) -> _StoredScan:
