@@ -25,7 +25,10 @@ class Owner:
     started: str
 
     def alive(self, *, heartbeat: datetime, now: datetime) -> bool:
-        """Return whether the process may still run, given its last heartbeat."""
+        """Return whether the process may still run.
+
+        On this host the process id and the start time decide, on another host the age of its last heartbeat.
+        """
         if self.host != socket.gethostname():
             return now - heartbeat <= SILENCE
         return _exists(self.process) and self.started in {"", _started(self.process)}

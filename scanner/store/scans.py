@@ -39,7 +39,7 @@ _COLUMNS = (
 
 
 def select_scans() -> Select[*tuple[object, ...]]:
-    """Rows for `scan_of`."""
+    """The query of the rows for `scan_of`."""
     return select(*_COLUMNS)
 
 
@@ -71,7 +71,7 @@ class Abandoned(NamedTuple):
 
 
 def abandoned(connection: Connection, now: datetime) -> tuple[Abandoned, ...]:
-    """The scans that are recorded as running, but whose process is gone."""
+    """The scans that are recorded as running, but whose process is gone at the moment `now`."""
     columns = ("number", "id", "heartbeat", "host", "process", "process_started")
     running = select(*(SCANS.c[name] for name in columns)).where(SCANS.c.state == ScanState.RUNNING.value)
     return tuple(
