@@ -82,10 +82,20 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_lines_in_common(connection: sqlite3.Connection) -> None:
-    """What migrations 0008 and 0009 do, undone."""
+    """What migrations 0008 and 0009 do, undone, and those after them."""
+    without_rules(connection)
     connection.execute("DROP TABLE kube_assay")
     for name in ("policies_of", "bindings_of", "health_of", "outside_of", "matched"):
         connection.execute(f"ALTER TABLE scans DROP COLUMN {name}")
     connection.execute("ALTER TABLE scan_policies ADD COLUMN matched INTEGER NOT NULL DEFAULT 0")
     connection.execute("ALTER TABLE scan_policies ADD COLUMN evaluated BOOLEAN NOT NULL DEFAULT 0")
     connection.execute("ALTER TABLE scan_bindings ADD COLUMN matched INTEGER NOT NULL DEFAULT 0")
+
+
+def without_rules(connection: sqlite3.Connection) -> None:
+    """Undo migration 0012."""
+    for table in ("scan_rules", "rules", "uncovered"):
+        connection.execute(f"DROP TABLE {table}")
+    for name in ("rules_of", "uncovered_of", "policy_set_digest", "description_digest", "method"):
+        connection.execute(f"ALTER TABLE scans DROP COLUMN {name}")
+    connection.execute("ALTER TABLE coverage DROP COLUMN page_digests")
