@@ -308,7 +308,7 @@ def test_nothing_of_a_secret_is_in_anything_that_a_scan_writes(
     (home / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(home / "temporary"))
     crd = [] if source != "sibling" else [WIDGETS]
-    manifests = [one for cell in cells for one in (*documents(cell), *policies(cell))]
+    manifests = [manifest for cell in cells for manifest in (*documents(cell), *policies(cell))]
     (home / "in" / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*crd, *manifests]}))
     ran = assay("scan", "--from", "in", "--html", "site", "-o", "json", "-v")
     said = [ran.stdout, ran.stderr.encode()]
@@ -372,10 +372,10 @@ def test_what_is_made_of_anything_else_is_shown(assay: Assay, home: Path, place:
     """A mutation that reads what stands beside a secret keeps its diff, and a message its words."""
     (home / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*harmless(place)]}))
     report = assay("scan", "--from", "all.json", "-o", "json").report
-    found = {
+    values = {
         as_text(dig(finding, "check", "kind")): as_text(dig(finding, "message"))
         for finding in as_list(report["findings"])
     }
 
-    assert sorted(expected.splitlines()) == sorted(found["mutation"].splitlines())
-    assert "not ours: web of BLUE" == found["validation"]
+    assert sorted(expected.splitlines()) == sorted(values["mutation"].splitlines())
+    assert "not ours: web of BLUE" == values["validation"]

@@ -43,9 +43,9 @@ def test_a_finding_says_why(assay: Assay, write: Write) -> None:
     """The values that decided, and where in the object they are."""
     write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression='object.metadata.name == string(1)')}")
     assay("scan", "--from", "all.yaml", "-q")
-    found = json.loads(assay("report", "-o", "json").stdout)["findings"][0]["id"]
+    finding_id = json.loads(assay("report", "-o", "json").stdout)["findings"][0]["id"]
 
-    ran = assay("explain", found)
+    ran = assay("explain", finding_id)
 
     lines = ran.stdout.decode().splitlines()
     assert '    object.metadata.name is "one"' == lines[lines.index("Evidence:") + 1]

@@ -25,7 +25,7 @@ def test_a_release_that_has_the_function_evaluates_it(assay: Assay, cluster: Pat
     """The policy is stored, evaluated and violated."""
     ran = assay("scan", "--from", cluster, "--kubernetes-version", version, "-o", "json")
 
-    assert (0, ["violated"]) == (ran.code, [dig(it, "outcome") for it in as_list(ran.report["findings"])])
+    assert (0, ["violated"]) == (ran.code, [dig(finding, "outcome") for finding in as_list(ran.report["findings"])])
     assert f"v{version.removeprefix('v')}" == dig(ran.report, "provenance", "cluster", "serverVersion")
 
 

@@ -47,7 +47,7 @@ def files(home: Path) -> Path:
 
 def _exempted(report: object) -> list[object]:
     findings = as_list(dig(report, "findings"))  # type: ignore[arg-type]
-    return [(dig(it, "exceptedBy"), dig(it, "wouldDeny")) for it in findings]
+    return [(dig(finding, "exceptedBy"), dig(finding, "wouldDeny")) for finding in findings]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_config_map_among_the_files_is_read(assay: Assay, files: Path) -> None
 def test_where_no_configuration_is_known_the_report_says_so(assay: Assay, files: Path) -> None:
     """Among what is out of scope."""
     ran = assay("scan", "--from", files, "-o", "json")
-    kinds = [dig(it, "kind") for it in as_list(dig(ran.report, "outside"))]
+    kinds = [dig(webhook, "kind") for webhook in as_list(dig(ran.report, "outside"))]
     assert ["KyvernoConfiguration"] == kinds
 
 

@@ -56,12 +56,12 @@ def test_each_is_counted_by_itself(same: Assay) -> None:
         "MutatingAdmissionPolicy": {"wouldChange": 2},
         "ValidatingPolicy": {"passed": 1, "violated": 1},
     } == {
-        dig(it, "language"): {name: n for name, n in as_object(dig(it, "counts")).items() if n}
-        for it in as_list(report["policies"])
+        dig(policy, "language"): {name: n for name, n in as_object(dig(policy, "counts")).items() if n}
+        for policy in as_list(report["policies"])
     }
-    assert [2, 2, 2] == [dig(it, "matched") for it in as_list(report["policies"])]
+    assert [2, 2, 2] == [dig(policy, "matched") for policy in as_list(report["policies"])]
     assert {"MutatingAdmissionPolicy", "ValidatingPolicy"} == {
-        dig(it, "language") for it in as_list(report["findings"])
+        dig(finding, "language") for finding in as_list(report["findings"])
     }
 
 

@@ -25,15 +25,15 @@ def files(home: Path) -> Path:
 
 def names(report: object) -> list[str]:
     """The objects that have findings."""
-    return sorted(as_text(dig(it, "object", "name")) for it in as_list(dig(report, "findings")))  # type: ignore[arg-type]
+    return sorted(as_text(dig(finding, "object", "name")) for finding in as_list(dig(report, "findings")))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("flags", "found"), [([], ["a", "b"]), (["--as-user", "bob"], [])])
-def test_somebody_else_makes_the_requests(assay: Assay, files: Path, flags: list[str], found: list[str]) -> None:
+@pytest.mark.parametrize(("flags", "expected"), [([], ["a", "b"]), (["--as-user", "bob"], [])])
+def test_somebody_else_makes_the_requests(assay: Assay, files: Path, flags: list[str], expected: list[str]) -> None:
     """Whoever --as-user names; the report says who it was, and counts what depends on that apart."""
     ran = assay("scan", "--from", files, *flags, "-o", "json")
     who = flags[-1] if flags else "assay"
-    assert (found, who, 2) == (
+    assert (expected, who, 2) == (
         names(ran.report),
         dig(ran.report, "provenance", "requester", "username"),
         sum(number for number in as_object(ran.report["requester"]).values() if isinstance(number, int)),
@@ -97,22 +97,23 @@ def test_a_preview_leaves_no_trace_in_the_history(assay: Assay, home: Path, file
     last = assay("scan", *flags)
 
     assert [(2, 0), (0, 2), (0, 0)] == [
-        (dig(it.report, "changes", "new"), dig(it.report, "changes", "preview")) for it in (first, preview, last)
+        (dig(ran.report, "changes", "new"), dig(ran.report, "changes", "preview")) for ran in (first, preview, last)
     ]
     assert [(0, 0), (0, 0), (0, 0)] == [
-        (dig(it.report, "changes", "resolved"), dig(it.report, "changes", "unchecked")) for it in (first, preview, last)
+        (dig(ran.report, "changes", "resolved"), dig(ran.report, "changes", "unchecked"))
+        for ran in (first, preview, last)
     ]
-    assert [2, 4, 2] == [len(as_list(it.report["findings"])) for it in (first, preview, last)]
-    assert {"open"} == {as_text(dig(it, "status")) for it in as_list(last.report["findings"])}
+    assert [2, 4, 2] == [len(as_list(ran.report["findings"])) for ran in (first, preview, last)]
+    assert {"open"} == {as_text(dig(finding, "status")) for finding in as_list(last.report["findings"])}
 
 
 def test_a_previewed_finding_can_be_explained(assay: Assay, home: Path, files: Path) -> None:
     """Later too: the scan that saw it is still there."""
     (home / "new.yaml").write_text(policy("new"))
     ran = assay("scan", "--from", files, "-f", "new.yaml", "--assume-bound", "new", "-o", "json")
-    found = next(it for it in as_list(ran.report["findings"]) if dig(it, "policy") == "new")
+    finding = next(finding for finding in as_list(ran.report["findings"]) if dig(finding, "policy") == "new")
     assay("scan", "--from", files)
-    said = assay("explain", as_text(dig(found, "id"))).stdout.decode()
+    said = assay("explain", as_text(dig(finding, "id"))).stdout.decode()
     assert "the policy is not bound, and the finding has no history." in said
 
 
@@ -129,7 +130,7 @@ def test_policies_are_listed_with_their_auditability(assay: Assay, files: Path) 
 def test_a_finding_tells_when_it_depends_on_the_requester(assay: Assay, files: Path) -> None:
     """And who that was."""
     ran = assay("scan", "--from", files, "-o", "json")
-    found = as_list(ran.report["findings"])[0]
-    said = assay("explain", as_text(dig(found, "id"))).stdout.decode()
-    assert True is dig(found, "dependsOnRequester")
+    finding = as_list(ran.report["findings"])[0]
+    said = assay("explain", as_text(dig(finding, "id"))).stdout.decode()
+    assert True is dig(finding, "dependsOnRequester")
     assert "The check depends on requester (here: assay): Reads the user" in said

@@ -27,7 +27,7 @@ def cluster(write: Write) -> Path:
 
 def names(ran: Ran, section: str = "findings") -> list[str]:
     """The names of the objects in a section of the report."""
-    return [as_text(dig(it, "object", "name")) for it in as_list(ran.report[section])]
+    return [as_text(dig(finding, "object", "name")) for finding in as_list(ran.report[section])]
 
 
 def test_a_scan_of_files_is_complete(assay: Assay, cluster: Path) -> None:
@@ -143,7 +143,7 @@ def test_an_unbound_policy_can_be_previewed(assay: Assay, assumed: str, actions:
     ran = assay("scan", *files, "--assume-bound", assumed, "-o", "json")
 
     assert {actions} == {
-        as_text(action) for it in as_list(ran.report["findings"]) for action in as_list(dig(it, "actions"))
+        as_text(action) for finding in as_list(ran.report["findings"]) for action in as_list(dig(finding, "actions"))
     }
     assert 9 <= len(as_list(ran.report["findings"]))
     assert "assumed:graceful-shutdown" == dig(as_list(ran.report["findings"])[0], "binding")

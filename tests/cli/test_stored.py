@@ -48,7 +48,8 @@ def test_report_shows_the_last_scan_again(twice: Assay) -> None:
 
     assert (0, first.stdout) == (second.code, second.stdout)
     assert (["one"], ["two"]) == tuple(
-        [dig(it, "object", "name") for it in as_list(first.report[section])] for section in ("findings", "resolved")
+        [dig(finding, "object", "name") for finding in as_list(first.report[section])]
+        for section in ("findings", "resolved")
     )
 
 
@@ -56,7 +57,7 @@ def test_report_shows_an_older_scan_as_it_was(twice: Assay) -> None:
     """`last~1` is the scan before: what was mended since is still open there."""
     ran = twice("report", "last~1", "-o", "json")
 
-    assert ["one", "two"] == [dig(it, "object", "name") for it in as_list(ran.report["findings"])]
+    assert ["one", "two"] == [dig(finding, "object", "name") for finding in as_list(ran.report["findings"])]
     assert [] == ran.report["resolved"]
 
 
@@ -178,23 +179,31 @@ def test_explain_says_what_is_wrong_with_a_policy(examples: Assay) -> None:
 @pytest.mark.parametrize("digits", [6, 12, 64])
 def test_explain_says_what_a_finding_means(examples: Assay, digits: int) -> None:
     """By the beginning of its fingerprint: object, check, message, effect and history."""
-    found = json.loads(examples("report", "-o", "json").stdout)["findings"]
-    one = next(it for it in found if it["policy"] == "host-access" and it["outcome"] == "violated" and it["wouldDeny"])
+    findings = json.loads(examples("report", "-o", "json").stdout)["findings"]
+    explained = next(
+        finding
+        for finding in findings
+        if finding["policy"] == "host-access" and finding["outcome"] == "violated" and finding["wouldDeny"]
+    )
 
-    text = examples("explain", one["fingerprint"][:digits]).stdout.decode()
+    text = examples("explain", explained["fingerprint"][:digits]).stdout.decode()
 
-    assert text.startswith(f"Finding {one['id']}: {one['object']['apiVersion']} {one['object']['kind']} ")
-    assert f"Violated: {one['message']}  ({one['reason']}, {one['code']})" in text
+    assert text.startswith(
+        f"Finding {explained['id']}: {explained['object']['apiVersion']} {explained['object']['kind']} "
+    )
+    assert f"Violated: {explained['message']}  ({explained['reason']}, {explained['code']})" in text
     assert "For CREATE, admission would deny this object (actions: Deny)." in text
     assert "now new." in text
 
 
 def test_explain_tells_errors_apart(examples: Assay) -> None:
     """An error that failurePolicy Ignore lets through is explained as such."""
-    found = json.loads(examples("report", "-o", "json").stdout)["findings"]
-    one = next(it for it in found if it["policy"] == "database-settings" and it["outcome"] == "errored")
+    findings = json.loads(examples("report", "-o", "json").stdout)["findings"]
+    explained = next(
+        finding for finding in findings if finding["policy"] == "database-settings" and finding["outcome"] == "errored"
+    )
 
-    text = examples("explain", one["id"]).stdout.decode()
+    text = examples("explain", explained["id"]).stdout.decode()
 
     assert "Errored: expression 'int(object.data['max-connections']) <= 500' resulted in error: no such key" in text
     assert "admission would admit this object" in text

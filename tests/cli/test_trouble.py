@@ -28,7 +28,7 @@ def cluster(write: Write) -> Path:
 
 def gaps(ran: Ran) -> dict[str, str]:
     """What was not seen, and why."""
-    return {as_text(dig(it, "where")): as_text(dig(it, "why")) for it in as_list(ran.report["gaps"])}
+    return {as_text(dig(gap, "where")): as_text(dig(gap, "why")) for gap in as_list(ran.report["gaps"])}
 
 
 def kubeconfig(server: str) -> str:
@@ -141,7 +141,9 @@ def test_malformed_documents_are_gaps(assay: Assay, cluster: Path, write: Write)
         "unknown.yaml, document 1",
     ] == [*gaps(ran)]
     assert "metadata.name: Required value" in gaps(ran)["nameless.yaml, document 1"]
-    assert ["fine", "first"] == sorted(as_text(dig(it, "object", "name")) for it in as_list(ran.report["findings"]))
+    assert ["fine", "first"] == sorted(
+        as_text(dig(finding, "object", "name")) for finding in as_list(ran.report["findings"])
+    )
     assert "exit code 3" in ran.stderr
 
 

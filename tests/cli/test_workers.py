@@ -34,11 +34,11 @@ def api() -> Iterator[FakeApi]:
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
     """The processes that a process has begun and that run."""
-    found: list[int] = []
+    children: list[int] = []
     with suppress(OSError):
         for task in Path(f"/proc/{process.pid}/task").iterdir():
-            found += map(int, (task / "children").read_text().split())
-    return [pid for pid in found if runs(pid)]
+            children += map(int, (task / "children").read_text().split())
+    return [pid for pid in children if runs(pid)]
 
 
 def runs(pid: int) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from scanner.model.json import JsonObject
 from scanner.model.policy import VALIDATING, Binding, Policy
 from scanner.model.resource import LAST_APPLIED
 from scanner.model.rule import RuleObject, RuleType
@@ -77,7 +78,7 @@ def test_descriptions_are_annotations(annotations: dict[str, str], same: bool) -
     """The copy that kubectl keeps describes nothing."""
 
     def described(more: dict[str, str]) -> str:
-        manifest = {"metadata": {"name": "limits", "annotations": more}}
+        manifest: JsonObject = {"metadata": {"name": "limits", "annotations": more}}
         return description_digest((replace(POLICIES[0], manifest=manifest),), BINDINGS)
 
     assert same == (described({"title": "Limits"}) == described(annotations))

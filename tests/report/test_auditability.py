@@ -29,11 +29,13 @@ PLAIN = check("object.spec.x == 1")
 
 def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | None = None) -> ScanRecord:
     """Ten outcomes of a check that asks who makes the request, ten of one that does not, one finding of each."""
-    known = of or policy("a", ASKS.expression, PLAIN.expression)
+    shown = of or policy("a", ASKS.expression, PLAIN.expression)
     reading = Reading(
         (Auditability.REQUESTER,), (CheckReading(ASKS, (Auditability.REQUESTER,)), CheckReading(PLAIN, ()))
     )
-    found = [finding("web", of="a", by="b", asked=it, status="preview" if assumed else "new") for it in (ASKS, PLAIN)]
+    findings = [
+        finding("web", of="a", by="b", asked=check, status="preview" if assumed else "new") for check in (ASKS, PLAIN)
+    ]
     tallies = {
         TallyKey("a", "b", "", "", asked, "apps/v1", "Deployment", "shop", outcome, depends): number
         for asked, depends in ((ASKS, requester), (PLAIN, False))
@@ -41,10 +43,10 @@ def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | Non
     }
     return replace(
         small_record(),
-        policies=(PolicyRecord(known, (binding("b", "a", "Deny", assumed=assumed),), 10, reading=reading),),
+        policies=(PolicyRecord(shown, (binding("b", "a", "Deny", assumed=assumed),), 10, reading=reading),),
         tallies=tallies,
         health=(),
-        findings=lambda: iter(found),
+        findings=lambda: iter(findings),
         resolved=lambda: iter(()),
     )
 
@@ -74,10 +76,10 @@ def test_json_counts_it_apart() -> None:
     """And marks the findings."""
     said = in_json(record_of())
     assert (9, 18) == (said["requester"]["passed"], said["totals"]["passed"])
-    assert [True, False] == [it["dependsOnRequester"] for it in said["findings"]]
+    assert [True, False] == [finding["dependsOnRequester"] for finding in said["findings"]]
     assert ["dependsOnRequester"] == said["policies"][0]["auditability"]
     assert [["dependsOnRequester"], []] == sorted(
-        (it["auditability"] for it in said["policies"][0]["checks"]), reverse=True
+        (check["auditability"] for check in said["policies"][0]["checks"]), reverse=True
     )
 
 
@@ -128,7 +130,7 @@ def test_previews_do_not_count_for_the_score() -> None:
         document.changes.open,
         document.changes.preview,
     )
-    assert ["preview", "preview"] == [it["status"] for it in in_json(record_of(assumed=True))["findings"]]
+    assert ["preview", "preview"] == [finding["status"] for finding in in_json(record_of(assumed=True))["findings"]]
     assert "2 findings (0 new, 0 open before, 0 reopened, 2 previewed)" in in_table(record_of(assumed=True))
 
 
@@ -144,7 +146,7 @@ def test_previews_are_no_news(tmp_path: Path) -> None:
 def test_an_older_scan_is_read_by_its_words() -> None:
     """Its policies were not classed; the expressions still tell which name the requester."""
     record = record_of()
-    record = replace(record, policies=tuple(replace(it, reading=Reading()) for it in record.policies))
+    record = replace(record, policies=tuple(replace(policy, reading=Reading()) for policy in record.policies))
     (section,) = document_of(record).policies
     assert ((), True) == (section.auditability, section.reads_requester)
     assert "not known" in in_table(record)

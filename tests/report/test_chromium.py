@@ -45,7 +45,7 @@ def test_a_finding_is_shown(tmp_path: Path) -> None:
     folder = tmp_path / "report"
     FORMATS["html"].render(document_of(hostile_record()), folder)
     (page,) = (folder / "policies").glob("script-*.html")
-    (stored,) = (it for it in hostile_record().findings() if it.finding.name == HOSTILE[0])
+    (stored,) = (finding for finding in hostile_record().findings() if finding.finding.name == HOSTILE[0])
     dom = loaded(page, tmp_path / "profile")
     assert f'id="f-{stored.id}"' in dom
 

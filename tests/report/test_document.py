@@ -19,16 +19,16 @@ def test_outcomes_add_up() -> None:
     """The outcomes of all policies, and of all namespaces, are those of the scan."""
     document = document_of(small_record())
     assert Counts(11, 5, 1, 0, 2) == document.totals
-    assert document.totals.total == sum(it.counts.total for it in document.policies)
-    assert document.totals.total == sum(it.counts.total for it in document.namespaces)
+    assert document.totals.total == sum(policy.counts.total for policy in document.policies)
+    assert document.totals.total == sum(namespace.counts.total for namespace in document.namespaces)
 
 
 def test_findings_are_counted_by_status() -> None:
     """Findings are counted once, by status and by whether admission would deny."""
     document = document_of(small_record())
     assert FindingCounts(total=6, new=2, open=3, reopened=1, would_deny=3) == document.findings_total
-    assert document.findings_total.total == sum(it.findings.total for it in document.policies)
-    assert document.findings_total.total == sum(it.findings.total for it in document.namespaces)
+    assert document.findings_total.total == sum(policy.findings.total for policy in document.policies)
+    assert document.findings_total.total == sum(namespace.findings.total for namespace in document.namespaces)
 
 
 def test_resolved_findings_are_counted() -> None:
@@ -38,11 +38,13 @@ def test_resolved_findings_are_counted() -> None:
 
 def test_params_are_counted_apart() -> None:
     """A binding tells what each of its params led to."""
-    (it,) = next(it for it in document_of(small_record()).policies if it.name == "max-replicas").bindings
+    (param_binding,) = next(
+        policy for policy in document_of(small_record()).policies if policy.name == "max-replicas"
+    ).bindings
     assert [("shop", "limits", Counts(violated=1, errored_would_deny=1))] == [
-        (param.namespace, param.name, param.counts) for param in it.params
+        (param.namespace, param.name, param.counts) for param in param_binding.params
     ]
-    assert it.param_ref == "limits in namespace shop; if missing: Deny"
+    assert param_binding.param_ref == "limits in namespace shop; if missing: Deny"
 
 
 def test_cluster_scoped_objects_stand_apart() -> None:
@@ -88,7 +90,7 @@ def test_holes_are_named() -> None:
         "Job (batch/v1): listed only partly, the server went away after 1 page",
         "Pod (v1): no permission to list, system:serviceaccount:audit/assay may not list pods",
         "a document could not be read: broken.yaml, document 3: line 7: found a tab where a space is expected",
-    ) == tuple(it for it in document_of(record).coverage.unseen if "v1 Pod" not in it)
+    ) == tuple(line for line in document_of(record).coverage.unseen if "v1 Pod" not in line)
 
 
 def test_many_gaps_are_counted() -> None:
@@ -101,8 +103,8 @@ def test_many_gaps_are_counted() -> None:
 
 def test_files_are_told_apart() -> None:
     """A scan of files says that no server defaulted them; one of a cluster does not."""
-    said = [document_of(it).provenance.notes[0] for it in (partial_record(), small_record())]
-    assert [True, False] == ["no server has defaulted" in it for it in said]
+    notes = [document_of(record).provenance.notes[0] for record in (partial_record(), small_record())]
+    assert [True, False] == ["no server has defaulted" in note for note in notes]
 
 
 def test_policies_that_read_the_requester_are_marked() -> None:
@@ -110,7 +112,7 @@ def test_policies_that_read_the_requester_are_marked() -> None:
     quiet, loud = policy("quiet", "true"), policy("loud", "true")
     loud = replace(loud, validations=(Validation("true", message_expression="request.userInfo.username"),))
     record = replace(small_record(), policies=(PolicyRecord(quiet, (), 0), PolicyRecord(loud, (), 0)))
-    marked = {it.name: it.reads_requester for it in document_of(record).policies}
+    marked = {policy.name: policy.reads_requester for policy in document_of(record).policies}
     assert (False, True) == (marked["quiet"], marked["loud"])
 
 
@@ -118,7 +120,7 @@ def test_a_policy_that_only_left_outcomes_is_reported() -> None:
     """Findings of a policy that the scan did not record are not passed over."""
     record = replace(small_record(), policies=())
     assert {"max-replicas": 2, "require-limits": 3, "require-owner": 1} == {
-        it.name: it.findings.total for it in document_of(record).policies
+        policy.name: policy.findings.total for policy in document_of(record).policies
     }
 
 
@@ -146,7 +148,7 @@ def test_findings_are_read_anew_each_time() -> None:
 def test_hostile_names_are_data() -> None:
     """The document keeps names exactly as they are; making them harmless is the business of a format."""
     document = document_of(hostile_record())
-    assert {it.finding.name for it in document.findings()} == {it.name for it in document.policies}
+    assert {policy.finding.name for policy in document.findings()} == {policy.name for policy in document.policies}
 
 
 def test_an_unfinished_scan_has_no_end() -> None:

@@ -31,8 +31,8 @@ def drifting() -> ScanRecord:
     """A small scan of which one object would be changed."""
     small = small_record()
     key = TallyKey("require-limits", "b", "", "", MUTATION, "apps/v1", "Deployment", "shop", OutcomeName.WOULD_CHANGE)
-    found = sorted([*small.findings(), DRIFT], key=lambda it: it.finding.policy)
-    return replace(small, findings=lambda: iter(found), tallies={**small.tallies, key: 1})
+    findings = sorted([*small.findings(), DRIFT], key=lambda stored: stored.finding.policy)
+    return replace(small, findings=lambda: iter(findings), tallies={**small.tallies, key: 1})
 
 
 def test_drift_has_counts_of_its_own_and_no_part_in_the_score() -> None:
@@ -69,7 +69,7 @@ def test_json_has_the_patch_as_rfc_6902() -> None:
     """A program can apply what the report says."""
     out = BytesIO()
     FORMATS["json"].render(document_of(drifting()), out)
-    (told,) = (it for it in json.loads(out.getvalue())["findings"] if it["outcome"] == "wouldChange")
+    (told,) = (finding for finding in json.loads(out.getvalue())["findings"] if finding["outcome"] == "wouldChange")
     expected: Any = {
         "patch": [
             {"op": "replace", "path": "/spec/replicas", "value": 3},
@@ -107,4 +107,6 @@ def test_dashboards_are_warned_of_drift() -> None:
     FORMATS["policyreport"].render(document_of(drifting()), out)
     results = [result for report in json.loads(out.getvalue())["items"] for result in report.get("results", ())]
 
-    assert ["warn"] == [it["result"] for it in results if it.get("message", "").startswith("~ /spec/replicas")]
+    assert ["warn"] == [
+        result["result"] for result in results if result.get("message", "").startswith("~ /spec/replicas")
+    ]

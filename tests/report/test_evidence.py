@@ -44,7 +44,7 @@ def test_json_has_the_evidence() -> None:
     """Values and errors apart; null for findings that have none."""
     out = BytesIO()
     FORMATS["json"].render(document_of(large_record(1)), out)
-    [found] = json.loads(out.getvalue())["findings"]
+    [finding] = json.loads(out.getvalue())["findings"]
     expected = {
         "reasons": [
             {
@@ -57,14 +57,14 @@ def test_json_has_the_evidence() -> None:
         ],
         "leftOut": 0,
     }
-    assert expected == found["evidence"]
+    assert expected == finding["evidence"]
 
 
 def test_json_says_null_where_there_is_none() -> None:
     """As of findings of older versions."""
     out = BytesIO()
     FORMATS["json"].render(document_of(small_record()), out)
-    assert {None} == {it["evidence"] for it in json.loads(out.getvalue())["findings"]}
+    assert {None} == {finding["evidence"] for finding in json.loads(out.getvalue())["findings"]}
 
 
 def test_pages_show_the_evidence_and_run_nothing_of_it(tmp_path: Path) -> None:

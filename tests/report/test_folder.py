@@ -30,14 +30,14 @@ def test_a_new_folder(tmp_path: Path) -> None:
     with replaced(tmp_path / "a" / "report") as fresh:
         (fresh / "index.html").write_text("here")
     assert "here" == (tmp_path / "a" / "report" / "index.html").read_text()
-    assert ["report"] == [it.name for it in (tmp_path / "a").iterdir()]
+    assert ["report"] == [path.name for path in (tmp_path / "a").iterdir()]
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
     """An empty folder is used."""
     with replaced(tmp_path) as fresh:
         (fresh / "index.html").write_text("here")
-    assert {"index.html", MARKER} == {it.name for it in tmp_path.iterdir()}
+    assert {"index.html", MARKER} == {path.name for path in tmp_path.iterdir()}
 
 
 def test_an_earlier_report(tmp_path: Path) -> None:

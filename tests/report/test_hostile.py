@@ -35,7 +35,9 @@ def test_texts_are_shown_as_they_are(folder: Path) -> None:
 def test_nothing_unprintable_is_written(folder: Path) -> None:
     """No page contains a control, formatting or direction-changing character."""
     for path in folder.rglob("*.html"):
-        assert [] == [it for it in path.read_text("utf-8") if not (it.isprintable() or it == "\n")], path
+        assert [] == [
+            character for character in path.read_text("utf-8") if not (character.isprintable() or character == "\n")
+        ], path
 
 
 @pytest.mark.parametrize("name", ["json", "policyreport", "openreports"])
@@ -89,7 +91,7 @@ def test_unsafe_names_become_harmless(name: str) -> None:
 def test_ordinary_names_are_kept() -> None:
     """A name that Kubernetes allows is its own file name."""
     names = ["require-limits", "policy.example.com", "a", "0"]
-    assert {it: it for it in names} == slugs_of(names)
+    assert {name: name for name in names} == slugs_of(names)
 
 
 def test_names_do_not_take_each_others_place() -> None:

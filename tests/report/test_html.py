@@ -99,7 +99,7 @@ def test_no_request_leaves_a_page(render: Render, record: ScanRecord) -> None:
 def test_policy_forbids_everything_else(render: Render) -> None:
     """Every page forbids all but its own style sheet, which the hash names."""
     for path in pages_of(render(small_record())):
-        (csp,) = [it["content"] for it in read(path).named("meta") if "http-equiv" in it]
+        (csp,) = [attributes["content"] for attributes in read(path).named("meta") if "http-equiv" in attributes]
         assert re.fullmatch(
             r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; img-src data:; "
             r"base-uri 'none'; form-action 'none'",
@@ -121,7 +121,9 @@ def test_tables_are_labelled(render: Render) -> None:
     for path in pages_of(render(small_record())):
         page = read(path)
         assert len(page.named("table")) == len(page.named("caption")), path
-        assert [] == [it for it in page.named("th") if it.get("scope") not in ("col", "row")], path
+        assert [] == [attributes for attributes in page.named("th") if attributes.get("scope") not in ("col", "row")], (
+            path
+        )
 
 
 def test_same_scan_same_pages(render: Render) -> None:
@@ -134,9 +136,9 @@ def test_findings_are_cut_into_pages(render: Render) -> None:
     """Every finding stands once on its policy's pages, at most 500 to a page, with the total beside the number."""
     folder = render(large_record(1_300, policies=1, namespaces=2))
     pages = [read(folder / "policies" / name) for name in ("policy-000.html", "policy-000_2.html", "policy-000_3.html")]
-    found = [[it for it in page.ids() if it.startswith("f-")] for page in pages]
-    assert [500, 500, 300] == [len(it) for it in found]
-    assert 1_300 == len({it for ids in found for it in ids})
+    identifiers = [[identifier for identifier in page.ids() if identifier.startswith("f-")] for page in pages]
+    assert [500, 500, 300] == [len(ids) for ids in identifiers]
+    assert 1_300 == len({identifier for ids in identifiers for identifier in ids})
     assert ["1–500 of 1,300", "501–1,000 of 1,300", "1,001–1,300 of 1,300"] == [
         said.group() for page in pages if (said := re.search(r"[\d,]+–[\d,]+ of 1,300", page.text))
     ]
@@ -160,23 +162,27 @@ def test_first_scan_does_not_repeat_everything_as_new(render: Render) -> None:
 @pytest.mark.parametrize("text", ["x" * 20_000, "&" * 20_000, "\u202e" * 20_000, "\U000e0001" * 20_000, "€" * 20_000])
 def test_no_page_is_too_big(render: Render, text: str) -> None:
     """A page stays under 2 MB, whatever the messages and names are."""
-    found = [finding(f"{number}{text}", outcome=Violated(text)) for number in range(60)]
+    findings = [finding(f"{number}{text}", outcome=Violated(text)) for number in range(60)]
     gaps = tuple(Gap(GapKind.OBJECT, f"{number}{text}", text) for number in range(40))
-    record = replace(small_record(), findings=lambda: iter(found), resolved=lambda: iter(found), gaps=gaps)
+    record = replace(small_record(), findings=lambda: iter(findings), resolved=lambda: iter(findings), gaps=gaps)
     assert max(path.stat().st_size for path in pages_of(render(record))) < 2_000_000
 
 
 def test_long_messages_say_that_they_are_cut(render: Render) -> None:
     """A cut message tells how much of it is shown."""
-    found = [finding("web", outcome=Violated("x" * 9_000))]
-    text = main_of(render(replace(small_record(), findings=lambda: iter(found))) / "policies" / "require-limits.html")
+    findings = [finding("web", outcome=Violated("x" * 9_000))]
+    text = main_of(
+        render(replace(small_record(), findings=lambda: iter(findings))) / "policies" / "require-limits.html"
+    )
     assert "6,000 of 9,000 characters shown" in text
 
 
 def test_messages_keep_their_lines(render: Render) -> None:
     """A message of several lines is shown in several lines."""
-    found = [finding("web", outcome=Violated("first\nsecond"))]
-    text = main_of(render(replace(small_record(), findings=lambda: iter(found))) / "policies" / "require-limits.html")
+    findings = [finding("web", outcome=Violated("first\nsecond"))]
+    text = main_of(
+        render(replace(small_record(), findings=lambda: iter(findings))) / "policies" / "require-limits.html"
+    )
     assert "first\nsecond" in text
 
 
@@ -184,8 +190,8 @@ def test_findings_out_of_order_are_refused(render: Render) -> None:
     """Findings that do not come by policy would overwrite each other's pages: that is an error, and no report."""
 
     def shuffled() -> list[StoredFinding]:
-        found = list(small_record().findings())
-        return [found[0], found[2], found[1]]
+        findings = list(small_record().findings())
+        return [findings[0], findings[2], findings[1]]
 
     with pytest.raises(ValueError, match="max-replicas are not in one sequence"):
         render(replace(small_record(), findings=lambda: iter(shuffled())))

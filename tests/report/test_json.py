@@ -68,7 +68,7 @@ def test_findings_come_one_per_line() -> None:
     """Each finding stands on a line of its own, so that reports can be compared by line."""
     lines = rendered(small_record()).splitlines()
     start = lines.index(b'"findings": [')
-    assert [it.id for it in small_record().findings()] == [
+    assert [finding.id for finding in small_record().findings()] == [
         json.loads(line.rstrip(b","))["id"] for line in lines[start + 1 : start + 7]
     ]
 
@@ -76,7 +76,7 @@ def test_findings_come_one_per_line() -> None:
 def test_hostile_texts_come_back_whole() -> None:
     """JSON keeps every text exactly, and prints no control character."""
     text = rendered(hostile_record())
-    assert sorted(HOSTILE) == [it["message"] for it in json.loads(text)["findings"]]
+    assert sorted(HOSTILE) == [finding["message"] for finding in json.loads(text)["findings"]]
     assert b"\x1b" not in text
 
 

@@ -25,7 +25,7 @@ SAID = Opinion(
     agreed=10,
     expressions=3,
     limits=(Limited("optionals", "Its grammar has no optional selection.", 7, 2),),
-    disagreements=tuple(Disagreement(it, it, it, it, 1, it, "an error", "true") for it in HOSTILE[:3]),
+    disagreements=tuple(Disagreement(text, text, text, text, 1, text, "an error", "true") for text in HOSTILE[:3]),
     left_out=4,
 )
 RECORD = replace(small_record(), opinion=SAID)
@@ -36,9 +36,9 @@ def test_json_says_all_of_it() -> None:
     out = BytesIO()
     FORMATS["json"].render(document_of(RECORD), out)
     report = json.loads(out.getvalue())
-    found = report["secondOpinion"]
+    opinion = report["secondOpinion"]
     assert (20, 10, 7, 3, 4) == tuple(
-        found[name] for name in ("evaluations", "agreed", "limited", "disagreed", "leftOut")
+        opinion[name] for name in ("evaluations", "agreed", "limited", "disagreed", "leftOut")
     )
     assert [] == [error.message for error in Draft202012Validator(strict(SCHEMA)).iter_errors(report)]
 

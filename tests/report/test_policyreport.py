@@ -91,16 +91,16 @@ def test_each_namespace_has_its_report(kinds: set[str], api_version: str, name: 
     assert {api_version} == {report["apiVersion"] for report in reports}
     assert kinds == {report["kind"] for report in reports}
     assert {"shop": ["a"], "": ["b"]} == {
-        report["metadata"].get("namespace", ""): [one["resources"][0]["name"] for one in report["results"]]
+        report["metadata"].get("namespace", ""): [result["resources"][0]["name"] for result in report["results"]]
         for report in reports
         if report["results"]
     }
 
 
-def _record(*found: Any, language: str = "ValidatingAdmissionPolicy", annotations: Any = None) -> ScanRecord:
+def _record(*findings: Any, language: str = "ValidatingAdmissionPolicy", annotations: Any = None) -> ScanRecord:
     small = small_record()
-    of = found[0].finding.policy
-    theirs = [replace(stored, finding=replace(stored.finding, language=language)) for stored in found]
+    of = findings[0].finding.policy
+    theirs = [replace(stored, finding=replace(stored.finding, language=language)) for stored in findings]
     manifest = {"metadata": {"name": of, "annotations": annotations or {}}}
     made = replace(policy(of, "true"), language=language, manifest=manifest)
     tallies = {key: number for key, number in small.tallies.items() if not key.namespace}
@@ -112,8 +112,8 @@ def _record(*found: Any, language: str = "ValidatingAdmissionPolicy", annotation
     )
 
 
-def _result(*found: Any, **policy_facts: Any) -> Any:
-    (report,) = (report for report in rendered(_record(*found, **policy_facts)) if report["results"])
+def _result(*findings: Any, **policy_facts: Any) -> Any:
+    (report,) = (report for report in rendered(_record(*findings, **policy_facts)) if report["results"])
     return report["results"][0]
 
 
@@ -138,17 +138,17 @@ def test_the_result_is_one_of_five(expected: str, stored: Any, annotations: Any)
 
 def test_a_result_says_what_kyvernos_say() -> None:
     """Source, category, severity, index and time are where dashboards look for them."""
-    found = _result(
+    result = _result(
         KNOWN,
         language=KYVERNO,
         annotations={"policies.kyverno.io/category": "Pods", "policies.kyverno.io/severity": "high"},
     )
     assert ("KyvernoValidatingPolicy", "Pods", "high", True) == tuple(
-        found[key] for key in ("source", "category", "severity", "scored")
+        result[key] for key in ("source", "category", "severity", "scored")
     )
-    assert {"seconds": int(STARTED.timestamp()), "nanos": 0} == found["timestamp"]
-    assert "0" == found["properties"]["cel.validationIndex"]
-    assert "rule" not in found
+    assert {"seconds": int(STARTED.timestamp()), "nanos": 0} == result["timestamp"]
+    assert "0" == result["properties"]["cel.validationIndex"]
+    assert "rule" not in result
 
 
 def test_a_severity_that_nobody_knows_is_left_out() -> None:
@@ -158,8 +158,8 @@ def test_a_severity_that_nobody_knows_is_left_out() -> None:
 
 def test_the_rule_of_an_admission_policy_is_its_name() -> None:
     """As Kyverno reports it."""
-    found = _result(KNOWN)
-    assert (found["policy"], "ValidatingAdmissionPolicy") == (found["rule"], found["source"])
+    result = _result(KNOWN)
+    assert (result["policy"], "ValidatingAdmissionPolicy") == (result["rule"], result["source"])
 
 
 def test_the_summary_counts_what_passes() -> None:

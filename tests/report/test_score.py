@@ -33,8 +33,8 @@ def record_of(*counted: tuple[OutcomeName, int], asked: Check | None = None, of:
         TallyKey(of, "b", "", "", asked or check("true"), "v1", "Pod", "shop", outcome): number
         for outcome, number in counted
     }
-    known = PolicyRecord(policy("a", "true"), (binding("b", "a", "Deny"),), 1)
-    return replace(small_record(), policies=(known,), tallies=tallies, health=())
+    record = PolicyRecord(policy("a", "true"), (binding("b", "a", "Deny"),), 1)
+    return replace(small_record(), policies=(record,), tallies=tallies, health=())
 
 
 def test_share_of_decided_checks() -> None:

@@ -112,5 +112,5 @@ def test_nothing_to_do_is_said(change: dict[str, object], advice: str) -> None:
 def test_no_binding_is_said() -> None:
     """Policies that nothing binds are said to be so, with the way to preview one."""
     record = small_record()
-    unbound = tuple(replace(it, bindings=()) for it in record.policies)
+    unbound = tuple(replace(policy, bindings=()) for policy in record.policies)
     assert "--assume-bound" in shown(replace(record, policies=unbound))

@@ -35,8 +35,13 @@ class Kept(Round):
 
     def start(self, number: int, rules: tuple[RuleObject, ...] = (STRICT, LABELS)) -> ScanStart:
         """How it begins."""
-        digests = {"policy_set_digest": f"{number}" * 64, "description_digest": "d" * 64}
-        return replace(super().start(number), rules=rules, method=METHOD, **digests)
+        return replace(
+            super().start(number),
+            rules=rules,
+            method=METHOD,
+            policy_set_digest=f"{number}" * 64,
+            description_digest="d" * 64,
+        )
 
     def end(self, number: int) -> ScanEnd:
         """How it ends."""
