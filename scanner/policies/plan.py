@@ -66,14 +66,20 @@ def lists(
 
 
 def uncovered(
-    kinds: Iterable[Kind], bound: Iterable[BoundPolicy], operations: tuple[Operation, ...] = AUDITABLE
+    kinds: Iterable[Kind],
+    plans: Iterable[KindPlan],
+    others: Iterable[BoundPolicy] = (),
+    operations: tuple[Operation, ...] = AUDITABLE,
 ) -> tuple[UncoveredKind, ...]:
-    """The served kinds that no bound policy can match in any version, sorted, each in its preferred version."""
-    policies = tuple(bound_policy.policy for bound_policy in bound)
+    """The served kinds that no bound policy can match in any version, sorted, each in its preferred version.
+
+    `others` are bound policies that the plans lack, because they cannot be evaluated.
+    """
+    planned, policies = {plan.kind for plan in plans}, tuple(bound_policy.policy for bound_policy in others)
     missing = (
         family[0]
         for family in families(kinds)
-        if not any(viewpoints(policy, family, operations) for policy in policies)
+        if planned.isdisjoint(family) and not any(viewpoints(policy, family, operations) for policy in policies)
     )
     return tuple(sorted(UncoveredKind(kind.api_version, kind.kind) for kind in missing))
 

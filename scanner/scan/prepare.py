@@ -177,16 +177,18 @@ def _evaluation_plan(
         authorizer=_authorizer(listing, evaluable, context),
     )
     page_evaluator = PageEvaluator(evaluation_context, context.scope.exclude_namespaces, by_name=context.files)
+    plans = plan(kinds, evaluable, context.operations)
+    others = (bound_policy for bound_policy in bound if policy_label(bound_policy) in labels)
     return EvaluationPlan(
         page_evaluator=page_evaluator,
-        plans=plan(kinds, evaluable, context.operations),
+        plans=plans,
         languages=languages,
         bound=evaluable,
         health=(*policy_set.health, *_health(languages, evaluable, kinds, evaluation_context)),
         gaps=(*((namespace_gap,) if namespace_gap else ()), *unevaluable),
         outside=(*outside_of(listing, kinds), *(item for language in languages for item in language.outside)),
         rules=rules_of(languages, evaluable, params, namespaces.values()),
-        uncovered=uncovered(kinds, bound, context.operations),
+        uncovered=uncovered(kinds, plans, others, context.operations),
     )
 
 

@@ -177,6 +177,15 @@ def test_kinds_without_a_policy_are_recorded() -> None:
     assert sorted(uncovered) == sorted({*uncovered})
 
 
+def test_a_policy_that_cannot_be_evaluated_covers_its_kinds() -> None:
+    """It is in force, and its missing params are a gap of the scan."""
+    documents = (WITH_PARAM, bound(name="limits", namespace="prod"))
+    told = scanned(FakeCluster([*SPACES, *documents], refused={"configmaps": forbidden("configmaps")}))
+
+    kinds = {kind.kind for kind in told.end.uncovered}
+    assert (False, True) == ("Pod" in kinds, "Secret" in kinds)
+
+
 USER = UserInfo("auditor", "u-1", ("auditors",), (("token", ("id",)),))
 
 
