@@ -25,6 +25,7 @@ from scanner.audit.fast_policy import NotPassed
 from scanner.audit.findings import denies, fingerprint
 from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
 from scanner.audit.object_sets import ObjectSets, SetKey, invocation_key, reasons_of
+from scanner.audit.page_digest import page_digest
 from scanner.audit.population import controllers_of, examined
 from scanner.audit.tally import tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
@@ -404,6 +405,7 @@ def _result(page: Page, tally: _PageTally) -> PageResult:
         sets=object_sets.packed(ObjectSets(len(tally.examined), tally.sets)),
         places=tuple(tally.places),
         controllers=controllers_of(tally.examined),
+        digest=page_digest(page),
     )
 
 

@@ -30,6 +30,7 @@ from scanner.cli.gates import FailOn, failed
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
+from scanner.cli.method import method_of
 from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.output import QuietOption
@@ -59,6 +60,7 @@ from scanner.errors import UsageError
 from scanner.model.scan import ScanState
 
 if TYPE_CHECKING:
+    from scanner.model.method import Method
     from scanner.model.population import KeptKeys
     from scanner.model.resource import UserInfo
     from scanner.model.scan import Scan, ScanRecord, Scope
@@ -87,6 +89,7 @@ class KyvernoCompat(StrEnum):
 
 @with_folder_flags
 def command(
+    arguments: typer.Context,
     source: Annotated[
         list[Path] | None,
         typer.Option(
@@ -303,6 +306,13 @@ def command(
         kyverno_filters=kyverno_filters or [],
         network=_network(allow_network_to or []) if allow_network else None,
         kept=kept_keys(keep_labels or [], keep_annotations or []),
+        method=method_of(
+            arguments.obj,
+            kyverno_compat=kyverno_compat.value if kyverno_compat else "",
+            network_to=allow_network_to or [],
+            network=allow_network,
+            chunk_size=0 if source else chunk_size,
+        ),
     )
     if source:
         cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
@@ -350,6 +360,7 @@ def _options(
     kyverno_filters: list[str],
     network: Network | None,
     kept: KeptKeys,
+    method: Method,
 ) -> Options:
     from scanner.cluster.yaml import load
     from scanner.policies.kyverno.language import Kyverno
@@ -372,6 +383,7 @@ def _options(
         user=user,
         languages=with_options(kyverno),
         kept=kept,
+        method=method,
     )
 
 

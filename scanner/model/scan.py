@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from hashlib import sha256
+from typing import Literal, TypeAlias
 
 from scanner.model.census import Census, census_of
+from scanner.model.method import Method
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
@@ -16,6 +18,11 @@ from scanner.model.population import Controller, EvaluatedObjects, GroupKind, Re
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
+from scanner.model.rule import RuleObject
+from scanner.model.uncovered import UncoveredKind
+
+Digests: TypeAlias = bytes
+"""Digests of pages in their order, 32 bytes each."""
 
 
 class ScanState(StrEnum):
@@ -94,7 +101,7 @@ class Coverage:
     """The coverage of one kind. `objects` counts the listed objects, `evaluated` those that a policy matched.
 
     `bytes` is the size of its pages as received, `seconds` the duration of the list requests, `resource_version` that of the
-    first page. `note` is empty, or the reason for the state.
+    first page. `note` is empty, or the reason for the state. `page_digests` are empty if an older version recorded the scan.
     """
 
     api_version: str
@@ -107,6 +114,12 @@ class Coverage:
     resource_version: str = ""
     note: str = ""
     seconds: float = 0.0
+    page_digests: Digests = b""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256, in hex, over the digests of all pages; empty if these are not known."""
+        return sha256(self.page_digests).hexdigest() if self.page_digests else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +220,7 @@ class PageResult:
 
     `examined` has the examined objects in the order of the list (`audit.packed_objects`), `sets` the sets of them by invocation
     (`audit.object_sets`), and `places` the place of each finding's object among them. `controllers` has one
-    reference to each kind of their controllers.
+    reference to each kind of their controllers. `digest` is that of the page as received: see `audit.page_digest`.
     """
 
     api_version: str
@@ -227,11 +240,15 @@ class PageResult:
     sets: bytes = b""
     places: tuple[int, ...] = ()
     controllers: tuple[Controller, ...] = ()
+    digest: Digests = b""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanStart:
-    """The facts at the start of a scan. `requester` is the user of the simulated requests."""
+    """The facts at the start of a scan. `requester` is the user of the simulated requests.
+
+    `policy_set_digest` covers what decides: specs and `rules`; `description_digest` what describes: annotations.
+    """
 
     id: str
     cluster: ClusterIdentity
@@ -242,13 +259,18 @@ class ScanStart:
     bindings: tuple[Binding, ...]
     requester: UserInfo = field(default_factory=UserInfo)
     readings: Mapping[PolicyKey, Reading] = field(default_factory=dict)
+    rules: tuple[RuleObject, ...] = ()
+    policy_set_digest: str = ""
+    description_digest: str = ""
+    method: Method = field(default_factory=Method)
 
 
 @dataclass(frozen=True, slots=True)
 class ScanEnd:
     """The facts at the end of a scan. `evaluated_policies` are those whose findings the scan may resolve.
 
-    `controllers` are the kinds of the objects' controllers: true for a namespaced kind.
+    `controllers` are the kinds of the objects' controllers: true for a namespaced kind. `uncovered` are the served kinds that no
+    bound policy covers.
     """
 
     finished_at: datetime
@@ -260,13 +282,15 @@ class ScanEnd:
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
     controllers: Mapping[GroupKind, bool] = field(default_factory=dict)
+    uncovered: tuple[UncoveredKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
     """A stored scan without its findings; `findings`, `new` and `resolved` are their numbers.
 
-    Of the requester, the store keeps the name and the groups.
+    Of the requester, the store keeps the name and the groups. The digests of scans by older versions, and of sets with withheld
+    content of unknown version, are empty: not known.
     """
 
     id: str
@@ -280,6 +304,8 @@ class Scan:
     new: int = 0
     resolved: int = 0
     requester: UserInfo = field(default_factory=UserInfo)
+    policy_set_digest: str = ""
+    description_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +333,8 @@ class ScanRecord:
     those that it resolved; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
     the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, if the source of the record
     can count without reading them. `population` yields the objects that the scan
-    examined, and `evaluated` the objects that each check matched: nothing for a scan of an older version.
+    examined, and `evaluated` the objects that each check matched: nothing for a scan of an older version. `rules`, `uncovered` and
+    `method` are empty or None if an older version recorded the scan.
     """
 
     scan: Scan
@@ -322,6 +349,9 @@ class ScanRecord:
     unchecked: int = 0
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
+    rules: tuple[RuleObject, ...] = ()
+    uncovered: tuple[UncoveredKind, ...] = ()
+    method: Method | None = None
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
     census: Census | None = None

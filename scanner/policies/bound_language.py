@@ -10,12 +10,15 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.dispatch import BoundPolicy
+from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap
 from scanner.model.policy import Binding, Operation, Policy
 from scanner.model.reading import Reading
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, UserInfo
+from scanner.model.rule import RuleType
 from scanner.model.scan import Health, OutOfScope
+from scanner.model.selector import Selector
 from scanner.mutate.schema import Schemas
 
 Places: TypeAlias = Mapping[Kind, tuple[str, ...]]
@@ -61,6 +64,14 @@ class ListRight(NamedTuple):
     why: str
 
 
+class RuleDocument(NamedTuple):
+    """The manifest of an object that decides together with policies, and its name within its type."""
+
+    type: RuleType
+    name: str
+    body: JsonObject
+
+
 class BoundLanguage(ABC):
     """The policies of one language in force.
 
@@ -100,6 +111,16 @@ class BoundLanguage(ABC):
     def take(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
         """Take the objects of a namespace, or of all (the empty name), that `reads` named. Raises like `Lists`."""
         raise NotImplementedError
+
+    def rules(self) -> Iterator[RuleDocument]:
+        """The objects besides policies, bindings and params that decide together with the policies."""
+        yield from ()
+
+    def namespace_selectors(self) -> Iterator[Selector]:
+        """The selectors that read the labels of namespaces."""
+        for bound_policy in self.bound:
+            matches = (bound_policy.policy.match, *(binding.match for binding in bound_policy.bindings))
+            yield from (match.namespace_selector for match in matches if match is not None)
 
     def rights(self) -> Iterator[ListRight]:
         """The permissions for the lists that binding the policies needed."""

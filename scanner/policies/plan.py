@@ -15,6 +15,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match, exempt
 from scanner.model.policy import MatchResources, Operation, Policy
 from scanner.model.resource import Kind
+from scanner.model.uncovered import UncoveredKind
 
 # Group-resources whose objects are served under another group as well.
 _COHABITANTS = {("events.k8s.io", "events"): ("", "events")}
@@ -68,6 +69,25 @@ def lists(
         kind for family in all_families for policy in wanted for _, kind in viewpoints(policy, family, operations)
     }
     return tuple(sorted(listed))
+
+
+def uncovered(
+    kinds: Iterable[Kind],
+    plans: Iterable[KindPlan],
+    others: Iterable[BoundPolicy] = (),
+    operations: tuple[Operation, ...] = AUDITABLE,
+) -> tuple[UncoveredKind, ...]:
+    """The served kinds that no bound policy can match in any version, sorted, each in its preferred version.
+
+    `others` are bound policies that the plans lack, because they cannot be evaluated.
+    """
+    planned, policies = {plan.kind for plan in plans}, tuple(bound_policy.policy for bound_policy in others)
+    missing = (
+        family[0]
+        for family in families(kinds)
+        if planned.isdisjoint(family) and not any(viewpoints(policy, family, operations) for policy in policies)
+    )
+    return tuple(sorted(UncoveredKind(kind.api_version, kind.kind) for kind in missing))
 
 
 def viewpoints(

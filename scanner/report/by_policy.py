@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TypeVar
 
 from scanner.model.census import Census
@@ -259,19 +258,3 @@ def _definition(manifest: JsonObject) -> JsonObject:
     if written:
         metadata["annotations"] = written
     return {key: metadata if key == "metadata" else value for key, value in manifest.items() if key != "status"}
-
-
-def policy_set_digest(records: Iterable[PolicyRecord]) -> str:
-    """The SHA-256, in hex, of the policies and bindings of a scan: equal sets have equal digests."""
-    lines = {
-        line
-        for record in records
-        for line in (
-            f"{record.policy.language} policy {record.policy.name} {record.policy.digest}",
-            *(
-                f"{binding.language} binding {binding.name} {binding.digest} {binding.assumed}"
-                for binding in record.bindings
-            ),
-        )
-    }
-    return sha256("\n".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()

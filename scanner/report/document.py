@@ -15,28 +15,23 @@ from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ClusterIdentity, Health, OutOfScope, ScanRecord, ScanState, StoredFinding
+from scanner.model.uncovered import UncoveredKind
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
-from scanner.report.by_policy import PolicySection, policies_of, policy_set_digest
+from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
+from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
 from scanner.report.score import Score, score_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
-
-
-@dataclass(frozen=True, slots=True)
-class Requester:
-    """The user of the simulated requests; the name is empty if the server did not report the scanner's user."""
-
-    username: str = ""
-    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """The origin of a report: scan, cluster, time and tool. `scope`, `exclusions` and `notes` are texts for readers.
 
-    `policy_set_digest` is the SHA-256 of the policies and bindings that were used; `rules` the Kubernetes release whose
-    rules were applied. `operation` is the simulated write, as `--operation` names it, `requester` its user.
+    `policy_set_digest` is the SHA-256 of what decided: the specs of policies and bindings, and the objects in the report's
+    `rules`; `description_digest` that of their annotations. Both are None if they are not known. `rules` is the Kubernetes
+    release whose rules were applied. `operation` is the simulated write, as `--operation` names it, `requester` its user.
     """
 
     scan_id: str
@@ -46,7 +41,8 @@ class Provenance:
     state: ScanState
     tool_version: str
     rules: str
-    policy_set_digest: str
+    policy_set_digest: str | None
+    description_digest: str | None
     scope: tuple[str, ...]
     exclusions: tuple[str, ...]
     notes: tuple[str, ...]
@@ -84,7 +80,8 @@ class Document:
     """A report as data. `findings` and `resolved` start a new stream at every call, in the store's order.
 
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
-    pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate.
+    pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate. `method` is None if an
+    older version recorded the scan.
     """
 
     provenance: Provenance
@@ -106,6 +103,9 @@ class Document:
     resolved: Callable[[], Iterator[StoredFinding]]
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
     second_opinion: Opinion | None = None
+    method: MethodSection | None = None
+    rules: tuple[RuleSection, ...] = ()
+    kinds_without_policy: tuple[UncoveredKind, ...] = ()
 
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
@@ -140,6 +140,9 @@ def document_of(record: ScanRecord) -> Document:
         resolved=record.resolved,
         titles=_titles(policies),
         second_opinion=record.opinion,
+        method=method_of(record),
+        rules=rules_of(record),
+        kinds_without_policy=record.uncovered,
     )
 
 
@@ -159,12 +162,13 @@ def _provenance(record: ScanRecord) -> Provenance:
         state=scan.state,
         tool_version=scan.tool_version,
         rules=scan.cluster.release.name,
-        policy_set_digest=policy_set_digest(record.policies),
+        policy_set_digest=scan.policy_set_digest or None,
+        description_digest=scan.description_digest or None,
         scope=scope_of(scan),
         exclusions=exclusions_of(scan.scope),
         notes=notes_of(scan),
         operation=scan.scope.operation,
-        requester=Requester(scan.requester.username, scan.requester.groups),
+        requester=requester_of(scan.requester),
         previous_scan_id=record.previous.id if record.previous else "",
         previous_finished_at=record.previous.finished_at if record.previous else None,
     )

@@ -18,7 +18,7 @@ from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Errored, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.population import Workload
-from scanner.model.scan import StoredFinding
+from scanner.model.scan import Coverage, StoredFinding
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.score import Score
@@ -28,6 +28,7 @@ SCHEMA_VERSION = "1.2"
 
 _SECTIONS = (
     "provenance",
+    "method",
     "complete",
     "totals",
     "requester",
@@ -36,7 +37,9 @@ _SECTIONS = (
     "changes",
     "score",
     "coverage",
+    "kinds_without_policy",
     "policies",
+    "rules",
     "namespaces",
     "gaps",
     "health",
@@ -206,9 +209,17 @@ def _plain(value: object) -> Plain:
             return {str(key): _plain(item) for key, item in value.items()}
         case list() | tuple():
             return [_plain(item) for item in value]
+        case Coverage():
+            return _coverage(value)
         case _ if is_dataclass(value):
             return {_camel(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
     raise TypeError(f"a report cannot hold {type(value).__name__}")
+
+
+def _coverage(line: Coverage) -> Plain:
+    """The coverage of a kind, with one digest over those of its pages: there can be thousands of these."""
+    shown = (field.name for field in fields(line) if field.name != "page_digests")
+    return {**{_camel(name): _plain(getattr(line, name)) for name in shown}, "digest": line.digest or None}
 
 
 def _camel(name: str) -> str:

@@ -96,7 +96,7 @@ class Store(Protocol):
     """The store of a scan. Only the parent process writes."""
 
     def begin(self, start: ScanStart) -> None:
-        """Record that a scan runs, with its policies and bindings. Raises StoreError."""
+        """Record that a scan runs, with its policies, bindings, rules and method. Raises StoreError."""
         ...
 
     def page(self, scan_id: str, result: PageResult) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from scanner.model.method import Method
 from scanner.model.outcome import Gap
 from scanner.model.population import DEFAULT_KEYS, KeptKeys
 from scanner.model.resource import UserInfo
@@ -22,6 +23,7 @@ class Options:
     `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests instead of the
     scanner's identity. `languages` are the policy languages that are evaluated, each with its own options. `kept` are the labels
     and annotations of the examined objects that are stored.
+    `method` has the circumstances of the scan that only the caller knows, such as the command line.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -32,3 +34,4 @@ class Options:
     user: UserInfo | None = None
     languages: tuple[Language, ...] = LANGUAGES
     kept: KeptKeys = DEFAULT_KEYS
+    method: Method = field(default_factory=Method)

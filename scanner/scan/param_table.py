@@ -74,6 +74,13 @@ class ParamTable:
         ):
             self.put(resource)
 
+    def selected(self, bound_policy: BoundPolicy) -> Iterator[Resource]:
+        """The params that bindings of a policy select, for an object of any namespace; none for a malformed selector."""
+        kind = self.kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
+        for param in self._objects.get(kind, {}).values() if kind else ():
+            if any(_selects(reference, param) for reference in _references(bound_policy)):
+                yield param
+
     def add(self, document: JsonObject) -> None:
         """Add a document as a param; it replaces a listed object of the same name. A kind that is not served is left out."""
         kind = self._kinds.get((as_text(document.get("apiVersion")), as_text(document.get("kind"))))
@@ -94,3 +101,10 @@ def _may_select(reference: ParamRef, resource: Resource) -> bool:
         return False
     # The evaluation reports a selector that the server cannot parse, so every object is kept here.
     return not reference.name or reference.name == resource.name
+
+
+def _selects(reference: ParamRef, param: Resource) -> bool:
+    if not _may_select(reference, param):
+        return False
+    selector = reference.selector
+    return selector is None or (not selector.fault() and selector.matches(param.labels))

@@ -16,14 +16,16 @@ from scanner.health import health_before
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
+from scanner.model.rule import RuleObject
 from scanner.model.scan import (
     ClusterIdentity,
     Health,
     OutOfScope,
     Scope,
 )
+from scanner.model.uncovered import UncoveredKind
 from scanner.policies.bound_language import BindingContext, BoundLanguage
-from scanner.policies.plan import KindPlan, equivalents, lists, plan
+from scanner.policies.plan import KindPlan, equivalents, lists, plan, uncovered
 from scanner.scan.context import ScanContext
 from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
@@ -33,6 +35,7 @@ from scanner.scan.load import load_inventory, load_namespaces, load_params, out_
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable
 from scanner.scan.policy_set import PolicySet, namespaces_needed, read_policy_set
+from scanner.scan.rules import rules_of
 
 
 def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = False) -> PreparedScan:
@@ -111,6 +114,8 @@ class EvaluationPlan:
     health: tuple[Health, ...]
     gaps: tuple[Gap, ...]
     outside: tuple[OutOfScope, ...]
+    rules: tuple[RuleObject, ...] = ()
+    uncovered: tuple[UncoveredKind, ...] = ()
 
 
 def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPlan) -> None:
@@ -175,14 +180,18 @@ def _evaluation_plan(
     page_evaluator = PageEvaluator(
         evaluation_context, context.scope.exclude_namespaces, by_name=context.files, kept=context.kept
     )
+    plans = plan(kinds, evaluable, context.operations)
+    others = (bound_policy for bound_policy in bound if policy_label(bound_policy) in labels)
     return EvaluationPlan(
         page_evaluator=page_evaluator,
-        plans=plan(kinds, evaluable, context.operations),
+        plans=plans,
         languages=languages,
         bound=evaluable,
         health=(*policy_set.health, *_health(languages, evaluable, kinds, evaluation_context)),
         gaps=(*((namespace_gap,) if namespace_gap else ()), *unevaluable),
         outside=(*out_of_scope(listing, kinds), *(item for language in languages for item in language.outside)),
+        rules=rules_of(languages, evaluable, params, namespaces.values()),
+        uncovered=uncovered(kinds, plans, others, context.operations),
     )
 
 

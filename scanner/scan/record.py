@@ -113,6 +113,7 @@ class ScanRecorder:
             health=tuple(sorted(health)),
             gaps=tuple(dict.fromkeys(self.gaps)),
             outside=evaluation.outside,
+            uncovered=evaluation.uncovered,
             opinion=self._comparison.opinion() if self._comparison else None,
             controllers={name: self._namespaced.get(name, True) for name in self._controllers},
             evaluated_policies=tuple(
@@ -228,6 +229,7 @@ def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
         bytes=coverage.bytes + len(page.data),
         resource_version=coverage.resource_version or page.resource_version,
         seconds=round(coverage.seconds + page.seconds, 3),
+        page_digests=coverage.page_digests + result.digest,
     )
 
 

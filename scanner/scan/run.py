@@ -7,13 +7,19 @@ tests run a whole scan with two in-memory objects.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from scanner import __version__
+from scanner.errors import ClusterError
+from scanner.model.method import Method
+from scanner.model.resource import UserInfo
 from scanner.model.scan import (
     Scan,
     ScanStart,
 )
+from scanner.posture.rule_digests import description_digest, policy_set_digest
+from scanner.scan.context import ScanContext
 from scanner.scan.edges import Cluster, Comparison, Progress, Store
 from scanner.scan.options import Options
 from scanner.scan.prepare import PreparedScan, prepare
@@ -43,10 +49,11 @@ def run(
     """
     started = clock()
     prepared = prepare(cluster, options, started, ahead=True)
-    store.begin(_start(scan_id, started, prepared))
+    processes = 1 if any(language.single_process for language in options.languages) else workers
+    method = replace(options.method, scanner=_scanner(cluster, options, prepared.context), workers=processes)
+    store.begin(_start(scan_id, started, prepared, method))
     recorder = ScanRecorder(store, scan_id, progress, comparison)
     recorder.gaps = [*prepared.gaps]
-    alone = any(language.single_process for language in options.languages)
     with (
         rare_collections(),
         Workers(
@@ -54,28 +61,45 @@ def run(
             prepared.evaluation.plans,
             prepared.listing.relay,
             cluster.paused,
-            count=1 if alone else workers,
+            count=processes,
             fork_after_bytes=fork_after_bytes,
-        ) as processes,
+        ) as pool,
     ):
-        recorder.record(prepared.evaluation, prepared.listing, processes)
+        recorder.record(prepared.evaluation, prepared.listing, pool)
         recorder.record_controllers(prepared.plans, prepared.listing, prepared.served)
     return store.finish(scan_id, recorder.end(prepared.evaluation, clock()))
 
 
-def _start(scan_id: str, started: datetime, prepared: PreparedScan) -> ScanStart:
+def _scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserInfo:
+    """The user of the scan's own requests, by name and groups; empty for files, and if the server does not report the user."""
+    if context.files:
+        return UserInfo()
+    try:
+        user = cluster.requester() if options.user else context.user
+    except ClusterError:
+        return UserInfo()
+    return UserInfo(user.username, groups=user.groups)
+
+
+def _start(scan_id: str, started: datetime, prepared: PreparedScan, method: Method) -> ScanStart:
     """The first record of a scan: it includes policies that are not in force."""
-    context, languages = prepared.context, prepared.evaluation.languages
-    policies = (record for language in languages for record in language.recorded())
-    recorded = sorted(policies, key=lambda record: (record[0].name, record[0].language))
+    context, languages, rules = prepared.context, prepared.evaluation.languages, prepared.evaluation.rules
+    every = (record for language in languages for record in language.recorded())
+    recorded = sorted(every, key=lambda record: (record[0].name, record[0].language))
+    policies = tuple(policy for policy, _ in recorded)
+    bindings = tuple(binding for language in languages for binding in language.bindings)
     return ScanStart(
         id=scan_id,
         cluster=context.cluster,
         started_at=started,
         scope=context.scope,
         tool_version=__version__,
-        policies=tuple(policy for policy, _ in recorded),
-        bindings=tuple(binding for language in languages for binding in language.bindings),
+        policies=policies,
+        bindings=bindings,
         requester=context.user,
         readings={policy.key: reading for policy, reading in recorded},
+        rules=rules,
+        policy_set_digest=policy_set_digest(policies, bindings, rules),
+        description_digest=description_digest(policies, bindings),
+        method=method,
     )

@@ -13,6 +13,7 @@ from scanner.model.outcome import Gap
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scan import Coverage, Health, OutOfScope, ScanEnd
 from scanner.model.texts import clean
+from scanner.model.uncovered import UncoveredKind
 from scanner.store.engine import insert_rows
 from scanner.store.packing import StagedPage
 from scanner.store.shared_rows import Owners, Row, insert_rows_of, owners_of, share_rows
@@ -24,6 +25,7 @@ from scanner.store.tables import (
     POLICIES,
     SCAN_POLICIES,
     TALLIES,
+    UNCOVERED,
 )
 
 _TALLY = ("scan", "check", "kind", "namespace", "outcome", "count", "requester")
@@ -59,6 +61,7 @@ class Ledger:
             "matched": orjson.dumps(self._by_policy(connection, scan)).decode(),
             "health_of": share_rows(connection, HEALTH, scan, map(_row, end.health), earlier.health),
             "outside_of": share_rows(connection, OUTSIDE, scan, map(_row, end.outside), earlier.outside),
+            "uncovered_of": share_rows(connection, UNCOVERED, scan, map(_row, end.uncovered), earlier.uncovered),
         }
 
     def _coverage(self, coverage: Coverage) -> Row:
@@ -76,7 +79,7 @@ class Ledger:
         return [matched[language, policy] for language, policy in connection.execute(of_scan).all()]
 
 
-def _row(noun: Coverage | Health | Gap | OutOfScope) -> dict[str, str | int | None]:
+def _row(noun: Coverage | Health | Gap | OutOfScope | UncoveredKind) -> dict[str, str | int | bytes | None]:
     """The columns of these tables, which are the fields of the nouns."""
     values = ((item.name, getattr(noun, item.name)) for item in fields(noun))
     return {name: clean(str(value)) if isinstance(value, str) else value for name, value in values}

@@ -18,7 +18,7 @@ from scanner.model.scan import PageResult, TallyKey
 from scanner.model.texts import clean
 from scanner.store.columns import FindingColumns, check_values, evidence_values, kind_values, verdict_values
 
-Key: TypeAlias = tuple[str | int | bool | bytes, ...]
+Key: TypeAlias = tuple[str | int | bool | bytes | None, ...]
 
 StagedFinding: TypeAlias = tuple[str, FindingColumns]
 """The fingerprint of a finding, and its columns with positions in the page's lists in place of ids."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, Row, select
 
 from scanner.errors import UsageError
 from scanner.model.census import Census
+from scanner.model.method import Method
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, Policy
@@ -32,6 +33,7 @@ from scanner.model.scan import (
     StoredFinding,
     TallyKey,
 )
+from scanner.model.uncovered import UncoveredKind
 from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved
@@ -39,6 +41,7 @@ from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_
 from scanner.store.findings import CHECK_ORDER, resolved_by, seen_by
 from scanner.store.recorded_objects import evaluated_objects, population_of
 from scanner.store.row_ids import RowIdSet, unpacked
+from scanner.store.rules import read_rules
 from scanner.store.scans import Abandoned, abandoned, scan_of, select_scans, with_current_state
 from scanner.store.shared_rows import Owners, owners_of, read_rows
 from scanner.store.store_errors import as_store_error
@@ -56,6 +59,7 @@ from scanner.store.tables import (
     SCANS,
     TALLIES,
     UNCHECKED,
+    UNCOVERED,
 )
 
 _Read = TypeVar("_Read")
@@ -71,6 +75,7 @@ class _StoredScan(NamedTuple):
     state: str
     opinion: str
     matched: str
+    method: str
 
 
 def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> ScanRecord:
@@ -98,13 +103,18 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
             population=_streaming(engine, address, stored, _population),
             evaluated=_streaming(engine, address, stored, _evaluated),
+            rules=read_rules(connection, owners.rules),
+            uncovered=tuple(UncoveredKind(*row) for row in read_rows(connection, UNCOVERED, owners.uncovered)),
+            method=codec.from_text(Method, stored.method) if stored.method else None,
         )
 
 
 def _coverage(connection: Connection, number: int) -> tuple[Coverage, ...]:
+    """The coverage of a scan. Older versions recorded no digests of pages."""
     own = (COVERAGE.c[item.name] for item in fields(Coverage))
     rows = connection.execute(select(*own).where(COVERAGE.c.scan == number).order_by(COVERAGE.c.position))
-    return tuple(Coverage(api_version, kind, CoverageState(state), *rest) for api_version, kind, state, *rest in rows)
+    coverage = (Coverage(api_version, kind, CoverageState(state), *rest) for api_version, kind, state, *rest in rows)
+    return tuple(replace(each, page_digests=bytes(each.page_digests or b"")) for each in coverage)
 
 
 def _stored_scan(connection: Connection, scan_id: str, dead: Sequence[Abandoned]) -> _StoredScan:

@@ -33,6 +33,8 @@ _COLUMNS = (
     SCANS.c.new,
     SCANS.c.resolved,
     SCANS.c.requester,
+    SCANS.c.policy_set_digest,
+    SCANS.c.description_digest,
 )
 
 
@@ -55,6 +57,8 @@ def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
         new=row.new,
         resolved=row.resolved,
         requester=codec.from_text(UserInfo, row.requester) if row.requester else UserInfo(),
+        policy_set_digest=row.policy_set_digest,
+        description_digest=row.description_digest,
     )
 
 

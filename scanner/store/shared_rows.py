@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Table, case, select
 
 from scanner.store.tables import SCANS
 
-Row = Mapping[str, str | int | bool | float | None]
+Row = Mapping[str, str | int | bool | float | bytes | None]
 
 
 class Owners(NamedTuple):
@@ -22,9 +22,11 @@ class Owners(NamedTuple):
     bindings: int
     health: int
     outside: int
+    rules: int
+    uncovered: int
 
 
-NO_OWNERS = Owners(0, 0, 0, 0)
+NO_OWNERS = Owners(0, 0, 0, 0, 0, 0)
 _OWNERS = tuple(SCANS.c[f"{name}_of"] for name in Owners._fields)
 
 

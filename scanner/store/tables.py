@@ -178,8 +178,9 @@ SCANS = Table(
     Column("heartbeat", UtcTime, nullable=False),
     _added_text("requester"),
     _added_text("opinion"),
-    *(_shared(rows) for rows in ("policies", "bindings", "health", "outside")),
+    *(_shared(rows) for rows in ("policies", "bindings", "health", "outside", "rules", "uncovered")),
     _added_text("matched"),
+    *(_added_text(name) for name in ("policy_set_digest", "description_digest", "method")),
     UniqueConstraint("cluster", "revision"),
 )
 
@@ -221,6 +222,23 @@ SCAN_BINDINGS = Table(
     _scan(),
     _position(),
     Column("binding", Integer, ForeignKey("bindings.id"), nullable=False),
+)
+
+RULES = Table(
+    "rules",
+    METADATA,
+    _id(),
+    _digest(),
+    _text("type"),
+    _text("name"),
+    _text("content_digest"),
+    _text("document"),
+    _flag("masked"),
+)
+"""The objects that decide together with policies: params, exceptions, global context entries, namespace labels."""
+
+SCAN_RULES = Table(
+    "scan_rules", METADATA, _scan(), _position(), Column("rule", Integer, ForeignKey("rules.id"), nullable=False)
 )
 
 CHECKS = Table("checks", METADATA, _id(), _digest(), *_columns(CheckColumns))
@@ -313,12 +331,17 @@ COVERAGE = Table(
     _text("note"),
     Column("seconds", Float, nullable=False, server_default=text("0")),
     Column("sets", Integer, ForeignKey("set_lists.id")),
+    Column("page_digests", LargeBinary),
 )
+"""The coverage of the kinds of a scan. `page_digests` are null if an older version recorded the scan."""
 
 GAPS = Table("gaps", METADATA, _scan(), _position(), _text("kind"), _text("where"), _text("why"))
 
 OUTSIDE = Table("outside", METADATA, _scan(), _position(), _text("kind"), _text("name"), _text("why"))
 """Objects of the cluster that also decide about requests, but that a scan does not evaluate."""
+
+UNCOVERED = Table("uncovered", METADATA, _scan(), _position(), _text("api_version"), _text("kind"))
+"""The kinds that the cluster serves and that no bound policy covers."""
 
 HEALTH = Table(
     "health",

@@ -5,7 +5,7 @@ Source of truth: the Protocol `Store` in `scanner.scan.edges`. Each function is 
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -27,7 +27,9 @@ from scanner.store.owner import this_process
 from scanner.store.packing import Key, pack
 from scanner.store.population import ListedObjects, PopulationWriter
 from scanner.store.resolution import reach_of
+from scanner.store.rules import write_rules
 from scanner.store.scans import scan_of, select_scans
+from scanner.store.schema import HEAD
 from scanner.store.shared_rows import NO_OWNERS, Owners, Row, owners_of, share_rows
 from scanner.store.sightings import open_findings
 from scanner.store.staged import StagedLists
@@ -49,7 +51,7 @@ _BEAT = timedelta(seconds=10)
 
 
 def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
-    """Record that a scan runs, with its policies and bindings."""
+    """Record that a scan runs, with its policies, bindings and rules, and its method."""
     with writing_history(engine) as connection:
         number = _insert_scan(connection, start, now)
         policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
@@ -62,6 +64,7 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
             "bindings_of": share_rows(
                 connection, SCAN_BINDINGS, number, [{"binding": item} for item in bindings], earlier.bindings
             ),
+            "rules_of": write_rules(connection, number, start.rules, earlier.rules),
         }
         if any(of.values()):
             connection.execute(update(SCANS).where(SCANS.c.number == number).values(**of))
@@ -204,6 +207,9 @@ def _insert_scan(connection: Connection, start: ScanStart, now: datetime) -> int
         "process_started": owner.started,
         "heartbeat": now,
         "requester": _requester(start.requester),
+        "policy_set_digest": start.policy_set_digest,
+        "description_digest": start.description_digest,
+        "method": codec.to_text(replace(start.method, schema_version=HEAD)),
     }
     number: int = connection.execute(insert(SCANS).values(values).returning(SCANS.c.number)).scalar_one()
     return number

@@ -11,6 +11,7 @@ from typing import Literal
 
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.model.json import JsonObject
+from scanner.model.method import Method
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, GapKind, Violated, WouldChange
 from scanner.model.policy import (
     Action,
@@ -25,6 +26,7 @@ from scanner.model.policy import (
 )
 from scanner.model.reading import Auditability, CheckReading, Reading
 from scanner.model.resource import UserInfo
+from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import (
     ClusterIdentity,
     Coverage,
@@ -42,6 +44,7 @@ from scanner.model.scan import (
     TallyKey,
 )
 from scanner.model.selector import EVERYTHING
+from scanner.model.uncovered import UncoveredKind
 
 STARTED = datetime(2026, 3, 2, 14, 0, 0, tzinfo=UTC)
 FINISHED = STARTED + timedelta(seconds=12.5)
@@ -212,6 +215,8 @@ def scan(state: ScanState = ScanState.COMPLETE, scope: Scope | None = None, sour
         scope=scope or Scope(),
         tool_version="0.1.0",
         requester=UserInfo("system:serviceaccount:audit:assay", groups=("system:serviceaccounts",)),
+        policy_set_digest=_hex("policy set"),
+        description_digest=_hex("descriptions"),
     )
 
 
@@ -224,7 +229,7 @@ def small_record() -> ScanRecord:
         previous=replace(scan(), id="20260301-140000-9f00", started_at=BEFORE, finished_at=BEFORE),
         policies=_small_policies(),
         coverage=(
-            Coverage("apps/v1", "Deployment", CoverageState.LISTED, 14, 12, 1, 60_000, "41"),
+            Coverage("apps/v1", "Deployment", CoverageState.LISTED, 14, 12, 1, 60_000, "41", page_digests=b"\x07" * 32),
             Coverage("v1", "Namespace", CoverageState.LISTED, 4, 4, 1, 2_000, "41"),
             Coverage("v1", "Secret", CoverageState.SKIPPED, note="left out with --skip-kind"),
         ),
@@ -249,6 +254,28 @@ def small_record() -> ScanRecord:
         findings=lambda: iter(findings),
         resolved=lambda: iter(resolved),
         unchecked=1,
+        rules=_small_rules(),
+        uncovered=(UncoveredKind("apps/v1", "DaemonSet"), UncoveredKind("v1", "Node")),
+        method=Method(
+            UserInfo("system:serviceaccount:audit:assay", groups=("system:serviceaccounts",)),
+            "audit-1",
+            ("assay", "scan", "--skip-kind", "secrets"),
+            network_to=("10.0.0.0/8",),
+            workers=2,
+            chunk_size=500,
+            schema_version="0012",
+        ),
+    )
+
+
+def _small_rules() -> tuple[RuleObject, ...]:
+    """A param, a param that is a Secret, and the labels of a namespace."""
+    limits: JsonObject = {"kind": "ConfigMap", "metadata": {"name": "limits"}, "data": {"maxReplicas": "5"}}
+    secret: JsonObject = {"kind": "Secret", "metadata": {"name": "limits", "resourceVersion": "7"}}
+    return (
+        RuleObject(RuleType.NAMESPACE_LABELS, "shop", _hex("shop"), {"metadata": {"labels": {"tier": "gold"}}}),
+        RuleObject(RuleType.PARAM, "ConfigMap shop/limits", _hex("limits"), limits),
+        RuleObject(RuleType.PARAM, "Secret shop/limits", _hex("secret"), secret, masked=True),
     )
 
 
@@ -344,6 +371,9 @@ def hostile_record() -> ScanRecord:
         health=tuple(Health(HealthKind.NOTE, text, text, text) for text in HOSTILE),
         gaps=tuple(Gap(GapKind.OBJECT, text, text) for text in HOSTILE),
         outside=tuple(OutOfScope(text, text, text) for text in HOSTILE),
+        rules=tuple(RuleObject(RuleType.PARAM, text, _hex(text), {text: text}) for text in HOSTILE),
+        uncovered=tuple(UncoveredKind(text, text) for text in HOSTILE),
+        method=Method(UserInfo(HOSTILE[0], groups=HOSTILE), HOSTILE[1], HOSTILE, HOSTILE[2], network_to=HOSTILE),
         tallies=tally(findings, {}),
         findings=lambda: iter(findings),
         resolved=lambda: (replace(finding, status="resolved", resolved_at=FINISHED) for finding in findings),

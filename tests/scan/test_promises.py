@@ -313,6 +313,7 @@ def test_the_order_of_documents_decides_nothing(cluster: FakeCluster, data: st.D
     }
     assert (first.tallies, set(first.gaps), first.end.health) == (second.tallies, set(second.gaps), second.end.health)
     assert first.start.policies == second.start.policies
+    assert (first.start.rules, first.start.policy_set_digest) == (second.start.rules, second.start.policy_set_digest)
 
 
 @given(CLUSTERS)

@@ -85,7 +85,8 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0010."""
+    """Undo migrations 0008 to 0012."""
+    without_rules(connection)
     without_population(connection)
     connection.execute("DROP TABLE kube_assay")
     for name in ("policies_of", "bindings_of", "health_of", "outside_of", "matched"):
@@ -106,3 +107,12 @@ def without_population(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE staged_pages DROP COLUMN sets")
     for table in ("population", "workloads", "object_sets", "set_lists", "objects"):
         connection.execute(f"DROP TABLE {table}")
+
+
+def without_rules(connection: sqlite3.Connection) -> None:
+    """Undo migration 0012."""
+    for table in ("scan_rules", "rules", "uncovered"):
+        connection.execute(f"DROP TABLE {table}")
+    for name in ("rules_of", "uncovered_of", "policy_set_digest", "description_digest", "method"):
+        connection.execute(f"ALTER TABLE scans DROP COLUMN {name}")
+    connection.execute("ALTER TABLE coverage DROP COLUMN page_digests")

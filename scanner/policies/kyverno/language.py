@@ -14,7 +14,8 @@ from scanner.model.reading import Reading
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import Health, HealthKind
-from scanner.policies.bound_language import BindingContext, BoundLanguage, ListRight, Places
+from scanner.model.selector import EVERYTHING, Selector
+from scanner.policies.bound_language import BindingContext, BoundLanguage, ListRight, Places, RuleDocument
 from scanner.policies.documents import PolicyDocuments, ReadDocument, Supporting
 from scanner.policies.kyverno import health, spec
 from scanner.policies.kyverno.bind import AS_WRITTEN, BoundForm, KyvernoContext, bind_forms
@@ -25,6 +26,7 @@ from scanner.policies.kyverno.kinds import CLUSTER_WIDE, CUSTOM_KINDS, NAMESPACE
 from scanner.policies.kyverno.libraries import Network
 from scanner.policies.kyverno.modes import MODES
 from scanner.policies.kyverno.own_configuration import ConfigurationSource, OwnConfiguration, own_configuration
+from scanner.policies.kyverno.rules import rule_documents
 
 _EXCEPTION = "policy exception"
 _ENTRY = "global context entry"
@@ -135,7 +137,12 @@ class Kyverno:
         )
         policy_exceptions = [read_exception(document.body) for document in supporting if document.what == _EXCEPTION]
         rights = (self.configuration.right(),) if own else ()
-        return BoundKyverno(bind_forms(policies, policy_exceptions, circumstances), inventory, configuration, rights)
+        exempting = [document for document in supporting if document.what == _EXCEPTION]
+        entries = [document for document in supporting if document.what == _ENTRY]
+        rules = tuple(rule_documents(policies, exempting, entries))
+        selector = circumstances.configuration.namespace_selector
+        forms = bind_forms(policies, policy_exceptions, circumstances)
+        return BoundKyverno(forms, inventory, configuration, rights, rules, selector)
 
 
 class BoundKyverno(BoundLanguage):
@@ -149,8 +156,11 @@ class BoundKyverno(BoundLanguage):
         inventory: Inventory,
         configuration: OwnConfiguration,
         rights: tuple[ListRight, ...],
+        rules: tuple[RuleDocument, ...] = (),
+        webhook_selector: Selector = EVERYTHING,
     ) -> None:
-        """Take the forms, and the data that their expressions read."""
+        """Take the forms, and the data that their expressions read. `webhook_selector` chooses the webhook's namespaces."""
+        self._rules, self._webhook_selector = rules, webhook_selector
         self._forms, self._inventory, self._rights = forms, inventory, rights
         self.gaps, self.outside = configuration.gaps, configuration.outside
 
@@ -172,6 +182,15 @@ class BoundKyverno(BoundLanguage):
     def take(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
         """See BoundLanguage."""
         self._inventory.put(kind, namespace, resources)
+
+    def rules(self) -> Iterator[RuleDocument]:
+        """See BoundLanguage."""
+        yield from self._rules
+
+    def namespace_selectors(self) -> Iterator[Selector]:
+        """See BoundLanguage: those of the policies, and that of Kyverno's webhooks."""
+        yield from super().namespace_selectors()
+        yield self._webhook_selector
 
     def rights(self) -> Iterator[ListRight]:
         """See BoundLanguage."""

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from scanner.audit.page import PageEvaluator
+from scanner.audit.page_digest import page_digest
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Page
 from scanner.model.scan import PageResult
@@ -45,7 +46,8 @@ def unevaluated(page: Page, why: str) -> PageResult:
     """The result of a page that could not be evaluated: no object, and a gap with the reason."""
     where = f"{page.kind.api_version}/{page.kind.kind}"
     gap = Gap(GapKind.OBJECT, where, f"page {page.number} was not judged: {why}")
-    return PageResult(page.kind.api_version, page.kind.kind, page.number, objects=0, evaluated=0, gaps=(gap,))
+    named = page.kind.api_version, page.kind.kind, page.number
+    return PageResult(*named, objects=0, evaluated=0, gaps=(gap,), digest=page_digest(page))
 
 
 def serve(

@@ -1,0 +1,56 @@
+"""The circumstances of a scan that only the command line knows: the command, the machine, and what was allowed."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from scanner.model.method import Method
+
+_USER_OF_URL: Final = re.compile(r"(?P<kept>\bhttps?://)[^/\s@]+(?=@)")
+"""A user of HTTP without a password is often a token."""
+
+
+def method_of(
+    arguments: Iterable[str] | None,
+    *,
+    kyverno_compat: str,
+    network: bool,
+    network_to: Iterable[str],
+    chunk_size: int,
+) -> Method:
+    """The method of a scan that a command with these arguments makes; the scan adds its user and its workers."""
+    from scanner.model.method import Method
+
+    return Method(
+        host=socket.gethostname(),
+        command_line=command_line(arguments or ()),
+        kyverno_compat=kyverno_compat,
+        network=network,
+        network_to=tuple(network_to),
+        chunk_size=chunk_size,
+    )
+
+
+def command_line(arguments: Iterable[str]) -> tuple[str, ...]:
+    """The command with these arguments, without passwords, tokens, and users in URLs."""
+    return ("assay", *_shown(arguments))
+
+
+def _shown(arguments: Iterable[str]) -> Iterator[str]:
+    """The arguments without secrets: those that look like a secret, and the values of flags with the name of a secret."""
+    from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
+
+    hides = False
+    for argument in arguments:
+        flag, equals, _ = argument.partition("=")
+        if hides:
+            yield MASK
+        elif equals and flag.startswith("-") and names_secret(flag):
+            yield f"{flag}={MASK}"
+        else:
+            yield _USER_OF_URL.sub(lambda match: f"{match['kept']}{MASK}", without_named_secrets(argument))
+        hides = not hides and not equals and argument.startswith("-") and names_secret(argument)

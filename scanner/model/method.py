@@ -1,0 +1,29 @@
+"""The way in which a scan was made, besides its scope and its requester, which a scan has by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scanner.model.resource import UserInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """The circumstances of a scan that its results can depend on. Empty fields are unknown, or do not apply.
+
+    `scanner` is the user of the scan's own requests, as the API server reports it: another user than the requester if the
+    scan simulates one. `host` is the machine. `command_line` has the arguments without passwords and tokens.
+    `kyverno_compat` is the component whose reports are reproduced. `network_to` are the destinations that `--allow-network-to`
+    names, besides public addresses. `chunk_size` is the number of objects in a page, 0 for files. `schema_version` is that of
+    the database.
+    """
+
+    scanner: UserInfo = field(default_factory=UserInfo)
+    host: str = ""
+    command_line: tuple[str, ...] = ()
+    kyverno_compat: str = ""
+    network: bool = False
+    network_to: tuple[str, ...] = ()
+    workers: int = 1
+    chunk_size: int = 0
+    schema_version: str = ""

@@ -1,0 +1,55 @@
+"""The digests by which two sets of rules are compared: one of what decides, one of what describes.
+
+Equal sets have equal digests, in any order and in any cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from scanner.model.json import JsonObject, as_object, dig
+from scanner.model.policy import Binding, Policy
+from scanner.model.resource import LAST_APPLIED
+from scanner.model.rule import RuleObject
+
+
+def policy_set_digest(policies: Iterable[Policy], bindings: Iterable[Binding], rules: Iterable[RuleObject] = ()) -> str:
+    """The SHA-256, in hex, of the specs of policies and bindings and of the rule objects; empty if it is not known.
+
+    Bindings of other policies decide nothing, and are left out. The digest is not known if withheld content of a rule object
+    has no version that stands for it.
+    """
+    digests, objects = {policy.key: policy.digest for policy in policies}, tuple(rules)
+    if not all(rule.identified for rule in objects):
+        return ""
+    lines = (
+        *(("policy", *key, digest) for key, digest in digests.items()),
+        *(
+            ("binding", *binding.key, binding.digest, binding.assumed)
+            for binding in bindings
+            if binding.policy_key in digests
+        ),
+        *((rule.type.value, rule.name, rule.digest) for rule in objects),
+    )
+    return _digest(lines)
+
+
+def description_digest(policies: Iterable[Policy], bindings: Iterable[Binding]) -> str:
+    """The SHA-256, in hex, of the annotations of policies and bindings, such as titles and severities."""
+    lines = (
+        *(("policy", *policy.key, _annotations(policy.manifest)) for policy in policies),
+        *(("binding", *binding.key, _annotations(binding.manifest)) for binding in bindings),
+    )
+    return _digest(lines)
+
+
+def _annotations(manifest: JsonObject) -> JsonObject:
+    annotations = as_object(dig(manifest, "metadata", "annotations"))
+    return {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+
+
+def _digest(lines: Iterable[tuple[object, ...]]) -> str:
+    texts = {json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=True) for line in lines}
+    return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()
