@@ -39,7 +39,7 @@ class ApiServer:
     directory: Path
     client: Client
     store: str
-    """Where its etcd listens."""
+    """URL of its etcd."""
 
     @property
     def token(self) -> str:

@@ -1,4 +1,4 @@
-"""Where evaluations run out of cost, the server and Assay stop at the same place and say the same.
+"""Evaluations that exceed the cost limit stop at the same place on the server and in Assay, with the same message.
 
 Searching the text of the object for itself costs 900,601: one evaluation may cost a million, those of a policy ten million
 together, and its match conditions two and a half.
@@ -99,7 +99,7 @@ def specs(**spec: Any) -> JsonObject:
 
 
 def verdict_of_assay(document: JsonObject, name: str, spec: JsonObject) -> list[Violation]:
-    """What Assay warns of, each text once, as the server does."""
+    """Assay's warnings, each text once, as the server sends them."""
     auditor = Auditor(
         policies=[policy(name, "configmaps", **spec)],  # type: ignore[arg-type]
         bindings=[binding(name)],

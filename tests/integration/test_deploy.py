@@ -49,7 +49,7 @@ def deployed() -> list[JsonObject]:
 
 
 def arguments() -> list[str]:
-    """What the CronJob passes to `assay`."""
+    """The arguments that the CronJob passes to `assay`."""
     (job,) = (document for document in deployed() if document["kind"] == "CronJob")
     pod = dig(job, "spec", "jobTemplate", "spec", "template", "spec")
     return [as_text(argument) for argument in as_list(dig(as_list(dig(pod, "containers"))[0], "args"))]

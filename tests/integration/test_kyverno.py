@@ -1,4 +1,4 @@
-"""A cluster with Kyverno's definitions in it: its policies are found and judge, and the reports can be stored there.
+"""A cluster with Kyverno's definitions: a scan evaluates its policies, and the server stores the reports.
 
 Kyverno itself does not run. The definitions have the fields of the real ones, so that a field which they do not know is refused
 with `fieldValidation=Strict`.

@@ -1,4 +1,4 @@
-"""What a scan may see decides what it says: nothing is passed over in silence, and nothing needs more than get and list."""
+"""A scan reports everything that it may not read, and needs no rights but get and list."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_refused_list_is_a_gap_and_the_rest_is_reported(server: ApiServer, ass
 
 
 def test_what_may_be_listed_again_closes_the_gap(server: ApiServer, assay: Assay) -> None:
-    """What a scan was not allowed to see is neither resolved nor forgotten."""
+    """Findings of objects that a scan may not list stay open."""
     first = scan(server, "admin", assay)
     second = scan(server, AUDITOR, assay)
     third = scan(server, "admin", assay)
