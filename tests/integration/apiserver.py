@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import urllib3
@@ -40,6 +40,8 @@ class ApiServer:
     client: Client
     store: str
     """URL of its etcd."""
+    resources: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
+    """The resources that discovery has shown, by API version's path and kind."""
 
     @property
     def token(self) -> str:

@@ -178,8 +178,8 @@ def _outcome(invocation_results: tuple[InvocationResult, ...], document: JsonObj
     if isinstance(outcome, Errored):
         return outcome.message if outcome.code == 500 else refusal(invocation_result.invocation, outcome.message)
     changes = outcome.patch if isinstance(outcome, WouldChange) else ()
-    operations = [Operation(change.op, change.path, change.value) for change in changes]
-    changed: Any = apply(operations, document)  # type: ignore[arg-type]
+    operations = [Operation(change.op, change.path, change.value) for change in changes]  # type: ignore[arg-type]
+    changed: Any = apply(operations, document)
     return changed  # type: ignore[no-any-return]
 
 
