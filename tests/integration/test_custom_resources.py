@@ -179,7 +179,7 @@ def _outcome(invocation_results: tuple[InvocationResult, ...], document: JsonObj
         return outcome.message if outcome.code == 500 else refusal(invocation_result.invocation, outcome.message)
     changes = outcome.patch if isinstance(outcome, WouldChange) else ()
     operations = [Operation(change.op, change.path, change.value) for change in changes]  # type: ignore[arg-type]
-    changed: Any = apply(operations, document)
+    changed: Any = apply(operations, document)  # type: ignore[arg-type]
     return changed  # type: ignore[no-any-return]
 
 
