@@ -15,6 +15,12 @@ ROUNDS ?= 5
 export UV_SYSTEM_CERTS ?= 1
 export UV_NATIVE_TLS ?= 1
 
+# Without bytecode every worker of the tests, and every process that a test starts, would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Modules in the order of tests/conftest.py, each run by one worker.
+PARALLEL := -n auto --dist loadscope --no-loadscope-reorder
+
 .PHONY: help setup demo docs picture test coverage check lint format types layers conformance bench apiserver oracle fuzz nightly releases clean
 
 help: ## what can be made
@@ -44,11 +50,11 @@ picture: demo ## take the picture of the README anew; needs Chromium
 	@$(BIN)/python -m scripts.take_picture
 
 test: setup ## the whole test suite; says what it skipped and how to enable it
-	@$(BIN)/python -m pytest -n auto --dist loadscope -q
+	@$(BIN)/python -m pytest $(PARALLEL) -q
 
 coverage: setup ## the share of scanner/ that the tests execute: make coverage [TESTS=tests/cel]; pages in build/coverage
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -n auto --dist loadscope -q --hypothesis-profile=ci $(TESTS) # measuring is slow: no deadlines
+	@$(BIN)/coverage run -m pytest $(PARALLEL) -q --hypothesis-profile=ci $(TESTS) # measuring is slow: no deadlines
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage html --quiet
 	@$(BIN)/coverage report --skip-covered --sort=-cover | tail -n 20
@@ -75,9 +81,10 @@ oracle: ## build the Go program that says what Kubernetes' own CEL answers; prin
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, then make fuzz; SEED=n or a new one
+nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, scans killed at random moments, then make fuzz; SEED=n or a new one
 	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
+	KILLS=$(or $(KILLS),60) $(BIN)/python -m pytest -q tests/cli/test_interruption.py && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.fuzz --seed $$seed && $(MAKE) fuzz SEED=$$seed

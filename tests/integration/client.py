@@ -23,7 +23,7 @@ WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 class Answer(NamedTuple):
-    """What the server answered: HTTP status, headers, and the decoded body (None when it is not JSON)."""
+    """A response of the server: HTTP status, headers, and the decoded body (None when it is not JSON)."""
 
     status: int
     headers: urllib3.HTTPHeaderDict

@@ -55,7 +55,7 @@ class Asked:
 
 @dataclass
 class Proxy:
-    """What the proxy spoils, and what it was asked."""
+    """The answers that the proxy spoils, and the requests that it received."""
 
     server: ApiServer
     url: str = ""
@@ -99,7 +99,7 @@ class Proxy:
         return asked
 
     def spoiled(self, reply: Reply, asked: Asked) -> Reply:
-        """What becomes of an answer."""
+        """The answer after every fault that is chosen for its request."""
         for path, chosen, how in self.spoils:
             if path == asked.path and chosen(asked.number):
                 reply = how(reply, asked)

@@ -1,4 +1,4 @@
-"""Small policies and objects for one test each: a policy looks at nothing but what carries its name as a label."""
+"""Small policies and objects for one test each: a policy matches only the objects that have its name as a label."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def binding(name: str, **spec: Json) -> JsonObject:
 
 
 def judged(kind: str, by: str, name: str, *, namespace: str = "", **rest: Json) -> JsonObject:
-    """An object of the core group that the policy `by` looks at."""
+    """An object of the core group that the policy `by` matches."""
     return _document(kind, name, "v1", namespace=namespace, labels={LABEL: by}, **rest)
 
 
@@ -36,13 +36,13 @@ def namespace(name: str) -> JsonObject:
 
 
 def may(user: str, name: str, *resources: str, group: str = "") -> list[JsonObject]:
-    """What lets a user get and list resources of one group everywhere."""
+    """A role with which a user gets and lists resources of one group in every namespace, and its binding."""
     rule = {"apiGroups": [group], "resources": [*resources], "verbs": ["get", "list"]}
     return [_document("ClusterRole", name, "rbac.authorization.k8s.io/v1", rules=[rule]), bound(user, name)]
 
 
 def bound(user: str, role: str) -> JsonObject:
-    """What gives a user the rights of a ClusterRole everywhere."""
+    """The binding that gives a user the rights of a ClusterRole in every namespace."""
     return _document(
         "ClusterRoleBinding",
         f"{user}-{role}",

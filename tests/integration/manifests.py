@@ -123,9 +123,7 @@ def collection_path(server: ApiServer, document: JsonObject) -> str:
     """The path that objects of the document's kind are created at; a namespaced one without namespace goes to default."""
     api_version = as_text(document["apiVersion"])
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-    resource = _served_resource(server, root, as_text(document["kind"]))
-    if resource is None:
-        raise RefusedError(f"{root} does not serve {document['kind']}")
+    resource = _resource(server, root, as_text(document["kind"]))
     if not resource["namespaced"]:
         return f"{root}/{resource['name']}"
     return f"{root}/namespaces/{as_text(dig(document, 'metadata', 'namespace')) or 'default'}/{resource['name']}"
@@ -167,10 +165,20 @@ def _wait_until_established(server: ApiServer, document: JsonObject) -> None:
         _eventually(partial(_served_resource, server, root, kind), f"{root} does not serve {kind}")
 
 
+def _resource(server: ApiServer, root: str, kind: str) -> JsonObject:
+    """A resource of discovery, which is asked once for each kind; raises RefusedError for a kind that it lacks."""
+    if (root, kind) not in server.resources:
+        resource = _served_resource(server, root, kind)
+        if resource is None:
+            raise RefusedError(f"{root} does not serve {kind}")
+        server.resources[root, kind] = resource
+    return server.resources[root, kind]
+
+
 def _served_resource(server: ApiServer, root: str, kind: str) -> JsonObject | None:
     resources = as_list(dig(server.request("GET", root).body, "resources"))
-    found = (as_object(item) for item in resources if dig(item, "kind") == kind)
-    return next((item for item in found if "/" not in as_text(item["name"])), None)
+    of_kind = (as_object(item) for item in resources if dig(item, "kind") == kind)
+    return next((item for item in of_kind if "/" not in as_text(item["name"])), None)
 
 
 def _eventually(question: Callable[[], T | None], trouble: str) -> T:

@@ -27,7 +27,7 @@ EVERYTHING = ("*",)
 
 @dataclass(frozen=True, slots=True)
 class Mutating:
-    """A policy: its mutations, of which those that begin with a bracket are JSON patches, and what it looks at."""
+    """A policy: its mutations, of which those that begin with a bracket are JSON patches, and the resources that it matches."""
 
     mutations: tuple[str, ...]
     resources: tuple[str, ...] = EVERYTHING
@@ -216,7 +216,7 @@ FREE: Mapping[str, str] = {
     "first": "[['y'] + ['z']][0]",
     "optional": "optional.of(['y'] + ['z']).orValue([])",
 }
-"""What stands in a field of which the schema says nothing."""
+"""The value of a field that the schema does not describe."""
 PLACES = {"in-object": "Object.spec.free{{a: {}}}", "in-map": "{{'a': {}}}", "in-list": "{{'a': dyn([{}])}}"}
 GADGETS: JsonObject = {
     "apiVersion": "apiextensions.k8s.io/v1",

@@ -36,7 +36,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All that was response: failures that warn, and those that refuse whatever the binding's actions are."""
+    """The failures that warn, and those that deny a request with any action of the binding."""
 
     warned: Counter[Failure]
     refused: Counter[Failure]
@@ -56,7 +56,7 @@ def verdict_of_server(server: ApiServer, documents: Iterable[JsonObject]) -> Ver
 
 
 def verdict_of_report(report: JsonObject) -> Verdict:
-    """What a scan found, without the errors that failurePolicy Ignore keeps even from those who want warnings."""
+    """The findings of a scan, without the errors that the server does not report because of failurePolicy Ignore."""
     lenient = {
         dig(policy, "name") for policy in as_list(report["policies"]) if dig(policy, "failurePolicy") == "Ignore"
     }
@@ -100,7 +100,7 @@ def _items(server: ApiServer, root: str, resource: JsonObject) -> Iterator[JsonO
 
 
 def copy_of(document: JsonObject) -> JsonObject:
-    """What is sent to create an object a second time."""
+    """The request body that creates an object a second time."""
     metadata = {key: value for key, value in as_object(document["metadata"]).items() if key != "resourceVersion"}
     return _unallocated({**document, "metadata": metadata})
 
@@ -135,6 +135,6 @@ def _where_found(found: JsonObject) -> str:
 
 
 def where_of(document: JsonObject) -> str:
-    """Which object a document is."""
+    """Kind, namespace and name of a document."""
     metadata = as_object(document["metadata"])
     return f"{document['kind']} {as_text(metadata.get('namespace'))}/{metadata['name']}"

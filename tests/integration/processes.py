@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,14 +41,17 @@ class Server:
 
 
 @contextmanager
-def serving(command: Sequence[str | Path], log: Path) -> Iterator[Server]:
-    """Run `command` with its output in `log`, until the block is left."""
+def serving(
+    command: Sequence[str | Path], log: Path, *, variables: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """Run `command` with its output in `log`, until the block is left; `variables` are added to the environment."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*_ending_with_parent(), *map(str, command)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            env={**os.environ, **(variables or {})},
             start_new_session=True,
         )
     try:

@@ -33,7 +33,7 @@ SERVED = [
 Document: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str | int, ...]
 ABSENT, MISSPELT = "absent", "misspelt"
-"""What a field is that is no value."""
+"""Changes of a field that do not give it a value."""
 VALUES: list[Any] = [
     *(
         None,
@@ -248,14 +248,14 @@ def _changed(base: Document, path: Path, value: Any) -> Document:
 
 
 class Reading(NamedTuple):
-    """What becomes of a manifest: the refusal, empty when it is taken, and the fields that are ignored."""
+    """The result of reading a manifest: the refusal, empty when it is accepted, and the fields that are ignored."""
 
     refusal: str
     ignored: frozenset[str] = frozenset()
 
 
 def reading(document: JsonObject) -> Reading:
-    """What Assay makes of a manifest in a file, in the words of a server."""
+    """Assay's result of reading a manifest in a file, in the words of a server."""
     kind, name = str(document["kind"]), _name(document)
     language = validating if kind.startswith("Validating") else mutating
     read = language.read_binding if kind.endswith("Binding") else language.read_policy

@@ -26,12 +26,12 @@ ADMISSION = "admissionregistration.k8s.io/v1"
 
 
 def manifest(kind: str, name: str, api_version: str = "v1", **rest: JsonObject) -> JsonObject:
-    """A manifest with a name and whatever else its kind needs."""
+    """A manifest with a name and the further fields of its kind."""
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **rest}
 
 
 def config_map(name: str, *, label: str) -> JsonObject:
-    """A ConfigMap that only the policy for its label looks at."""
+    """A ConfigMap that only the policy for its label matches."""
     return {**manifest("ConfigMap", name), "metadata": {"name": name, "labels": {"about": label}}}
 
 
@@ -53,7 +53,7 @@ def binding_of(policy: str, action: str) -> JsonObject:
 
 
 def test_the_server_is_ready(api_server: ApiServer) -> None:
-    """Whoever gets the fixture can send requests at once."""
+    """A test can send requests as soon as it has the fixture."""
     answer = api_server.request("GET", "/readyz")
 
     assert answer.status == 200
@@ -120,13 +120,13 @@ def test_a_stored_object_can_be_asked_about_as_it_was_read(api_server: ApiServer
     """Admission of a create comes before the server finds the object there already."""
     label = "already-stored"
     (stored,) = apply(api_server, [config_map("stored", label=label)])
-    apply(api_server, [policy_about(label, "false", "still looked at"), binding_of(label, "Warn")])
+    apply(api_server, [policy_about(label, "false", "still evaluated"), binding_of(label, "Warn")])
     wait_until_enforced(api_server)
     assert isinstance(stored, dict)
 
     warnings = dry_run_create(api_server, stored)
 
-    assert [Violation(label, label, "still looked at")] == violations(warnings)
+    assert [Violation(label, label, "still evaluated")] == violations(warnings)
 
 
 def test_a_denied_dry_run_is_no_list_of_warnings(api_server: ApiServer) -> None:
@@ -167,7 +167,7 @@ def test_a_made_up_token_is_refused(api_server: ApiServer) -> None:
 
 
 def test_the_kubeconfig_of_a_user_leads_to_the_server(api_server: ApiServer) -> None:
-    """The file names the server, its certificate and that user's token, and nobody else may read it."""
+    """The file names the server, its certificate and that user's token, and only its owner may read it."""
     path = api_server.kubeconfig_for("auditor")
     config = orjson.loads(path.read_bytes())
 
@@ -177,7 +177,7 @@ def test_the_kubeconfig_of_a_user_leads_to_the_server(api_server: ApiServer) -> 
 
 
 def test_custom_resources_can_be_stored_together_with_their_definition(api_server: ApiServer) -> None:
-    """Namespaces and definitions are stored first, whatever the order they are given in."""
+    """Namespaces and definitions are stored first, in any order of the arguments."""
     names: JsonObject = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     schema: JsonObject = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version: JsonObject = {"name": "v1", "served": True, "storage": True, "schema": schema}
@@ -205,7 +205,7 @@ def test_storing_again_replaces(api_server: ApiServer) -> None:
 
 
 def test_a_refused_manifest_is_named(api_server: ApiServer) -> None:
-    """What the server does not take stops the test, with the server's reason."""
+    """A manifest that the server rejects stops the test with the server's reason."""
     with pytest.raises(RefusedError, match=r"ConfigMap /Not A Name answered 422: .*Invalid value"):
         apply(api_server, [config_map("Not A Name", label="none")])
 

@@ -1,4 +1,4 @@
-"""Where evaluations run out of cost, the server and Assay stop at the same place and say the same.
+"""Evaluations that exceed the cost limit stop at the same place on the server and in Assay, with the same message.
 
 Searching the text of the object for itself costs 900,601: one evaluation may cost a million, those of a policy ten million
 together, and its match conditions two and a half.
@@ -22,6 +22,7 @@ from tests.integration.apiserver import ApiServer
 from tests.integration.made import binding, judged, policy
 from tests.integration.manifests import Violation, apply, dry_run, dry_run_create, violations, wait_until_enforced
 
+SECONDS_TO_MUTATE = 45.0
 TRUE = "object.data.t.contains(object.data.t)"
 TOO_MUCH = "(object.data.t + object.data.t).contains(object.data.t)"
 
@@ -98,21 +99,24 @@ def specs(**spec: Any) -> JsonObject:
 
 
 def verdict_of_assay(document: JsonObject, name: str, spec: JsonObject) -> list[Violation]:
-    """What Assay warns of, each text once, as the server does."""
+    """Assay's warnings, each text once, as the server sends them."""
     auditor = Auditor(
         policies=[policy(name, "configmaps", **spec)],  # type: ignore[arg-type]
         bindings=[binding(name)],
         kinds=builtin_kinds(),
         authorizer=AllowAll(),
     )
-    found = (
-        check_result
+    outcomes = (
+        check_result.outcome
         for invocation_result in auditor.evaluate(document, operation="CREATE")
         for check_result in invocation_result.check_results
     )
-    outcomes = [one.outcome for one in found]
-    heard = [one for one in outcomes if isinstance(one, Violated) or (isinstance(one, Errored) and one.would_deny)]
-    return [Violation(name, name, message) for message in dict.fromkeys(one.message for one in heard)]
+    messages = (
+        outcome.message
+        for outcome in outcomes
+        if isinstance(outcome, Violated) or (isinstance(outcome, Errored) and outcome.would_deny)
+    )
+    return [Violation(name, name, message) for message in dict.fromkeys(messages)]
 
 
 class AllowAll:
@@ -123,30 +127,41 @@ class AllowAll:
         return Answer(allowed=True)
 
 
-@pytest.mark.parametrize("name", SPECS)
-def test_assay_stops_where_the_server_stops(api_server: ApiServer, name: str) -> None:
-    """Every warning of the server is Assay's as well, in the same words, and the other way round."""
-    spec = specs(**SPECS[name])
-    document = judged("ConfigMap", name, "any", namespace="default", data={"t": "a" * 9490})
-    apply(api_server, [policy(name, "configmaps", **spec), binding(name)])  # type: ignore[arg-type]
+def config_map(name: str) -> JsonObject:
+    """The object of the policy with that name; its text makes one search of the text in itself cost 900,601."""
+    return judged("ConfigMap", name, "any", namespace="default", data={"t": "a" * 9490})
+
+
+@pytest.fixture(scope="module")
+def validating_server(api_server: ApiServer) -> ApiServer:
+    """The shared server, on which every policy of SPECS is enforced; each matches the object of its name alone."""
+    for name, spec in SPECS.items():
+        apply(api_server, [policy(name, "configmaps", **specs(**spec)), binding(name)])  # type: ignore[arg-type]
     wait_until_enforced(api_server)
+    return api_server
 
-    expected = violations(dry_run_create(api_server, document))
 
-    assert sorted(expected) == sorted(verdict_of_assay(document, name, spec))
+@pytest.mark.parametrize("name", SPECS)
+def test_assay_stops_where_the_server_stops(validating_server: ApiServer, name: str) -> None:
+    """Every warning of the server is Assay's as well, in the same words, and the other way round."""
+    document = config_map(name)
+
+    expected = violations(dry_run_create(validating_server, document))
+
+    assert sorted(expected) == sorted(verdict_of_assay(document, name, specs(**SPECS[name])))
 
 
 def mutating(name: str, *mutations: str) -> list[JsonObject]:
     """A mutating policy with twelve expensive variables, and its binding."""
-    found = policy(name, "configmaps", **variables(12))
-    spec: dict[str, Json] = {key: value for key, value in as_object(found["spec"]).items() if key != "validations"}
+    validating = policy(name, "configmaps", **variables(12))
+    spec: dict[str, Json] = {key: value for key, value in as_object(validating["spec"]).items() if key != "validations"}
     changes: list[Json] = [
         {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": text}} for text in mutations
     ]
     spec |= {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "mutations": changes}
     bound = {"policyName": name}
     return [
-        {**found, "kind": "MutatingAdmissionPolicy", "spec": spec},
+        {**validating, "kind": "MutatingAdmissionPolicy", "spec": spec},
         {**binding(name), "kind": "MutatingAdmissionPolicyBinding", "spec": bound},
     ]
 
@@ -157,39 +172,53 @@ def setting(key: str, *names: int) -> str:
     return f"Object{{metadata: Object.metadata{{labels: {{'{key}': string({condition})}}}}}}"
 
 
-@pytest.mark.parametrize(
-    ("name", "mutations"),
-    [
-        ("mutations-within", [setting("a", *range(11)), setting("b", *range(11))]),
-        ("mutations-beyond", [setting("a", 0), setting("b", *range(12))]),
-        ("mutation-too-expensive", [f"Object{{metadata: Object.metadata{{labels: {{'a': string({TOO_MUCH})}}}}}}"]),
-    ],
-)
-def test_every_mutation_has_a_budget(api_server: ApiServer, name: str, mutations: list[str]) -> None:
-    """A budget of its own, with the variables evaluated anew: the server refuses what Assay says that it refuses."""
-    document = judged("ConfigMap", name, "any", namespace="default", data={"t": "a" * 9490})
-    documents = mutating(name, *mutations)
-    apply(api_server, documents)
-    wait_until_mutated(api_server, document)
+MUTATIONS = {
+    "mutations-within": [setting("a", *range(11)), setting("b", *range(11))],
+    "mutations-beyond": [setting("a", 0), setting("b", *range(12))],
+    "mutation-too-expensive": [f"Object{{metadata: Object.metadata{{labels: {{'a': string({TOO_MUCH})}}}}}}"],
+}
 
-    answer = dry_run(api_server, document)
 
+@pytest.fixture(scope="module")
+def mutating_server(api_server: ApiServer) -> ApiServer:
+    """The shared server, on which every policy of MUTATIONS acts on the object of its name."""
+    for name, mutations in MUTATIONS.items():
+        apply(api_server, mutating(name, *mutations))
+    for name in MUTATIONS:
+        wait_until_mutated(api_server, config_map(name))
+    return api_server
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_every_mutation_has_a_budget(mutating_server: ApiServer, name: str) -> None:
+    """Each mutation evaluates the variables anew: the server denies what Assay predicts that it denies."""
+    document = config_map(name)
+
+    answer = dry_run(mutating_server, document)
+
+    message = as_text(dig(answer.body, "message")) if answer.status != 201 else ""
+    assert message == predicted_refusal(document, mutating(name, *MUTATIONS[name]))
+
+
+def predicted_refusal(document: JsonObject, policy_and_binding: list[JsonObject]) -> str:
+    """The message with which Assay predicts that the object is denied; empty if it is admitted."""
     auditor = Auditor(
-        policies=documents[:1],
-        bindings=documents[1:],
+        policies=policy_and_binding[:1],
+        bindings=policy_and_binding[1:],
         kinds=builtin_kinds(),
         schemas=KnownSchemas(builtin_schemas()),
     )
     (invocation_result,) = auditor.evaluate(document, operation="CREATE")
-    refusals = [one.outcome.message for one in invocation_result.check_results if isinstance(one.outcome, Errored)]
-    said = as_text(dig(answer.body, "message")) if answer.status != 201 else ""
-    assert said == next((refusal(invocation_result.invocation, message) for message in refusals), "")
+    outcomes = (check_result.outcome for check_result in invocation_result.check_results)
+    errors = (outcome.message for outcome in outcomes if isinstance(outcome, Errored))
+    return next((refusal(invocation_result.invocation, error) for error in errors), "")
 
 
 def wait_until_mutated(server: ApiServer, document: JsonObject) -> None:
-    """Wait until the policies about an object do something to it."""
-    for _ in range(90):
+    """Return when the policies about an object act; raises AssertionError when they do not in time."""
+    deadline = time.monotonic() + SECONDS_TO_MUTATE
+    answer = dry_run(server, document)
+    while answer.status == 201 and len(as_object(dig(answer.body, "metadata", "labels"))) <= 1:
+        assert time.monotonic() < deadline, f"no policy acts on {dig(document, 'metadata', 'labels')}"
+        time.sleep(0.2)
         answer = dry_run(server, document)
-        if answer.status != 201 or len(as_object(dig(answer.body, "metadata", "labels"))) > 1:
-            return
-        time.sleep(0.5)

@@ -123,14 +123,14 @@ def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         ]
         store(server, [definition("Thing", subresources={"status": {}}), definition("Plain"), *things])
         store(server, [PATCHES, binding("patches")])
-        found = {kind: as_object(server.request("GET", path_of(kind)).body) for kind in ("Thing", "Plain")}
-        _wait_until_mutating(server, found["Plain"])
+        objects = {kind: as_object(server.request("GET", path_of(kind)).body) for kind in ("Thing", "Plain")}
+        _wait_until_mutating(server, objects["Plain"])
         live = LiveCluster(kubeconfig=str(server.kubeconfig))
-        yield Stage(server, found, live.discover().kinds, live.schemas())
+        yield Stage(server, objects, live.discover().kinds, live.schemas())
 
 
 def path_of(kind: str) -> str:
-    """Where the one object of a kind is."""
+    """The path of the only object of a kind."""
     return f"/apis/example.com/v1/namespaces/default/{kind.lower()}s/t"
 
 
@@ -178,8 +178,9 @@ def _outcome(invocation_results: tuple[InvocationResult, ...], document: JsonObj
     if isinstance(outcome, Errored):
         return outcome.message if outcome.code == 500 else refusal(invocation_result.invocation, outcome.message)
     changes = outcome.patch if isinstance(outcome, WouldChange) else ()
-    found: Any = apply([Operation(one.op, one.path, one.value) for one in changes], document)  # type: ignore[arg-type]
-    return found  # type: ignore[no-any-return]
+    operations = [Operation(change.op, change.path, change.value) for change in changes]  # type: ignore[arg-type]
+    changed: Any = apply(operations, document)  # type: ignore[arg-type]
+    return changed  # type: ignore[no-any-return]
 
 
 def _is_same(ours: JsonObject | str, theirs: JsonObject | str) -> bool:
@@ -189,5 +190,5 @@ def _is_same(ours: JsonObject | str, theirs: JsonObject | str) -> bool:
 
 
 def _plain(document: JsonObject) -> Any:
-    metadata = {name: one for name, one in as_object(document.get("metadata")).items() if name not in COUNTED}
+    metadata = {name: value for name, value in as_object(document.get("metadata")).items() if name not in COUNTED}
     return {**document, "metadata": metadata}

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
-from tests.command import Ran, assay
+from tests.cli.conftest import Assay
+from tests.command import Ran
 from tests.integration import examples
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.manifests import apply
@@ -37,9 +38,9 @@ CUSTOM_BINDING: JsonObject = {
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server that holds the example cluster, its policies and what deploy/ brings."""
-    with running(assets, tmp_path_factory.mktemp("deployed")) as found:
-        apply(found, [*examples.objects("after"), *deployed(), *examples.policies()])
-        yield found
+    with running(assets, tmp_path_factory.mktemp("deployed")) as server:
+        apply(server, [*examples.objects("after"), *deployed(), *examples.policies()])
+        yield server
 
 
 def deployed() -> list[JsonObject]:
@@ -48,43 +49,45 @@ def deployed() -> list[JsonObject]:
 
 
 def arguments() -> list[str]:
-    """What the CronJob passes to `assay`."""
+    """The arguments that the CronJob passes to `assay`."""
     (job,) = (document for document in deployed() if document["kind"] == "CronJob")
     pod = dig(job, "spec", "jobTemplate", "spec", "template", "spec")
     return [as_text(argument) for argument in as_list(dig(as_list(dig(pod, "containers"))[0], "args"))]
 
 
-def scanned(server: ApiServer, home: Path, *connection: str) -> Ran:
+def scanned(server: ApiServer, assay: Assay, *connection: str) -> Ran:
     """Run the job's command, by default as the administrator."""
-    return assay(
-        *arguments(), "--kubeconfig", server.kubeconfig, *connection, "--db", "assay.db", "-o", "json", home=home
-    )
+    return assay(*arguments(), "--kubeconfig", server.kubeconfig, *connection, "--db", "assay.db", "-o", "json")
 
 
-def found(ran: Ran) -> set[tuple[str, str, str]]:
+def violations(ran: Ran) -> set[tuple[str, str, str]]:
     """Policy, namespace and name of every finding."""
     return {
-        (as_text(dig(it, "policy")), as_text(dig(it, "object", "namespace")), as_text(dig(it, "object", "name")))
-        for it in as_list(ran.report["findings"])
+        (
+            as_text(dig(finding, "policy")),
+            as_text(dig(finding, "object", "namespace")),
+            as_text(dig(finding, "object", "name")),
+        )
+        for finding in as_list(ran.report["findings"])
     }
 
 
-def test_only_custom_resources_are_missing(server: ApiServer, tmp_path: Path) -> None:
+def test_only_custom_resources_are_missing(server: ApiServer, assay: Assay) -> None:
     """Every built-in kind can be read; what the file leaves to its user is named, and the scan is incomplete."""
-    ran = scanned(server, tmp_path, "--as", IDENTITY)
+    ran = scanned(server, assay, "--as", IDENTITY)
     gaps = [f"{dig(gap, 'where')}: {dig(gap, 'why')}".lower() for gap in as_list(ran.report["gaps"])]
     assert (3, 2) == (ran.code, len(gaps))
     assert "backup" in " ".join(gaps)
     assert "storagelimit" in " ".join(gaps)
 
 
-def test_with_custom_resources_granted_nothing_is_missing(server: ApiServer, tmp_path: Path) -> None:
+def test_with_custom_resources_granted_nothing_is_missing(server: ApiServer, assay: Assay) -> None:
     """With the rules that the file's comment asks for, the identity finds what an administrator finds."""
     apply(server, [CUSTOM, CUSTOM_BINDING])
-    administrator = scanned(server, tmp_path)
-    ran = scanned(server, tmp_path, "--as", IDENTITY)
+    administrator = scanned(server, assay)
+    ran = scanned(server, assay, "--as", IDENTITY)
     assert (0, []) == (ran.code, ran.report["gaps"])
-    assert found(administrator) == found(ran)
+    assert violations(administrator) == violations(ran)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/secrets", "/api/v1/namespaces/kube-system/secrets"])

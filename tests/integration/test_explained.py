@@ -1,4 +1,4 @@
-"""Which differences of the mutation fuzz its table explains, and that it leaves their neighbours alone."""
+"""The table of the mutation fuzz explains the known differences, and no similar ones."""
 
 from __future__ import annotations
 

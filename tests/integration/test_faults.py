@@ -43,10 +43,10 @@ GADGETS = "/apis/faults.example.com/v1/gadgets"
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """One namespace with a few pages of config maps, all of which violate one policy."""
-    with running(assets, tmp_path_factory.mktemp("faults")) as found:
-        apply(found, [namespace("faulty"), policy("maps", "configmaps"), binding("maps")])
-        apply(found, [judged("ConfigMap", "maps", name, namespace="faulty") for name in NAMES])
-        yield found
+    with running(assets, tmp_path_factory.mktemp("faults")) as server:
+        apply(server, [namespace("faulty"), policy("maps", "configmaps"), binding("maps")])
+        apply(server, [judged("ConfigMap", "maps", name, namespace="faulty") for name in NAMES])
+        yield server
 
 
 @pytest.fixture
@@ -57,14 +57,14 @@ def proxy(server: ApiServer) -> Iterator[Proxy]:
 
 
 @dataclass(frozen=True)
-class RepeatDetector:
-    """What a scan through the proxy said: exit code, names with findings, the ledger line of config maps."""
+class ScanResult:
+    """The result of a scan through the proxy: exit code, names with findings, the ledger line of config maps."""
 
     code: int
     names: list[str]
     line: JsonObject
     report: JsonObject
-    told: str
+    stderr: str
 
     @property
     def ledger(self) -> tuple[int, object, object]:
@@ -77,21 +77,21 @@ class RepeatDetector:
         return as_text(self.line["note"])
 
 
-Scan = Callable[..., RepeatDetector]
+Scan = Callable[..., ScanResult]
 
 
 @pytest.fixture
 def scan(assay: Assay, proxy: Proxy, home: Path) -> Scan:
     """Scan through the proxy."""
 
-    def run(*flags: str, kubeconfig: Path | None = None, kind: str = "ConfigMap") -> RepeatDetector:
+    def run(*flags: str, kubeconfig: Path | None = None, kind: str = "ConfigMap") -> ScanResult:
         config = kubeconfig or proxy.kubeconfig(home)
         always = ("--db", "assay.db", "-o", "json", "--chunk-size", str(PAGE))
         ran = assay("scan", "--kubeconfig", config, *always, *flags)
         report = ran.report
-        lines = [as_object(it) for it in as_list(dig(report, "coverage", "kinds")) if dig(it, "kind") == kind]
-        found = [as_text(dig(it, "object", "name")) for it in as_list(report["findings"])]
-        return RepeatDetector(ran.code, found, lines[0] if lines else {}, report, ran.stderr)
+        lines = [as_object(line) for line in as_list(dig(report, "coverage", "kinds")) if dig(line, "kind") == kind]
+        names = [as_text(dig(finding, "object", "name")) for finding in as_list(report["findings"])]
+        return ScanResult(ran.code, names, lines[0] if lines else {}, report, ran.stderr)
 
     return run
 
@@ -108,7 +108,7 @@ def test_without_faults_everything_is_seen(scan: Scan, proxy: Proxy) -> None:
         0 < float(str(seen.line["seconds"])) < 60,
     )
     assert as_text(seen.line["resourceVersion"]).isdecimal()
-    assert f"{len(proxy.asked)} requests to the API server" in seen.told
+    assert f"{len(proxy.asked)} requests to the API server" in seen.stderr
     assert {**ONCE, MAPS: LISTS} == Counter(asked.path for asked in proxy.asked)
 
 
@@ -332,7 +332,7 @@ def policy_about_gadgets() -> JsonObject:
 
 
 def test_a_definition_may_name_its_lists(scan: Scan, proxy: Proxy) -> None:
-    """`listKind` is whatever its author likes; the server's OpenAPI document tells, and nothing is a gap."""
+    """A `listKind` can have any name; the server's OpenAPI document has it, and there is no gap."""
     base = definition()
     names = {**as_object(dig(base, "spec", "names")), "listKind": "GadgetCollection"}
     custom = {**base, "spec": {**as_object(base["spec"]), "names": names}}
@@ -348,7 +348,7 @@ def test_a_definition_may_name_its_lists(scan: Scan, proxy: Proxy) -> None:
 
 
 def test_every_kind_of_a_server_is_listed_without_a_doubt(proxy: Proxy, home: Path) -> None:
-    """What is asked of a list holds for all the lists that kube-apiserver has, those of computed objects included."""
+    """Every list of kube-apiserver is consistent, those of computed objects included."""
     cluster = LiveCluster(kubeconfig=str(proxy.kubeconfig(home)), chunk_size=PAGE)
     found = cluster.discover()
     # The definition that another test has made and deleted may still be served for a while.
@@ -372,7 +372,7 @@ def test_an_api_group_whose_server_is_gone_is_a_gap(scan: Scan, proxy: Proxy) ->
             "groupPriorityMinimum": 100,
             "versionPriority": 10,
             "insecureSkipTLSVerify": True,
-            "service": {"name": "nobody", "namespace": "faulty"},
+            "service": {"name": "absent", "namespace": "faulty"},
         },
     }
     apply(proxy.server, [service])

@@ -1,4 +1,4 @@
-"""A cluster with Kyverno's definitions in it: its policies are found and judge, and the reports can be stored there.
+"""A cluster with Kyverno's definitions: a scan evaluates its policies, and the server stores the reports.
 
 Kyverno itself does not run. The definitions have the fields of the real ones, so that a field which they do not know is refused
 with `fieldValidation=Strict`.
@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.command import Ran, assay
+from tests.cli.conftest import Assay
+from tests.command import Ran
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.manifests import apply
 from tests.policies.kyverno.made import deployment, exception, pod, policy
@@ -91,45 +92,42 @@ def _objects() -> list[Any]:
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server of our own, with the definitions, two policies, an exception and some objects."""
-    with running(assets, tmp_path_factory.mktemp("kyverno")) as found:
-        apply(found, [TEAM, *(_definition(*definition) for definition in DEFINITIONS)])
+    with running(assets, tmp_path_factory.mktemp("kyverno")) as server:
+        apply(server, [TEAM, *(_definition(*definition) for definition in DEFINITIONS)])
         owned = policy("has(object.metadata.labels) && 'owner' in object.metadata.labels", name="owned")
         read = policy("resource.Get('v1', 'configmaps', 'team', 'settings').data.mode == 'lax'", name="reads")
         by_name = [{"name": "n", "expression": "object.metadata.name == 'web'"}]
         excepted = exception(matchConditions=by_name, policyRefs=[{"name": "owned", "kind": "ValidatingPolicy"}])
-        apply(found, [SETTINGS, *_objects(), owned, read, excepted])
-        yield found
+        apply(server, [SETTINGS, *_objects(), owned, read, excepted])
+        yield server
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One database for all scans of this file."""
-    return tmp_path_factory.mktemp("home")
+def _scan(server: ApiServer, assay: Assay, output: str) -> Ran:
+    return assay("scan", "--kubeconfig", server.kubeconfig, "--db", "assay.db", "-o", output)
 
 
-def _scan(server: ApiServer, home: Path, output: str) -> Ran:
-    return assay("scan", "--kubeconfig", server.kubeconfig, "--db", "assay.db", "-o", output, home=home)
-
-
-def test_kyvernos_policies_judge_a_live_cluster(server: ApiServer, home: Path) -> None:
+def test_kyvernos_policies_judge_a_live_cluster(server: ApiServer, assay: Assay) -> None:
     """Pods, what makes them, what is excepted, and what an expression reads of the cluster."""
-    ran = _scan(server, home, "json")
+    ran = _scan(server, assay, "json")
     report: Any = ran.report
-    found = {(one["policy"], one["binding"], one["object"]["name"]): one["exceptedBy"] for one in report["findings"]}
+    exceptions = {
+        (finding["policy"], finding["binding"], finding["object"]["name"]): finding["exceptedBy"]
+        for finding in report["findings"]
+    }
     assert {
         ("owned", "as-written", "web"): ["team/let-be"],
         ("owned", "autogen-defaults", "api"): [],
         ("reads", "as-written", "web"): [],
         ("reads", "as-written", "bare"): [],
         ("reads", "autogen-defaults", "api"): [],
-    } == found
+    } == exceptions
     assert (0, "complete") == (ran.code, report["provenance"]["state"])
 
 
 @pytest.mark.parametrize("output", ["policyreport", "openreports"])
-def test_reports_can_be_stored(server: ApiServer, home: Path, output: str) -> None:
+def test_reports_can_be_stored(server: ApiServer, assay: Assay, output: str) -> None:
     """The API server takes every report, and knows every field."""
-    reports = json.loads(_scan(server, home, output).stdout)["items"]
+    reports = json.loads(_scan(server, assay, output).stdout)["items"]
     plurals = {kind: plural for _, _, kind, plural, _, _ in DEFINITIONS}
     for report in reports:
         namespace = report["metadata"].get("namespace")

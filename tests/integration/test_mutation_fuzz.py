@@ -37,7 +37,7 @@ def fuzz(stage: Stage) -> Fuzz:
 
 
 def test_there_are_enough_objects_of_enough_kinds() -> None:
-    """What the fuzz promises to cover."""
+    """The fuzz covers at least 40 objects of 25 kinds."""
     found = documents()
 
     assert len(found) >= 40

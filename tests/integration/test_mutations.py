@@ -1,4 +1,4 @@
-"""What Assay predicts of a mutation is what the server answers to a dry-run update of the stored object.
+"""Assay's prediction of a mutation equals the server's answer to a dry-run update of the stored object.
 
 The example cluster is stored on a real API server beside more than forty mutating policies. Each of its objects is sent back
 as it is, once for each policy, and the answer compared with the prediction: the same object, or the same refusal.

@@ -39,7 +39,7 @@ REFUSED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a write of one object brings: warnings, and of what refuses it, the one that the server names."""
+    """The results of writing one object: all warnings, and the denial that the server names."""
 
     warned: frozenset[Failure]
     refused: frozenset[Failure]
@@ -54,7 +54,7 @@ class Stored:
 
     @property
     def where(self) -> str:
-        """Which object it is."""
+        """Kind, namespace and name of the object."""
         return where_of(self.document)
 
     def written(self, server: ApiServer, operation: Operation) -> Answer:
@@ -69,8 +69,8 @@ class Stored:
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server of our own."""
-    with running(assets, tmp_path_factory.mktemp("random")) as found:
-        yield found
+    with running(assets, tmp_path_factory.mktemp("random")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def objects(server: ApiServer) -> list[Stored]:
 
 @pytest.fixture(scope="module", params=range(0, POLICIES, BATCH))
 def batch(server: ApiServer, objects: list[Stored], request: pytest.FixtureRequest) -> Iterator[list[JsonObject]]:
-    """Some of the policies with their bindings, in force while they are looked at."""
+    """Some of the policies with their bindings, enforced during the tests that use them."""
     first: int = request.param
     names = [f"p{number}" for number in range(first, min(first + BATCH, POLICIES))]
     documents = list(generated.policies(Random(SEED + first), names))
@@ -131,7 +131,7 @@ def test_a_scan_says_what_the_server_says(
 
 
 def test_verify_parity_finds_no_difference(server: ApiServer, batch: list[JsonObject], assay: Assay) -> None:
-    """Whatever a client can notice agrees, the objects in other versions included."""
+    """Every verdict that a client can notice agrees, the objects in other versions included."""
     ran = assay("verify-parity", "--kubeconfig", server.kubeconfig, "-o", "json", "-q", "--sample", "40")
 
     print({key: ran.report[key] for key in ("objects", "writes", "comparable", "agreed")})  # noqa: T201 - for `pytest -s`
@@ -142,7 +142,7 @@ def test_verify_parity_finds_no_difference(server: ApiServer, batch: list[JsonOb
 
 
 def answered(asked: Stored, answer: Answer, exact: frozenset[str]) -> Heard:
-    """What an answer says. What `exact` policies say of a kind with several versions is left out."""
+    """The results in an answer, without those of `exact` policies about a kind with several versions."""
     warnings, where = answer.warnings(), asked.where
     assert sum(map(len, warnings)) < MOST_WARNED, f"the server may have cut the warnings about {where}"
     refusal = REFUSED.fullmatch(as_text(dig(answer.body, "message")))
@@ -153,7 +153,7 @@ def answered(asked: Stored, answer: Answer, exact: frozenset[str]) -> Heard:
 
 
 def expected(report: JsonObject, exact: frozenset[str]) -> dict[str, Heard]:
-    """What a scan says that the server should say, by object."""
+    """The results that a scan predicts of the server, by object."""
     warned: dict[str, list[Failure]] = {}
     refused: dict[str, list[Failure]] = {}
     lenient = {dig(it, "name") for it in as_list(report["policies"]) if dig(it, "failurePolicy") == "Ignore"}
@@ -172,7 +172,7 @@ def expected(report: JsonObject, exact: frozenset[str]) -> dict[str, Heard]:
 
 
 def unbound(failure: Failure) -> Failure:
-    """What is wrong with a policy itself is refused without naming a binding."""
+    """A denial because of an error in the policy itself does not name a binding."""
     return replace(failure, binding="") if failure.message.startswith("failed to configure policy: ") else failure
 
 
@@ -191,7 +191,7 @@ def exact_ones(batch: Iterable[JsonObject]) -> frozenset[str]:
 
 
 def figures(operation: Operation, batch: Sequence[JsonObject], heard: Mapping[str, Heard]) -> str:
-    """What was compared."""
+    """A sentence with the numbers of compared policies, objects and results."""
     policies = sum(as_text(it["kind"]).endswith("Policy") for it in batch)
     warned, refused = (sum(len(getattr(it, name)) for it in heard.values()) for name in ("warned", "refused"))
     return (

@@ -91,7 +91,7 @@ def give(server: ApiServer, documents: list[JsonObject], user: str) -> None:
 
 
 def may(server: ApiServer, user: str, right: JsonObject) -> bool:
-    """What the authorizer says."""
+    """Whether the authorizer allows it."""
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     answer = server.request("POST", path, {"spec": {"resourceAttributes": right}}, token=server.tokens[user])
     return dig(answer.body, "status", "allowed") is True
@@ -112,7 +112,7 @@ def rights_of(documents: list[JsonObject]) -> Iterator[JsonObject]:
 
 
 def found(out: Ran) -> list[str]:
-    """Where the findings are."""
+    """Namespace and name of every object with a finding."""
     return sorted(
         f"{dig(it, 'object', 'namespace')}/{dig(it, 'object', 'name')}" for it in as_list(out.report["findings"])
     )
@@ -162,7 +162,7 @@ def test_generated_roles_are_enough(server: ApiServer, ran: Scan) -> None:
 
 
 def test_roles_for_one_namespace_are_enough_for_it(server: ApiServer, ran: Scan) -> None:
-    """Whoever is confined to a namespace scans it completely, and hears before that everything would be more."""
+    """A user with rights in one namespace scans it completely; `rbac check` reports the rights that other namespaces need."""
     roles = generated(ran, "-n", "team", "--for", f"user:{GUEST}")
     give(server, roles, GUEST)
     checked = ran(GUEST, "rbac", "check", "-n", "team")
@@ -216,7 +216,7 @@ def test_policies_from_files_need_rights_too(server: ApiServer, ran: Scan, home:
 
 
 def test_a_subject_that_is_none_is_refused(ran: Scan) -> None:
-    """A typing error binds nobody."""
+    """A subject without its kind is rejected, so that no role is bound by mistake."""
     out = ran("admin", "rbac", "generate", "--for", "auditor")
     assert (2, b"") == (out.code, out.stdout)
     assert "write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME" in out.stderr

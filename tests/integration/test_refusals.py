@@ -26,8 +26,8 @@ def _chosen() -> list[Case]:
     return every if NUMBER == "all" else Random(SEED).sample(every, int(NUMBER))
 
 
-def _told(server: ApiServer, case: Case) -> Reading:
-    """What the server says to the creation of an object, which a dry run does not store."""
+def _server_reading(server: ApiServer, case: Case) -> Reading:
+    """The server's result of creating an object, which a dry run does not store."""
     kind, version = as_text(case.document["kind"]), as_text(case.document["apiVersion"]).rpartition("/")[2]
     answer = server.request("POST", f"/apis/{GROUP}/{version}/{PLURALS[kind]}", case.document, {"dryRun": "All"})
     if answer.status < 300:
@@ -38,14 +38,14 @@ def _told(server: ApiServer, case: Case) -> Reading:
 @pytest.fixture(scope="module")
 def compared(api_server: ApiServer) -> list[tuple[str, Reading, Reading]]:
     """Each case with the server's answer and Assay's; names that are made up have no counterpart in files."""
-    found = [case for case in _chosen() if not has_generated_name(case.document)]
-    return [(case.where, _told(api_server, case), reading(case.document)) for case in found]
+    named = [case for case in _chosen() if not has_generated_name(case.document)]
+    return [(case.where, _server_reading(api_server, case), reading(case.document)) for case in named]
 
 
 def _different(compared: list[tuple[str, Reading, Reading]]) -> Iterator[str]:
-    for where, told, read in compared:
-        if told != read:
-            yield f"{where}\n  server: {told}\n  Assay:  {read}"
+    for where, server, assay in compared:
+        if server != assay:
+            yield f"{where}\n  server: {server}\n  Assay:  {assay}"
 
 
 def test_every_manifest_is_taken_or_refused_as_by_the_server(compared: list[tuple[str, Reading, Reading]]) -> None:
@@ -62,6 +62,6 @@ def test_refusals_are_in_the_servers_words(compared: list[tuple[str, Reading, Re
 
 
 def test_the_cases_are_many_and_of_both_kinds(compared: list[tuple[str, Reading, Reading]]) -> None:
-    """What is compared says something."""
-    taken = sum(not told.refusal for _, told, _ in compared)
+    """Between a tenth and a half of the compared cases are accepted."""
+    taken = sum(not server.refusal for _, server, _ in compared)
     assert len(compared) * 0.1 < taken < len(compared) * 0.5

@@ -121,7 +121,7 @@ def created(server: ApiServer, question: Question) -> str:
 
 
 def denied(server: ApiServer, question: Question) -> str:
-    """What the stored policy says of its object."""
+    """The message with which the stored policy denies its object."""
     answer = server.request("POST", THINGS, question.document, {"dryRun": "All"})
     if answer.status == 201:
         return asked.ALLOWED

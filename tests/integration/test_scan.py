@@ -38,9 +38,9 @@ class Look:
 
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A server of our own: whatever else it held would be in the reports."""
-    with running(assets, tmp_path_factory.mktemp("scanned")) as found:
-        yield found
+    """A server of this module alone: other objects would be in the reports."""
+    with running(assets, tmp_path_factory.mktemp("scanned")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def looks(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 def change(server: ApiServer, old: list[JsonObject], new: list[JsonObject]) -> None:
-    """Turn the one state into the other, out of reach of the bindings: one of them refuses whatever its actions are."""
+    """Replace one state by the other while no binding exists: one of them denies requests with any action."""
     bindings = [document for document in examples.policies() if as_text(document["kind"]).endswith("Binding")]
     for document in bindings:
         delete(server, document)
@@ -81,7 +81,7 @@ def look(server: ApiServer, documents: list[JsonObject], home: Path) -> Look:
 
 
 def key(document: JsonObject) -> tuple[str, str, str]:
-    """What tells objects apart, whatever the version they are written in."""
+    """Kind, namespace and name, which identify an object in every version."""
     metadata = as_object(document["metadata"])
     return as_text(document["kind"]), as_text(metadata.get("namespace")), as_text(metadata["name"])
 
@@ -116,7 +116,7 @@ def test_a_scan_of_everything_is_complete(looks: dict[str, Look], state: str) ->
 
 
 def test_a_second_scan_resolves_what_is_no_longer_found(looks: dict[str, Look]) -> None:
-    """What the first scan found and the second did not is resolved, and the server has no complaint about it."""
+    """Findings of the first scan that the second lacks are resolved, and the server does not report them either."""
     first, second = (looks[state].ran.report for state in STATES)
     gone = fingerprints(first["findings"]) - fingerprints(second["findings"])
 
@@ -128,7 +128,7 @@ def test_a_second_scan_resolves_what_is_no_longer_found(looks: dict[str, Look]) 
 
 
 def test_a_second_scan_knows_what_it_has_seen_before(looks: dict[str, Look]) -> None:
-    """What both scans found is open, what only the second found is new."""
+    """Findings of both scans are open, findings of the second alone are new."""
     first, second = (looks[state].ran.report for state in STATES)
     known = fingerprints(first["findings"])
     statuses = {as_text(dig(it, "fingerprint")): dig(it, "status") for it in as_list(second["findings"])}
@@ -143,7 +143,7 @@ def fingerprints(findings: Json) -> set[str]:
 
 
 def figures(state: str, seen: Look) -> str:
-    """What was compared."""
+    """A sentence with the numbers of compared objects, policies and results."""
     report = seen.ran.report
     kinds = len({document["kind"] for document in seen.documents})
     evaluated = sum(int(as_text(str(dig(kind, "evaluated")))) for kind in as_list(dig(report, "coverage", "kinds")))

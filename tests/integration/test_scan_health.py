@@ -1,4 +1,4 @@
-"""What a real server keeps beside its policies: its own type check, and webhooks that decide as well."""
+"""A scan reports the server's own type check of policies, and the webhooks that also decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a second scan of a live cluster makes of the first one's findings: only seeing fixes.
+"""A second scan of a live cluster resolves a finding only after it has evaluated the object again.
 
 Each test has a policy, objects and a database of its own, so that all of them can share a server.
 """
@@ -64,7 +64,7 @@ def named(ran: Ran, section: str, *, status: str = "") -> list[str]:
 
 
 def unchecked(ran: Ran) -> object:
-    """How many open findings a scan did not look at."""
+    """The number of open findings that a scan did not check."""
     return dig(ran.report, "changes", "unchecked")
 
 
@@ -72,7 +72,7 @@ def test_mended_objects_are_resolved(cluster: Cluster) -> None:
     """An object that was changed so that the policy no longer objects is resolved, the other one is still open."""
     cluster.hold(cluster.config_map("mended"), cluster.config_map("broken"))
     first = cluster.scan()
-    cluster.hold(cluster.config_map("mended", by="nobody"))
+    cluster.hold(cluster.config_map("mended", by="no-policy"))
 
     second = cluster.scan()
 
@@ -82,7 +82,7 @@ def test_mended_objects_are_resolved(cluster: Cluster) -> None:
 
 
 def test_deleted_objects_are_resolved(cluster: Cluster) -> None:
-    """What is not there any more cannot violate anything."""
+    """The findings of a deleted object are resolved."""
     cluster.hold(cluster.config_map("gone"), cluster.config_map("kept"))
     cluster.scan()
     delete(cluster.server, cluster.config_map("gone"))
@@ -108,7 +108,7 @@ def test_a_finding_that_comes_back_is_reopened(cluster: Cluster) -> None:
     """The history of an object goes on where it had ended."""
     cluster.hold(cluster.config_map("back"))
     cluster.scan()
-    cluster.hold(cluster.config_map("back", by="nobody"))
+    cluster.hold(cluster.config_map("back", by="no-policy"))
     cluster.scan()
     cluster.hold(cluster.config_map("back"))
 
@@ -121,7 +121,7 @@ def test_a_namespace_resolves_nothing_outside(cluster: Cluster) -> None:
     """With -n, fixes in other namespaces stay unseen."""
     cluster.hold(cluster.config_map("here"), cluster.config_map("there", within=BLUE))
     cluster.scan()
-    cluster.hold(cluster.config_map("here", by="nobody"), cluster.config_map("there", within=BLUE, by="nobody"))
+    cluster.hold(cluster.config_map("here", by="no-policy"), cluster.config_map("there", within=BLUE, by="no-policy"))
 
     second = cluster.scan("-n", RED)
     third = cluster.scan()
@@ -134,7 +134,7 @@ def test_excluded_namespaces_resolve_nothing(cluster: Cluster) -> None:
     """With --exclude-namespace, fixes in that namespace stay unseen."""
     cluster.hold(cluster.config_map("here"), cluster.config_map("there", within=BLUE))
     cluster.scan()
-    cluster.hold(cluster.config_map("here", by="nobody"), cluster.config_map("there", within=BLUE, by="nobody"))
+    cluster.hold(cluster.config_map("here", by="no-policy"), cluster.config_map("there", within=BLUE, by="no-policy"))
 
     second = cluster.scan("--exclude-namespace", "bl*")
 
@@ -142,10 +142,10 @@ def test_excluded_namespaces_resolve_nothing(cluster: Cluster) -> None:
 
 
 def test_a_selector_resolves_nothing(cluster: Cluster) -> None:
-    """With -l, an object that is not listed may have lost its label, or its fault: nobody knows."""
+    """With -l, an object that is not listed may have lost its label or its violation, so its finding stays open."""
     cluster.hold(cluster.config_map("kept"), cluster.config_map("mended"))
     cluster.scan()
-    cluster.hold(cluster.config_map("mended", by="nobody"))
+    cluster.hold(cluster.config_map("mended", by="no-policy"))
 
     second = cluster.scan("-l", f"{LABEL}={cluster.name}")
 
@@ -157,7 +157,7 @@ def test_left_out_kinds_resolve_nothing(cluster: Cluster, flag: tuple[str, str])
     """With --kind and --skip-kind, fixes of objects of other kinds stay unseen."""
     cluster.hold(cluster.config_map("data"), cluster.service("door"))
     cluster.scan()
-    cluster.hold(cluster.config_map("data", by="nobody"), cluster.service("door", by="nobody"))
+    cluster.hold(cluster.config_map("data", by="no-policy"), cluster.service("door", by="no-policy"))
 
     second = cluster.scan(*flag)
 

@@ -92,7 +92,7 @@ def test_params_of_the_objects_own_namespace(api_server: ApiServer, name: str, a
 
 
 def test_every_binding_is_judged_by_itself(api_server: ApiServer, name: str, assay: Assay) -> None:
-    """Two bindings of a policy that both match say so twice; the third looks at another namespace."""
+    """Two bindings of a policy that both match warn twice; the third matches another namespace."""
     selector: Json = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": THERE}}}
     bindings = [
         {

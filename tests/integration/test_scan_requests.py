@@ -46,22 +46,22 @@ def scan(server: ApiServer, policy_name: str, assay: Assay, *flags: str, user: s
 
 
 def messages(ran: Ran) -> list[str]:
-    """What the findings say, in order."""
+    """The messages of the findings, sorted."""
     return sorted(as_text(dig(it, "message")) for it in as_list(ran.report["findings"]))
 
 
 def counts(ran: Ran) -> tuple[Json, Json]:
-    """How many outcomes are not auditable, and how many depend on the requester and passed."""
+    """The number of outcomes that are not auditable, and of passed ones that depend on the requester."""
     return dig(ran.report, "totals", "notAuditable"), dig(ran.report, "requester", "passed")
 
 
 def warned(server: ApiServer, one: JsonObject) -> list[str]:
-    """What the server says to Bob."""
+    """The server's warnings to Bob, sorted."""
     return sorted(it.message for it in violations(dry_run_create(server, one, token=server.tokens[BOB])))
 
 
 def test_another_user_can_make_the_requests(api_server: ApiServer, name: str, assay: Assay) -> None:
-    """What a server knows of Bob, a policy sees in the scan: his name and all his groups."""
+    """A policy reads the same of Bob in the scan as on the server: his name and all his groups."""
     message = "request.userInfo.username + ' of ' + request.userInfo.groups.join(' and ')"
     one = judged("ConfigMap", name, name, namespace=HERE)
     validations: Json = [
@@ -135,12 +135,12 @@ def test_the_operation_can_be_chosen(api_server: ApiServer, name: str, assay: As
     wait_until_enforced(api_server)
     ran = scan(api_server, name, assay, "--operation", operation)
 
-    said = {"create": "CREATE CreateOptions new", "update": "UPDATE UpdateOptions old"}[operation]
-    assert [said] == messages(ran) == _told(api_server, one, operation)
+    expected = {"create": "CREATE CreateOptions new", "update": "UPDATE UpdateOptions old"}[operation]
+    assert [expected] == messages(ran) == _warnings(api_server, one, operation)
 
 
-def _told(server: ApiServer, one: JsonObject, operation: str) -> list[str]:
-    """What the server says to such a request."""
+def _warnings(server: ApiServer, one: JsonObject, operation: str) -> list[str]:
+    """The server's warnings about such a request."""
     if operation == "create":
         return [it.message for it in violations(dry_run(server, one).warnings())]
     path = f"/api/v1/namespaces/{HERE}/configmaps/{as_text(dig(one, 'metadata', 'name'))}"
@@ -164,4 +164,4 @@ def test_an_object_that_waits_for_its_finalizers_is_judged(api_server: ApiServer
     wait_until_enforced(api_server)
     ran = scan(api_server, name, assay, "--operation", "update")
 
-    assert ["no"] == messages(ran) == _told(api_server, one, "update")
+    assert ["no"] == messages(ran) == _warnings(api_server, one, "update")

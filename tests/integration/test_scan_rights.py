@@ -1,4 +1,4 @@
-"""What a scan may see decides what it says: nothing is passed over in silence, and nothing needs more than get and list."""
+"""A scan reports everything that it may not read, and needs no rights but get and list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from scanner.cluster.manifests import read_documents
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig
-from tests.command import Ran, assay
+from tests.cli.conftest import Assay
+from tests.command import Ran
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.made import binding, bound, judged, may, namespace, policy
 from tests.integration.manifests import apply
@@ -29,10 +30,10 @@ GROUP = "admissionregistration.k8s.io"
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A small cluster: three objects that violate a policy each, and the ClusterRole of the deployment."""
-    with running(assets, tmp_path_factory.mktemp("guarded")) as found:
-        apply(found, [*cluster(), *policies()])
-        apply(found, [role_of_the_deployment(), bound(AUDITOR, "assay")])
-        yield found
+    with running(assets, tmp_path_factory.mktemp("guarded")) as server:
+        apply(server, [*cluster(), *policies()])
+        apply(server, [role_of_the_deployment(), bound(AUDITOR, "assay")])
+        yield server
 
 
 def cluster() -> list[JsonObject]:
@@ -54,105 +55,105 @@ def policies() -> list[JsonObject]:
     """One policy about each kind, put into force."""
     about = {"configmaps", "secrets", "volumes"}
     resources = {"volumes": "persistentvolumes"}
-    named = [(f"about-{it}", resources.get(it, it)) for it in sorted(about)]
-    return [it for name, resource in named for it in (policy(name, resource), binding(name))]
+    named = [(f"about-{plural}", resources.get(plural, plural)) for plural in sorted(about)]
+    return [document for name, resource in named for document in (policy(name, resource), binding(name))]
 
 
 def role_of_the_deployment() -> JsonObject:
     """The ClusterRole that deploy/cronjob.yaml gives the scanner."""
     documents, _ = read_documents(DEPLOY)
-    (role,) = (it.body for it in documents if it.body["kind"] == "ClusterRole")
+    (role,) = (document.body for document in documents if document.body["kind"] == "ClusterRole")
     return role
 
 
-def scan(server: ApiServer, user: str, home: Path, *flags: str, token: str | None = None) -> Ran:
+def scan(server: ApiServer, user: str, assay: Assay, *flags: str, token: str | None = None) -> Ran:
     """Scan as a user, into a database of the test's own."""
     config = server.kubeconfig_for(user, token=token)
-    return assay("scan", "--kubeconfig", config, "--db", "assay.db", "-o", "json", *flags, home=home)
+    return assay("scan", "--kubeconfig", config, "--db", "assay.db", "-o", "json", *flags)
 
 
-def found(ran: Ran) -> list[str]:
+def violators(ran: Ran) -> list[str]:
     """The names of the objects that have findings."""
-    return [as_text(dig(it, "object", "name")) for it in as_list(ran.report["findings"])]
+    return [as_text(dig(finding, "object", "name")) for finding in as_list(ran.report["findings"])]
 
 
 def gaps(ran: Ran) -> dict[str, str]:
-    """What was not seen, and why."""
-    return {as_text(dig(it, "where")): as_text(dig(it, "why")) for it in as_list(ran.report["gaps"])}
+    """The reason of every gap, by its place."""
+    return {as_text(dig(gap, "where")): as_text(dig(gap, "why")) for gap in as_list(ran.report["gaps"])}
 
 
-def test_the_deployed_rights_are_enough(server: ApiServer, tmp_path: Path) -> None:
+def test_the_deployed_rights_are_enough(server: ApiServer, assay: Assay) -> None:
     """With the ClusterRole and the flags of deploy/cronjob.yaml a scan is complete: Secrets are left out on purpose."""
-    ran = scan(server, AUDITOR, tmp_path, "--skip-kind", "secrets")
+    ran = scan(server, AUDITOR, assay, "--skip-kind", "secrets")
 
-    assert (0, {}, ["plain", "disk"]) == (ran.code, gaps(ran), found(ran))
+    assert (0, {}, ["plain", "disk"]) == (ran.code, gaps(ran), violators(ran))
 
 
-def test_a_refused_list_is_a_gap_and_the_rest_is_reported(server: ApiServer, tmp_path: Path) -> None:
+def test_a_refused_list_is_a_gap_and_the_rest_is_reported(server: ApiServer, assay: Assay) -> None:
     """Without the right to list Secrets the scan is incomplete, says which right is missing, and how to do without."""
-    ran = scan(server, AUDITOR, tmp_path)
+    ran = scan(server, AUDITOR, assay)
 
     why = (
         "cannot list secrets: forbidden for auditor. Grant `list` on secrets, "
         "or pass --skip-kind secrets to record the gap on purpose."
     )
     assert (3, {"v1/Secret": why}) == (ran.code, gaps(ran))
-    assert ["plain", "disk"] == found(ran)
+    assert ["plain", "disk"] == violators(ran)
 
 
-def test_what_may_be_listed_again_closes_the_gap(server: ApiServer, tmp_path: Path) -> None:
-    """What a scan was not allowed to see is neither resolved nor forgotten."""
-    first = scan(server, "admin", tmp_path)
-    second = scan(server, AUDITOR, tmp_path)
-    third = scan(server, "admin", tmp_path)
+def test_what_may_be_listed_again_closes_the_gap(server: ApiServer, assay: Assay) -> None:
+    """Findings of objects that a scan may not list stay open."""
+    first = scan(server, "admin", assay)
+    second = scan(server, AUDITOR, assay)
+    third = scan(server, "admin", assay)
 
-    assert ["plain", "hidden", "disk"] == found(first) == found(third)
+    assert ["plain", "hidden", "disk"] == violators(first) == violators(third)
     assert ([], 1) == (second.report["resolved"], dig(second.report, "changes", "unchecked"))
-    assert {"open"} == {as_text(dig(it, "status")) for it in as_list(third.report["findings"])}
+    assert {"open"} == {as_text(dig(finding, "status")) for finding in as_list(third.report["findings"])}
 
 
-def test_who_may_not_read_policies_hears_that_nothing_was_judged(server: ApiServer, tmp_path: Path) -> None:
+def test_who_may_not_read_policies_hears_that_nothing_was_judged(server: ApiServer, assay: Assay) -> None:
     """A scan without rights ends as incomplete, with a sentence for each list that it needs, and no traceback."""
-    ran = scan(server, GUEST, tmp_path)
+    ran = scan(server, GUEST, assay)
 
     assert 3 == ran.code
-    assert [f"{GROUP}/v1/{it}{end}" for it in LANGUAGES for end in ("", "Binding")] == sorted(
+    assert [f"{GROUP}/v1/{language}{end}" for language in LANGUAGES for end in ("", "Binding")] == sorted(
         where for where in gaps(ran) if where.startswith(GROUP)
     )
     assert all("forbidden for guest. Grant `list` on " in why for why in gaps(ran).values())
     assert "Traceback" not in ran.stderr
 
 
-def test_who_may_not_list_namespaces_judges_what_needs_none(server: ApiServer, tmp_path: Path) -> None:
+def test_who_may_not_list_namespaces_judges_what_needs_none(server: ApiServer, assay: Assay) -> None:
     """Policies that ask for no namespace are evaluated all the same; the gap names the list that is missing."""
     apply(server, [*may(POOR, "poor-policies", *POLICIES, group=GROUP), *may(POOR, "poor-objects", "configmaps")])
 
-    ran = scan(server, "admin", tmp_path, "--as", POOR)
+    ran = scan(server, "admin", assay, "--as", POOR)
 
-    assert (3, ["plain"]) == (ran.code, found(ran))
+    assert (3, ["plain"]) == (ran.code, violators(ran))
     assert {"v1/Namespace", "v1/Secret", "v1/PersistentVolume"} == set(gaps(ran))
 
 
-def test_impersonation_is_worth_as_much_as_a_login(server: ApiServer, tmp_path: Path) -> None:
+def test_impersonation_is_worth_as_much_as_a_login(server: ApiServer, assay: Assay) -> None:
     """With --as, the scan has that user's rights and no more."""
-    ran = scan(server, "admin", tmp_path, "--as", AUDITOR)
+    ran = scan(server, "admin", assay, "--as", AUDITOR)
 
-    assert (3, ["v1/Secret"], ["plain", "disk"]) == (ran.code, [*gaps(ran)], found(ran))
+    assert (3, ["v1/Secret"], ["plain", "disk"]) == (ran.code, [*gaps(ran)], violators(ran))
 
 
-def test_wrong_credentials_end_the_scan(server: ApiServer, tmp_path: Path) -> None:
+def test_wrong_credentials_end_the_scan(server: ApiServer, assay: Assay) -> None:
     """A token that the server does not know is no gap: nothing could be seen at all."""
-    ran = scan(server, AUDITOR, tmp_path, token="made-up")
+    ran = scan(server, AUDITOR, assay, token="made-up")
 
     assert (4, b"") == (ran.code, ran.stdout)
     assert ran.stderr.startswith(f"assay: {server.url} does not accept the credentials (Unauthorized). Log in again")
 
 
-def test_no_secret_is_written_anywhere(server: ApiServer, tmp_path: Path) -> None:
+def test_no_secret_is_written_anywhere(server: ApiServer, assay: Assay, home: Path) -> None:
     """Neither the report nor the progress nor the database holds what a Secret holds."""
-    ran = scan(server, "admin", tmp_path, "-v")
+    ran = scan(server, "admin", assay, "-v")
 
-    written = b"".join([ran.stdout, ran.stderr.encode(), *(it.read_bytes() for it in tmp_path.glob("assay.db*"))])
+    written = b"".join([ran.stdout, ran.stderr.encode(), *(path.read_bytes() for path in home.glob("assay.db*"))])
     assert b"hidden" in written
     assert b"hunter2" not in written
     assert b"aHVudGVyMmh1bnRlcjI" not in written

@@ -1,4 +1,4 @@
-"""What a real server stores of an object that lacks a field, and what Assay predicts.
+"""Assay predicts the object that a real server stores when a field is missing.
 
 A PUT takes the way that a mutated object takes: decoding, defaults, the registry of the kind. Which fields are left out or emptied
 is drawn by a seed; the server decides which of the requests are valid.
@@ -41,9 +41,9 @@ def test_the_server_stores_what_is_predicted(assets: Path, tmp_path: Path) -> No
     """Removed and emptied fields end as Assay says, for every kind."""
     with running(assets, tmp_path) as server:
         wait_for_namespaces(server)
-        found = [one for manifest in STORABLE for one in compared(server, manifest)]
-    assert AT_LEAST < len(found)
-    assert [] == [one for one in found if one]
+        differences = [text for manifest in STORABLE for text in compared(server, manifest)]
+    assert AT_LEAST < len(differences)
+    assert [] == [text for text in differences if text]
 
 
 def wait_for_namespaces(server: ApiServer) -> None:
@@ -85,7 +85,7 @@ def group_version_kind(document: JsonObject) -> tuple[str, str, str]:
 def edits(live: JsonObject) -> Iterator[Operation]:
     """Every member removed or emptied, but those that say which object it is."""
     for path, value in members(
-        without(within("metadata", lambda one: without(one, *IDENTITY))(live), "apiVersion", "kind"), ""
+        without(within("metadata", lambda metadata: without(metadata, *IDENTITY))(live), "apiVersion", "kind"), ""
     ):
         yield Operation("remove", path)
         empty = type(value)() if isinstance(value, dict | list | str | int) else None
@@ -95,14 +95,14 @@ def edits(live: JsonObject) -> Iterator[Operation]:
 def members(value: Json, path: str) -> Iterator[tuple[str, Json]]:
     """The paths of all that is in a value."""
     inside = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for name, one in inside:
+    for name, member in inside:
         place = f"{path}/{str(name).replace('~', '~0').replace('/', '~1')}"
-        yield place, one
-        yield from members(one, place)
+        yield place, member
+        yield from members(member, place)
 
 
 def text_of(edit: Operation, live: JsonObject, edited: JsonObject, answer: JsonObject) -> str:
-    """What differs, for a person to read."""
+    """The differences as text, empty when there are none."""
     schema = builtin_schemas()[group_version_kind(live)]
     ours = comparable(stored(schema, live, between_passes(schema, live, strictly_decoded(schema, edited, live))))
     changes = difference(ours, comparable(answer))  # type: ignore[arg-type]

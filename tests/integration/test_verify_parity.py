@@ -22,14 +22,14 @@ LONG = "long " * 60
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server with a handful of objects, and a policy for everything that a client can or cannot notice."""
-    with running(assets, tmp_path_factory.mktemp("replayed")) as found:
-        apply(found, [namespace(HERE), *objects(), *policies()])
-        wait_until_enforced(found)
-        yield found
+    with running(assets, tmp_path_factory.mktemp("replayed")) as server:
+        apply(server, [namespace(HERE), *objects(), *policies()])
+        wait_until_enforced(server)
+        yield server
 
 
 def objects() -> list[JsonObject]:
-    """What the policies look at, and a service, of which no second one could have the address."""
+    """The objects that the policies match, with a Service whose address no second Service can have."""
     port: Json = {"port": 80}
     return [
         judged("ConfigMap", "warned", "one", namespace=HERE, data={"a": "1"}),
@@ -71,9 +71,9 @@ def verify(server: ApiServer, assay: Assay, *flags: str, user: str = "admin") ->
 
 
 def reasons(ran: Ran) -> dict[str, Json]:
-    """What was not comparable, by the beginning of the reason."""
-    found = as_list(ran.report["notComparable"])
-    return {as_text(dig(it, "reason")): dig(it, "verdicts") for it in found}
+    """The number of verdicts that were not comparable, by reason."""
+    groups = as_list(ran.report["notComparable"])
+    return {as_text(dig(group, "reason")): dig(group, "verdicts") for group in groups}
 
 
 def test_the_server_says_the_same(server: ApiServer, assay: Assay) -> None:
@@ -123,7 +123,7 @@ def test_who_may_only_read_hears_which_rights_are_missing(server: ApiServer, ass
 
     ran = verify(server, assay, user="auditor")
 
-    missing = {as_text(dig(it, "right")) for it in as_list(ran.report["missingRights"])}
+    missing = {as_text(dig(right, "right")) for right in as_list(ran.report["missingRights"])}
     assert (3, False, []) == (ran.code, ran.report["complete"], ran.report["differences"])
     assert {
         f"{verb} on {kind}" for verb in ("create", "update") for kind in ("configmaps", "secrets", "services")

@@ -44,8 +44,9 @@ KINDS = {"configmaps": "ConfigMap", "services": "Service", "roles": "Role"}
 
 
 def kind_of(name: str) -> str:
-    """A kind that a policy looks at."""
-    return next((KINDS[one] for one in mutations.POLICIES[name].resources if one in KINDS), "Deployment")
+    """A kind that a policy matches."""
+    resources = mutations.POLICIES[name].resources
+    return next((KINDS[resource] for resource in resources if resource in KINDS), "Deployment")
 
 
 def thing(name: str, kind: str) -> JsonObject:
@@ -90,13 +91,13 @@ def documents() -> Iterator[JsonObject]:
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server with all of them; objects come first, and are stored as they are made."""
-    with running(assets, tmp_path_factory.mktemp("mutating")) as found:
+    with running(assets, tmp_path_factory.mktemp("mutating")) as server:
         everything = [*documents()]
-        policies = [it for it in everything if as_text(it["kind"]).startswith("Mutating")]
-        apply(found, [it for it in everything if it not in policies])
-        apply(found, policies)
-        _wait_until_mutating(found)
-        yield found
+        policies = [document for document in everything if as_text(document["kind"]).startswith("Mutating")]
+        apply(server, [document for document in everything if document not in policies])
+        apply(server, policies)
+        _wait_until_mutating(server)
+        yield server
 
 
 def _wait_until_mutating(server: ApiServer) -> None:
@@ -114,8 +115,8 @@ def _wait_until_mutating(server: ApiServer) -> None:
 
 
 def test_the_server_makes_of_every_object_what_was_predicted(server: ApiServer, assay: Assay) -> None:
-    """What two policies fight over is the only thing that cannot be compared."""
-    before = [it for it in stored(server) if it["kind"] != "Lease"]
+    """The only object that cannot be compared is the one with which two policies conflict."""
+    before = [document for document in stored(server) if document["kind"] != "Lease"]
     ran = assay("verify-parity", "--kubeconfig", server.kubeconfig, "-o", "json", "-n", HERE, "--sample", "500")
 
     print(ran.stdout.decode(), ran.stderr)  # noqa: T201 - what `pytest -s` is for
@@ -126,4 +127,4 @@ def test_the_server_makes_of_every_object_what_was_predicted(server: ApiServer, 
     assert ["the result depends on the order of mutating policies, which an API server does not define"] == [
         dig(it, "reason") for it in as_list(ran.report["notComparable"])
     ]
-    assert before == [it for it in stored(server) if it["kind"] != "Lease"]
+    assert before == [document for document in stored(server) if document["kind"] != "Lease"]

@@ -127,11 +127,11 @@ def about(case: Case) -> list[JsonObject]:
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server with every case at once."""
-    with running(assets, tmp_path_factory.mktemp("versions")) as found:
-        documents = [it for case in CASES for it in (case.written, *about(case))]
-        apply(found, [namespace(HERE), generated.definition(), *documents])
-        wait_until_enforced(found)
-        yield found
+    with running(assets, tmp_path_factory.mktemp("versions")) as server:
+        documents = [document for case in CASES for document in (case.written, *about(case))]
+        apply(server, [namespace(HERE), generated.definition(), *documents])
+        wait_until_enforced(server)
+        yield server
 
 
 def test_every_object_is_judged_in_the_version_that_the_policy_names(server: ApiServer, assay: Assay) -> None:
