@@ -56,6 +56,7 @@ def run(
             cluster.paused,
             count=1 if alone else workers,
             fork_after_bytes=fork_after_bytes,
+            packed=store.packed,
         ) as processes,
     ):
         recorder.record(prepared.evaluation, prepared.listing, processes)
