@@ -83,7 +83,8 @@ def _safe_violation(
         if secrets.carries
         else HIDDEN.of(invocation_result.resource, invocation_result.invocation.param)
     )
-    return replace(outcome, message=without(outcome.message, hidden))
+    message = without(outcome.message, hidden)
+    return outcome if message == outcome.message else replace(outcome, message=message)
 
 
 def _hidden(invocation_result: InvocationResult) -> frozenset[str]:

@@ -220,7 +220,8 @@ class PageResult:
 
     `examined` has the examined objects in the order of the list (`audit.packed_objects`), `sets` the sets of them by invocation
     (`audit.object_sets`), and `places` the place of each finding's object among them. `controllers` has one
-    reference to each kind of their controllers. `digest` is that of the page as received: see `audit.page_digest`.
+    reference to each kind of their controllers. `digest` is that of the page as received: see `audit.page_digest`. A store may
+    keep `findings` and `places` in a form of its own, `content`.
     """
 
     api_version: str
@@ -239,6 +240,7 @@ class PageResult:
     examined: bytes = b""
     sets: bytes = b""
     places: tuple[int, ...] = ()
+    content: bytes = b""
     controllers: tuple[Controller, ...] = ()
     digest: Digests = b""
 
@@ -332,9 +334,8 @@ class ScanRecord:
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
     those that it resolved; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
     the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, if the source of the record
-    can count without reading them. `population` yields the objects that the scan
-    examined, and `evaluated` the objects that each check matched: nothing for a scan of an older version. `rules`, `uncovered` and
-    `method` are empty or None if an older version recorded the scan.
+    can count without reading them. `population` yields the objects that the scan examined, and `evaluated` the objects that
+    each check matched: nothing for a scan of an older version. `rules`, `uncovered` and `method` are empty or None then.
     """
 
     scan: Scan

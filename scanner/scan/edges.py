@@ -99,8 +99,12 @@ class Store(Protocol):
         """Record that a scan runs, with its policies, bindings, rules and method. Raises StoreError."""
         ...
 
+    def packed(self, result: PageResult) -> PageResult:
+        """The result in a form for `page` that is short, and quick to write. Runs in workers, apart from the store's connections."""
+        ...
+
     def page(self, scan_id: str, result: PageResult) -> None:
-        """Commit the outcomes and the completion of one page together. Raises StoreError."""
+        """Commit the outcomes and the completion of one page together, packed or not. Raises StoreError."""
         ...
 
     def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:

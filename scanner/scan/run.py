@@ -63,6 +63,7 @@ def run(
             cluster.paused,
             count=processes,
             fork_after_bytes=fork_after_bytes,
+            packed=store.packed,
         ) as pool,
     ):
         recorder.record(prepared.evaluation, prepared.listing, pool)

@@ -157,9 +157,9 @@ kind_values: Final[Callable[[Finding | TallyKey], Values]] = attrgetter(*KindCol
 
 def verdict_values(finding: Finding) -> Values:
     """The fields of `VerdictColumns` in a finding; the message is a template (see `templates`)."""
-    outcome, message, *rest = _outcome_values(finding.outcome)
+    values = _outcome_values(finding.outcome)
     effect = finding.operation, ",".join(finding.actions), finding.denies, finding.excepted_by
-    return (outcome, template_of(message, finding.name, finding.namespace), *rest, *effect)
+    return (values[0], template_of(values[1], finding.name, finding.namespace), *values[2:], *effect)
 
 
 def evidence_values(finding: Finding) -> Values:

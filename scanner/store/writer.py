@@ -78,9 +78,14 @@ def _owners_before(connection: Connection, number: int) -> Owners:
     return owners_of(connection, newest) if newest else NO_OWNERS
 
 
+def packed(result: PageResult) -> PageResult:
+    """The result with `content` in place of its findings."""
+    return replace(result, content=pack(result), findings=(), places=())
+
+
 def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> None:
     """Commit the results of a page together with its completion. Raises StoreError if the scan does not run."""
-    columns = {"content": pack(result), "objects": result.examined, "sets": result.sets or None}
+    columns = {"content": result.content or pack(result), "objects": result.examined, "sets": result.sets or None}
     _stage(engine, scan_id, now, api_version=result.api_version, kind=result.kind, number=result.number, **columns)
 
 

@@ -142,6 +142,9 @@ class FakeStore:
     def begin(self, start: ScanStart) -> None:
         self.starts.append(start)
 
+    def packed(self, result: PageResult) -> PageResult:
+        return result
+
     def page(self, scan_id: str, result: PageResult) -> None:
         self.pages.append(result)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from operator import is_
 from typing import TypeAlias
 
 import orjson
@@ -15,6 +16,7 @@ import orjson
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
+from scanner.admission.request import Request
 from scanner.audit.secret_values import HIDDEN, is_secret
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
@@ -36,6 +38,8 @@ class EvidenceCache:
         """An empty cache."""
         self._evidence: dict[_Key, Evidence] = {}
         self._paths: dict[tuple[int, Check], tuple[CompiledPolicy, tuple[_Path, ...] | None]] = {}
+        self._latest: tuple[object, ...] = ()
+        self._digests: dict[tuple[_Path, ...], bytes] = {}
 
     def key(
         self, invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy
@@ -50,19 +54,18 @@ class EvidenceCache:
             or is_secret(invocation_result.invocation.param)
         ):
             return None
-        body, param = invocation_result.resource.body, invocation_result.invocation.param
-        documents: dict[str, Json] = {
-            "object": body if request.current is None else request.current,
-            "oldObject": body if request.operation == "UPDATE" else None,
-            "params": None if param is None else param.body,
-            "namespaceObject": request.namespace_object,
-        }
-        hidden = sorted(HIDDEN.of(invocation_result.resource, param))
-        try:
-            read = orjson.dumps([hidden, *(_read(documents[path[0]], path[1:]) for path in paths)])
-        except TypeError:
-            return None
-        return id(compiled), check, type(check_result.outcome), hashlib.blake2b(read, digest_size=16).digest()
+        param = invocation_result.invocation.param
+        latest = invocation_result.resource, param, request.current, request.namespace_object, request.operation
+        if len(self._latest) != len(latest) or not all(map(is_, latest, self._latest)):
+            self._latest = latest
+            self._digests.clear()
+        digest = self._digests.get(paths)
+        if digest is None:
+            try:
+                digest = self._digests[paths] = _digest(invocation_result, request, paths)
+            except TypeError:
+                return None
+        return id(compiled), check, type(check_result.outcome), digest
 
     def _paths_of(self, compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
         """The paths that a check reads; None for a check that reads a whole document or other inputs."""
@@ -89,6 +92,20 @@ class EvidenceCache:
     def _clear(self) -> None:
         self._evidence.clear()
         self._paths.clear()
+
+
+def _digest(invocation_result: InvocationResult, request: Request, paths: Iterable[_Path]) -> bytes:
+    """The digest of the values at some paths, and of the values to hide. Raises TypeError for values that are no JSON."""
+    body, param = invocation_result.resource.body, invocation_result.invocation.param
+    documents: dict[str, Json] = {
+        "object": body if request.current is None else request.current,
+        "oldObject": body if request.operation == "UPDATE" else None,
+        "params": None if param is None else param.body,
+        "namespaceObject": request.namespace_object,
+    }
+    hidden = sorted(HIDDEN.of(invocation_result.resource, param))
+    read = orjson.dumps([hidden, *(_read(documents[path[0]], path[1:]) for path in paths)])
+    return hashlib.blake2b(read, digest_size=16).digest()
 
 
 def _of_check(compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:

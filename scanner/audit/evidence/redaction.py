@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from operator import is_
+from typing import Final, TypeAlias
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy
@@ -35,6 +36,28 @@ _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
 
 
+_Key: TypeAlias = "tuple[str, cel.Place, str, frozenset[str]]"
+_Reasons: TypeAlias = "dict[_Key, tuple[object, Reason | None]]"
+_NO_REASON: Final = (None, None)
+
+
+class _LatestReasons:
+    """The reasons of the latest object, its param and its namespace: policies often fail for the same value."""
+
+    def __init__(self) -> None:
+        self._documents: tuple[object, ...] = ()
+        self._reasons: _Reasons = {}
+
+    def of(self, *documents: object) -> _Reasons:
+        """The reasons of these documents, with the values that they show; none if the latest documents were others."""
+        if len(documents) != len(self._documents) or not all(map(is_, documents, self._documents)):
+            self._documents, self._reasons = documents, {}
+        return self._reasons
+
+
+_LATEST = _LatestReasons()
+
+
 class EvidenceRedaction:
     """The rules for showing values of one object and param under one policy."""
 
@@ -51,6 +74,7 @@ class EvidenceRedaction:
             ),
         }
         self._of = resource, param
+        self._reasons = _LATEST.of(resource, param, self._documents["namespaceObject"][0])
         self._hidden_values: frozenset[str] | None = None
         self._compiled = compiled
         self._open = _OPEN | compiled.open_roots
@@ -68,6 +92,18 @@ class EvidenceRedaction:
 
     def reason(self, reason: cel.Reason) -> Reason:
         """A reason in the form that may be stored and shown; its value is `WITHHELD` if it may contain a secret."""
+        key = reason.text, reason.place, reason.variable, self._compiled.secret_roots
+        outcome, known = self._reasons.get(key, _NO_REASON)
+        stands = bool(reason.place) and reason.reads == {reason.place}
+        if known is not None and stands and outcome is reason.outcome:
+            return known
+        made = self._reason(reason)
+        # A withheld value, a part of a Secret and an error depend on the words of the policy, too.
+        if stands and made.value != WITHHELD and not made.erred and not self._is_of_secret(reason.place):
+            self._reasons[key] = reason.outcome, made
+        return made
+
+    def _reason(self, reason: cel.Reason) -> Reason:
         erred = isinstance(reason.outcome, cel.EvaluationError)
         withheld = self._is_withheld(reason)
         return Reason(

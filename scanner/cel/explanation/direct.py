@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.errors import EvaluationError
@@ -72,7 +72,7 @@ def _reason(part: Part, activation: Mapping[str, object]) -> DirectReason | None
         elif (type(value) is dict and type(step) is str and step in value) or (
             type(value) is list and type(step) is int and 0 <= step < len(value)
         ):
-            value = value[step]
+            value = cast("Any", value)[step]
         else:
             return None
     return _of_value(part, value)
@@ -87,7 +87,7 @@ def _of_value(part: Part, value: object) -> DirectReason | None:
         case "size", str():
             return DirectReason(part, len(value), frozenset({part.place}))
         case "value", _ if type(value) in (dict, list, *_PLAIN):
-            return DirectReason(part, value, frozenset({part.place}))  # type: ignore[arg-type] # one of these types
+            return DirectReason(part, value, frozenset({part.place}))
         case _:
             return None
 

@@ -23,7 +23,7 @@ from scanner.model.resource import Page
 from scanner.model.scan import PageResult
 from scanner.policies.plan import KindPlan
 from scanner.scan.workers.cores import FORKS
-from scanner.scan.workers.process import INTERRUPTS, evaluate_page, serve, unevaluated
+from scanner.scan.workers.process import INTERRUPTS, Packed, evaluate_page, serve, unevaluated
 from scanner.scan.workers.relay import Relay, WorkerRequest
 
 if TYPE_CHECKING:
@@ -85,16 +85,18 @@ class Workers:
         *,
         count: int,
         fork_after_bytes: int = 0,
+        packed: Packed = lambda result: result,
     ) -> None:
         """Begin without processes; after `fork_after_bytes` bytes of pages fork `count` of them.
 
-        `paused` is a block in which no other thread runs.
+        `paused` is a block in which no other thread runs; `packed` shortens what a process sends.
         """
         self._page_evaluator = page_evaluator
         self._plans = {plan.kind: plan for plan in plans}
         self._relay = relay
         self._count = count if count > 1 and FORKS else 0
         self._paused = paused
+        self._packed = packed
         self._fork_after_bytes = fork_after_bytes
         self._bytes = 0
         self._workers: list[_Worker] = []
@@ -168,7 +170,9 @@ class Workers:
         ours, theirs = context.Pipe()
         others = (ours, *(worker.connection for worker in self._workers))
         process = context.Process(
-            target=serve, args=(theirs, self._page_evaluator, self._plans, self._relay, others), daemon=True
+            target=serve,
+            args=(theirs, self._page_evaluator, self._plans, self._relay, others, self._packed),
+            daemon=True,
         )
         with _forking(), theirs:
             process.start()

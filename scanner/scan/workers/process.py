@@ -6,10 +6,10 @@ import ctypes
 import gc
 import os
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from scanner.audit.page import PageEvaluator
 from scanner.audit.page_digest import page_digest
@@ -27,6 +27,9 @@ _GARBAGE: Final = 20_000
 """The number of containers at which a process searches for cycles: the memory of decoded pages is freed without it."""
 
 _SET_DEATH_SIGNAL: Final = 1
+
+Packed: TypeAlias = Callable[[PageResult], PageResult]
+"""Turns a result into a shorter form for the store, before it is sent to the parent. See `scanner.scan.edges.Store.packed`."""
 
 
 def evaluate_page(
@@ -56,6 +59,7 @@ def serve(
     plans: Mapping[Kind, KindPlan],
     relay: Relay,
     others: Iterable[Connection],
+    packed: Packed,
 ) -> NoReturn:
     """Evaluate pages until the parent ends; the parent handles interrupts and writes all output.
 
@@ -73,7 +77,7 @@ def serve(
         freeze_heap()
         with suppress(EOFError, OSError):
             while True:
-                _answer(parent, page_evaluator, plans)
+                _answer(parent, page_evaluator, plans, packed)
         code = 0
     finally:
         os._exit(code)
@@ -102,11 +106,11 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _answer(parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Kind, KindPlan]) -> None:
+def _answer(parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Kind, KindPlan], packed: Packed) -> None:
     kind, number = parent.recv()
     page = Page(kind, number, parent.recv_bytes())
     result = evaluate_page(page_evaluator, page, plans[kind])
     try:
-        parent.send(result)
+        parent.send(packed(result))
     except (ValueError, TypeError, AttributeError) as error:
         parent.send(unevaluated(page, f"internal error: {type(error).__name__}; please report it"))
