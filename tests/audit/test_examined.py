@@ -146,6 +146,22 @@ def test_the_data_of_a_secret_is_masked_in_its_labels(withheld: bool) -> None:  
     assert (("app", MASK), ("team", MASK)) == kept.labels
 
 
+@pytest.mark.parametrize("text", ["abc", "ключ", "🔑" * 12, "x" * LONGEST_VALUE])
+def test_the_longest_secret_that_a_label_can_contain_is_masked(text: str) -> None:
+    """Base64 needs up to six characters for a character of text; only longer data cannot be part of a label."""
+    data = base64.b64encode(text.encode()).decode()
+    kept = record(
+        SECRETS, {"labels": {"app": text, "team": "red"}}, data={"key": data}, stringData={"other": "x" * 9999}
+    )
+    assert (("app", MASK), ("team", "red")) == kept.labels
+
+
+def test_a_secret_across_two_labels_is_in_none() -> None:
+    """Labels are tested together, and masked one by one."""
+    kept = record(SECRETS, {"labels": {"app": "cart", "team": "red"}}, stringData={"key": "cart\nred"})
+    assert (("app", "cart"), ("team", "red")) == kept.labels
+
+
 def test_a_value_whose_key_names_a_secret_is_masked() -> None:
     """The copy of the object that kubectl keeps is masked too, even if a flag names it."""
     metadata = {
