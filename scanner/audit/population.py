@@ -11,24 +11,76 @@ password or token. An annotation is free text: it is redacted like a message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from operator import itemgetter
 from typing import Final, TypeGuard
 
-from scanner.audit.secret_values import HIDDEN, hidden_values, is_secret, secret_variables, without
+from scanner.audit.secret_values import hidden_values, is_secret, secret_variables, short_values, without
 from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
 from scanner.model.json import Json, as_list, as_object, as_text
-from scanner.model.population import Controller, Examined, KeptKeys, Pairs
+from scanner.model.population import DEFAULT_KEYS, Controller, Examined, KeptKeys, Pairs
 from scanner.model.resource import LAST_APPLIED, Kind, Resource
 
 LONGEST_VALUE: Final = 256
 """The most characters of a kept value. Labels that an API server has validated have at most 63."""
 
 _TEMPLATE_HASH: Final = "pod-template-hash"
+_MOST_NAMES: Final = 4096
+_FIELDS: Final = ("apiVersion", "kind", "name", "uid")
+_REFERENCE: Final = itemgetter(*_FIELDS)
+_VALUE: Final = itemgetter(1)
+
+
+class _KeptNames(dict[str, bool]):
+    """Whether the label of a key is kept. Most objects have the same few keys, so the answers are remembered.
+
+    `sensitive` are the kept keys whose values are never shown.
+    """
+
+    def __init__(self, keys: KeptKeys, *, every_label: bool = False) -> None:
+        super().__init__()
+        self.sensitive: set[str] = set()
+        self._keys = keys
+        self._every_label = every_label
+
+    def __missing__(self, key: str) -> bool:
+        kept = self._every_label or key in self._keys.labels or key.startswith(self._keys.prefixes)
+        if kept and _is_sensitive(key):
+            self.sensitive.add(key)
+        self[key] = kept
+        return kept
+
+
+class _Names:
+    """The kept names for the latest keys, until there are too many."""
+
+    def __init__(self) -> None:
+        """Begin with the default keys."""
+        self._begin(DEFAULT_KEYS)
+
+    def of(self, keys: KeptKeys, kind: Kind) -> _KeptNames:
+        """The names for the objects of a kind. A Namespace keeps all its labels."""
+        names = self._of_namespaces if kind.kind == "Namespace" and not kind.group else self._of_objects
+        if keys is self._keys and len(names) < _MOST_NAMES:
+            return names
+        self._begin(keys)
+        return self.of(keys, kind)
+
+    def _begin(self, keys: KeptKeys) -> None:
+        self._keys = keys
+        self._of_objects, self._of_namespaces = _KeptNames(keys), _KeptNames(keys, every_label=True)
+
+
+_NAMES: Final = _Names()
 
 
 def examined(resource: Resource, keys: KeptKeys) -> Examined:
-    """The record of an object that a scan examined: identity, controller, and the kept labels and annotations, redacted."""
+    """The record of an object that a scan examined: identity, controller, and the kept labels and annotations, redacted.
+
+    Runs for every object, so it is fast.
+    """
     metadata = as_object(resource.body.get("metadata"))
-    controller = _controller(references) if (references := metadata.get("ownerReferences")) else None
+    controller = _controller(metadata["ownerReferences"]) if "ownerReferences" in metadata else None
     name = resource.name
     labels = metadata.get("labels")
     kept: Pairs = ()
@@ -37,7 +89,9 @@ def examined(resource: Resource, keys: KeptKeys) -> Examined:
         labels = as_object(labels)
         kept = _labels(resource, labels, keys)
         if _TEMPLATE_HASH in labels:
-            template_hash = _ending(labels[_TEMPLATE_HASH], controller.name if controller else name)
+            template_hash = as_text(labels[_TEMPLATE_HASH])
+            if not (controller.name if controller else name).endswith(template_hash):  # then it adds to the name
+                template_hash = ""
     annotations = _annotations(resource, as_object(metadata.get("annotations")), keys) if keys.annotations else ()
     return Examined(resource.kind, resource.namespace, name, resource.uid, controller, kept, annotations, template_hash)
 
@@ -51,37 +105,50 @@ def controllers_of(objects: Iterable[Examined]) -> tuple[Controller, ...]:
 def _controller(references: Json) -> Controller | None:
     """The reference that controls. A reference without kind or name, which only files can have, refers to no object."""
     for reference in map(as_object, as_list(references)):
-        get = reference.get
-        if get("controller") is True and as_text(get("kind")) and as_text(get("name")):
-            return Controller(
-                as_text(get("apiVersion")), as_text(get("kind")), as_text(get("name")), as_text(get("uid"))
-            )
+        if reference.get("controller") is not True:
+            continue
+        try:
+            controller = _controller_of(_REFERENCE(reference))
+        except (KeyError, TypeError):  # a field is missing, or is no text
+            controller = _controller_of(tuple(as_text(reference.get(field)) for field in _FIELDS))
+        if controller is not None:
+            return controller
     return None
 
 
-def _ending(template_hash: Json, name: str) -> str:
-    """The pod template hash if the name ends with it, because it then adds nothing to the name; else an empty string."""
-    text = as_text(template_hash)
-    return text if name.endswith(text) else ""
+@lru_cache(maxsize=_MOST_NAMES)
+def _controller_of(fields: tuple[Json, ...]) -> Controller | None:
+    """The same controller for the same fields, because many objects share one."""
+    api_version, kind, name, uid = map(as_text, fields)
+    return Controller(api_version, kind, name, uid) if kind and name else None
 
 
 def _labels(resource: Resource, labels: Mapping[str, Json], keys: KeptKeys) -> Pairs:
-    kept = sorted(labels.items()) if _is_namespace(resource.kind) else keys.of_labels(labels)
+    names = _NAMES.of(keys, resource.kind)
+    kept = [label for label in labels.items() if names[label[0]]]
     if not kept:
         return ()
-    hidden = HIDDEN.of(resource) if is_secret(resource) else secret_variables(resource.body)
-    if not hidden and _are_plain(kept):
+    kept.sort()  # keys differ, so no values are compared
+    hidden = _hidden(resource, kept)
+    if names.sensitive.isdisjoint(labels) and _are_plain(kept, hidden):
         return tuple(kept)
     return tuple((key, _safe(key, value, hidden)) for key, value in kept if isinstance(value, str))
 
 
-def _are_plain(pairs: Iterable[tuple[str, Json]]) -> TypeGuard[list[tuple[str, str]]]:
-    """Return whether labels are kept unchanged, as nearly all are."""
-    for key, value in pairs:  # a loop, because a generator takes twice as long
-        plain = type(value) is str and len(value) <= LONGEST_VALUE and not names_secret(key)
-        if not plain:
-            return False
-    return True
+def _hidden(resource: Resource, kept: Iterable[tuple[str, Json]]) -> list[str]:
+    """The values that may not be shown in these labels."""
+    if resource.kind.kind == "Secret" and is_secret(resource):
+        return short_values(resource, max(len(as_text(value)) for _, value in kept))
+    return secret_variables(resource.body)
+
+
+def _are_plain(kept: Iterable[tuple[str, Json]], hidden: Iterable[str]) -> TypeGuard[list[tuple[str, str]]]:
+    """Return whether no value of labels must be changed, as of nearly all objects: all values are tested at once."""
+    try:
+        text = "\n".join(map(_VALUE, kept))
+    except TypeError:  # a value is no text
+        return False
+    return len(text) <= LONGEST_VALUE and not (hidden and any(value in text for value in hidden))
 
 
 def _annotations(resource: Resource, annotations: Mapping[str, Json], keys: KeptKeys) -> Pairs:
@@ -92,11 +159,11 @@ def _annotations(resource: Resource, annotations: Mapping[str, Json], keys: Kept
 
 def _safe(key: str, value: str, hidden: Iterable[str]) -> str:
     """A value without secrets. It is cut last: a part of a secret would not be recognised."""
-    if names_secret(key) or key == LAST_APPLIED:
+    if _is_sensitive(key):
         return MASK
     safe = without(value, hidden)
     return safe if len(safe) <= LONGEST_VALUE else f"{safe[: LONGEST_VALUE - 1]}…"
 
 
-def _is_namespace(kind: Kind) -> bool:
-    return kind.kind == "Namespace" and not kind.group
+def _is_sensitive(key: str) -> bool:
+    return names_secret(key) or key == LAST_APPLIED

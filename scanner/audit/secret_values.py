@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator, Mapping
-from operator import is_
+import math
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from operator import is_, itemgetter
+from typing import Any
 
 from scanner.audit.sensitive_fields import MASK, names_secret
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
@@ -14,12 +17,11 @@ from scanner.model.resource import Resource
 # Shorter values are no secrets, and masking them would leave nothing readable.
 SHORTEST_SECRET = 3
 _SHORTEST_ENV = 6
-_POD_SPECS = (
-    ("spec",),
-    ("template", "spec"),
-    ("spec", "template", "spec"),
-    ("spec", "jobTemplate", "spec", "template", "spec"),
-)
+_NAMES = 512
+# The most characters of Base64 for a character of text, which has four bytes at most, and for the end of a text.
+_ENCODED_CHARACTER = 6
+_PADDED = 4
+_NAME_OF: Callable[[Any], Json] = itemgetter("name")
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -67,12 +69,15 @@ def _values(resources: Iterable[Resource | None]) -> Iterator[str]:
             yield from _env_values(resource.body)
 
 
-def _secret_values(resource: Resource) -> Iterator[str]:
+def _secret_values(resource: Resource, longest: float = math.inf) -> Iterator[str]:
+    """The values of a Secret that have at most `longest` characters."""
     fields = {**resource.body, **resource.withheld}
     encoded = [as_text(value) for value in as_object(fields.get("data")).values()]
     plain = [as_text(value) for value in as_object(fields.get("stringData")).values()]
-    for value in (*encoded, *map(_decoded, encoded), *plain):
-        if len(value) >= SHORTEST_SECRET:
+    most = longest * _ENCODED_CHARACTER + _PADDED
+    decoded = (_decoded(value) for value in encoded if len(value) <= most)
+    for value in (*encoded, *decoded, *plain):
+        if SHORTEST_SECRET <= len(value) <= longest:
             yield value
 
 
@@ -83,49 +88,71 @@ def _decoded(text: str) -> str:
         return ""
 
 
-def _env_values(body: Json) -> Iterator[str]:
+def _env_values(body: JsonObject) -> Iterator[str]:
     for variable in _env(body):
         value = as_text(dig(variable, "value"))
         if len(value) >= _SHORTEST_ENV:
             yield value
 
 
+def short_values(resource: Resource, longest: int) -> list[str]:
+    """The values of a Secret, plain and encoded, that a text of at most `longest` characters can contain."""
+    return list(_secret_values(resource, longest))
+
+
 def secret_variables(body: JsonObject) -> list[str]:
-    """The values of environment variables with names like those of passwords and tokens.
-
-    Runs for every object, so it is fast.
-    """
-    return [
-        value
-        for containers in _container_lists(body)
-        for container in as_list(containers)
-        if (env := as_object(container).get("env"))
-        for variable in as_list(env)
-        if (type(variable) is dict or isinstance(variable, Mapping))  # the first is faster, and almost always true
-        if isinstance(name := variable.get("name"), str) and names_secret(name)
-        if len(value := as_text(variable.get("value"))) >= _SHORTEST_ENV
-    ]
+    """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
+    values: list[str] = []
+    if "spec" in body or "template" in body:
+        for spec in _pod_specs(body):
+            for field in _CONTAINERS:
+                if field in spec:
+                    for container in as_list(spec[field]):
+                        _add_secret_variables(container, values)
+    return values
 
 
-def _container_lists(body: JsonObject) -> list[Json]:
-    """The lists of containers of an object, in every place that may have a pod template."""
+def _add_secret_variables(container: Json, values: list[str]) -> None:
+    variables = as_list(as_object(container).get("env"))
+    if not variables:
+        return
+    try:
+        places = _places_of(tuple(map(_NAME_OF, variables)))
+    except (KeyError, TypeError):  # a variable without a name, or whose name is no text
+        places = _places_of(tuple(as_text(dig(variable, "name")) for variable in variables))
+    for place in places:
+        value = dig(variables[place], "value")
+        if isinstance(value, str) and len(value) >= _SHORTEST_ENV:
+            values.append(value)
+
+
+@lru_cache(maxsize=_NAMES)
+def _places_of(names: tuple[Json, ...]) -> tuple[int, ...]:
+    """The places of names like those of passwords and tokens, remembered because many containers have the same names."""
+    return tuple(place for place, name in enumerate(names) if isinstance(name, str) and names_secret(name))
+
+
+def _pod_specs(body: JsonObject) -> list[JsonObject]:
+    """The objects that may be the spec of a pod, in every place that may have a pod template."""
     outer = as_object(body.get("spec"))
     specs = [outer]
-    if "template" in body:
-        specs.append(as_object(dig(body, "template", "spec")))
     if "template" in outer:
-        specs.append(as_object(dig(outer, "template", "spec")))
+        specs.append(_template_spec(outer))
+    if "template" in body:
+        specs.append(_template_spec(body))
     if "jobTemplate" in outer:
-        specs.append(as_object(dig(outer, "jobTemplate", "spec", "template", "spec")))
-    return [spec[name] for spec in specs for name in _CONTAINERS if name in spec]
+        specs.append(_template_spec(as_object(dig(outer, "jobTemplate", "spec"))))
+    return specs
 
 
-def _env(body: Json) -> Iterator[Json]:
-    for path in _POD_SPECS:
-        if not (spec := as_object(dig(body, *path))):
-            continue
-        for containers in _CONTAINERS:
-            for container in as_list(spec.get(containers)):
+def _template_spec(parent: JsonObject) -> JsonObject:
+    return as_object(as_object(parent.get("template")).get("spec"))
+
+
+def _env(body: JsonObject) -> Iterator[Json]:
+    for spec in _pod_specs(body):
+        for field in _CONTAINERS:
+            for container in as_list(spec.get(field)):
                 yield from as_list(as_object(container).get("env"))
 
 

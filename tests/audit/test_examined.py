@@ -6,9 +6,12 @@ import base64
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scanner.audit.population import LONGEST_VALUE, examined
 from scanner.audit.redact import without_data
+from scanner.audit.secret_values import without
 from scanner.audit.sensitive_fields import MASK
 from scanner.model.population import DEFAULT_KEYS, Controller, Examined, KeptKeys
 from scanner.model.resource import Kind, resource_of
@@ -71,6 +74,12 @@ def test_the_controller_is_the_reference_that_controls() -> None:
     assert record(PODS, {"ownerReferences": references[:2]}).controller is None
 
 
+def test_a_controller_of_which_little_is_said_is_kept() -> None:
+    """Objects in files may have lost the UID of their controller."""
+    metadata = {"ownerReferences": [{"controller": True, "kind": "Job", "name": "a", "apiVersion": 3}]}
+    assert Controller("", "Job", "a", "") == record(PODS, metadata).controller
+
+
 @pytest.mark.parametrize(("name", "kept"), [("web-6b7f9c", "6b7f9c"), ("web", "")])
 def test_the_template_hash_is_kept_where_a_name_ends_with_it(name: str, kept: str) -> None:
     """The name is that of a pod's ReplicaSet, or that of the ReplicaSet itself."""
@@ -89,12 +98,25 @@ def test_the_template_hash_is_kept_where_a_name_ends_with_it(name: str, kept: st
         {"spec": {"jobTemplate": {"spec": {"template": {"spec": with_env(PASSWORD)}}}}},
         {"spec": {**with_env(PASSWORD), "template": {"spec": {"containers": []}}}},
         {"spec": {"containers": [{"env": [{"value": "no name"}, "text", PASSWORD]}, None]}},
+        {"spec": {"containers": [{"env": [{"name": ["TOKEN"]}, {"name": 3}, {"name": None}, PASSWORD]}]}},
+        {"spec": {"containers": [{"env": {"name": "TOKEN"}}, {"env": "TOKEN"}, {"env": [PASSWORD]}]}},
+        {"spec": {"containers": {}, "template": None, "jobTemplate": 3, "ephemeralContainers": [{"env": [PASSWORD]}]}},
+        {"spec": {"containers": [{"env": [{**PASSWORD, "value": 3}, {**PASSWORD, "value": "short"}, PASSWORD]}]}},
     ],
 )
 def test_the_value_of_a_password_variable_is_masked_in_labels(rest: dict[str, Any]) -> None:
     """The containers of every pod template are searched, beside malformed ones too."""
     kept = record(PODS, {"labels": {"app": "x-hunter22", "team": "red"}}, **rest)
     assert (("app", f"x-{MASK}"), ("team", "red")) == kept.labels
+
+
+def test_variables_of_the_same_names_may_have_other_values() -> None:
+    """What is remembered about names is not remembered about values."""
+    kept = [
+        record(PODS, {"labels": {"app": "hunter22"}}, spec=with_env({"name": "DB_PASSWORD", "value": value})).labels
+        for value in ("hunter22", "another", "hunter")
+    ]
+    assert [(("app", MASK),), (("app", "hunter22"),), (("app", f"{MASK}22"),)] == kept
 
 
 def test_the_value_of_a_plain_variable_is_not_masked_in_labels() -> None:
@@ -124,6 +146,22 @@ def test_the_data_of_a_secret_is_masked_in_its_labels(withheld: bool) -> None:  
     assert (("app", MASK), ("team", MASK)) == kept.labels
 
 
+@pytest.mark.parametrize("text", ["abc", "ключ", "🔑" * 12, "x" * LONGEST_VALUE])
+def test_the_longest_secret_that_a_label_can_contain_is_masked(text: str) -> None:
+    """Base64 needs up to six characters for a character of text; only longer data cannot be part of a label."""
+    data = base64.b64encode(text.encode()).decode()
+    kept = record(
+        SECRETS, {"labels": {"app": text, "team": "red"}}, data={"key": data}, stringData={"other": "x" * 9999}
+    )
+    assert (("app", MASK), ("team", "red")) == kept.labels
+
+
+def test_a_secret_across_two_labels_is_in_none() -> None:
+    """Labels are tested together, and masked one by one."""
+    kept = record(SECRETS, {"labels": {"app": "cart", "team": "red"}}, stringData={"key": "cart\nred"})
+    assert (("app", "cart"), ("team", "red")) == kept.labels
+
+
 def test_a_value_whose_key_names_a_secret_is_masked() -> None:
     """The copy of the object that kubectl keeps is masked too, even if a flag names it."""
     metadata = {
@@ -144,6 +182,42 @@ def test_a_long_value_is_cut_after_it_was_masked() -> None:
     assert (LONGEST_VALUE, "x…") == (len(plain), record(PODS, {"labels": {"note": "x" * 999}}).labels[0][1][-2:])
 
 
+def test_more_names_than_are_remembered_are_kept_and_masked() -> None:
+    """A Namespace may have any labels: the oldest names are forgotten, and no secret with them."""
+    labels = {f"key-{number}": "value" for number in range(5000)}
+    kept = record(NAMESPACES, {"labels": {"a-token": "abc", **labels, "z-token": "abc"}}).labels
+    again = record(NAMESPACES, {"labels": {"a-token": "abc", "team": "red"}}).labels
+    assert (5002, {("a-token", MASK), ("z-token", MASK)}) == (len(kept), {pair for pair in kept if pair[1] != "value"})
+    assert (("a-token", MASK), ("team", "red")) == again
+
+
+def test_other_keys_keep_other_labels() -> None:
+    """What is remembered about keys ends with them."""
+    metadata = {"labels": {"team": "red", "note": "x"}}
+    counts = [len(record(PODS, metadata, keys).labels) for keys in (KEYS, DEFAULT_KEYS, KEYS)]
+    assert [2, 1, 2] == counts
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["TOKEN", "URL", "DB_PASSWORD"]), st.text("abc", min_size=4, max_size=8)), max_size=4
+    ),
+    st.dictionaries(st.sampled_from(["app", "team", "api-token", "tier"]), st.text("abc", max_size=30), max_size=4),
+)
+def test_no_label_has_the_value_of_a_password_variable(
+    variables: list[tuple[str, str]], labels: dict[str, str]
+) -> None:
+    """The shortcuts for plain objects show nothing that the rule hides, and hide nothing else."""
+    env = [{"name": name, "value": value} for name, value in variables]
+    hidden = [value for name, value in variables if name != "URL" and len(value) >= 6]
+    expected = [
+        (key, MASK if key == "api-token" else without(value, hidden))
+        for key, value in sorted(labels.items())
+        if key != "tier"
+    ]
+    assert tuple(expected) == record(PODS, {"labels": labels}, spec=with_env(*env)).labels
+
+
 @pytest.mark.parametrize(
     "metadata",
     [
@@ -152,6 +226,7 @@ def test_a_long_value_is_cut_after_it_was_masked() -> None:
         {"labels": {"app": 3, "pod-template-hash": 3}, "annotations": {"example.com/contact": {}}},
         {"labels": "app", "ownerReferences": ["text", None, {"controller": 1}]},
         {"ownerReferences": [{"controller": True, "name": "a"}, {"controller": True, "kind": "A", "name": 3}]},
+        {"ownerReferences": [{"controller": True, "apiVersion": "v1", "kind": ["A"], "name": "", "uid": {}}]},
     ],
 )
 def test_a_malformed_object_keeps_its_identity(metadata: dict[str, Any]) -> None:
