@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
 
-from scanner.model.outcome import WouldChange
 from scanner.model.policy import PolicyKey
-
-if TYPE_CHECKING:
-    from scanner.model.scan import StoredFinding
 
 
 class Bucket(NamedTuple):
@@ -24,14 +19,3 @@ class Bucket(NamedTuple):
 
 
 Census: TypeAlias = Mapping[Bucket, int]
-
-
-def census_of(findings: Iterable[StoredFinding]) -> Census:
-    """Count findings."""
-    return Counter(map(_bucket, findings))
-
-
-def _bucket(stored: StoredFinding) -> Bucket:
-    finding = stored.finding
-    drift = isinstance(finding.outcome, WouldChange)
-    return Bucket(finding.policy_key, finding.namespace, stored.status, finding.denies, drift)

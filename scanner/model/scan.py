@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 from typing import Literal, TypeAlias
 
-from scanner.model.census import Census, census_of
+from scanner.model.census import Bucket, Census
 from scanner.model.method import Method
 from scanner.model.opinion import Opinion
-from scanner.model.outcome import Check, Finding, Gap
+from scanner.model.outcome import Check, Finding, Gap, WouldChange
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Controller, EvaluatedObjects, GroupKind, RecordedObject, Workload
 from scanner.model.reading import UNKNOWN, Reading
@@ -325,6 +326,17 @@ class StoredFinding:
     last_seen: datetime
     resolved_at: datetime | None = None
     workload: Workload | None = None
+
+
+def census_of(findings: Iterable[StoredFinding]) -> Census:
+    """Count findings."""
+    return Counter(map(_bucket, findings))
+
+
+def _bucket(stored: StoredFinding) -> Bucket:
+    finding = stored.finding
+    drift = isinstance(finding.outcome, WouldChange)
+    return Bucket(finding.policy_key, finding.namespace, stored.status, finding.denies, drift)
 
 
 @dataclass(frozen=True, slots=True)

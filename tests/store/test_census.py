@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scanner.model.census import census_of
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
-from scanner.model.scan import Scope
+from scanner.model.scan import Scope, census_of
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
 
