@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap
@@ -14,6 +14,10 @@ from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
+
+
+STDIN: Final = "stdin"
+"""The identity of files that come from standard input."""
 
 
 class ScanState(StrEnum):
@@ -57,12 +61,32 @@ class OutcomeName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterIdentity:
-    """The scanned cluster. `uid` is the UID of the kube-system namespace; `server_version` e.g. `v1.36.0`."""
+    """The scanned cluster. `uid` is the UID of the kube-system namespace; `server_version` e.g. `v1.36.0`.
+
+    `given_name` is the name that the user gave, `server` a SHA-256 of the API server's CA and URL in hex, and `folder` the
+    absolute path of the scanned files, or `stdin`. A stored scan has none of these three.
+    """
 
     name: str
     uid: str = ""
     server_version: str = ""
     source: str = "cluster"
+    given_name: str = ""
+    server: str = ""
+    folder: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key of the cluster's history: all scans with this key share it."""
+        if self.given_name:
+            return f"name:{self.given_name}"
+        return self.marks[0] if self.marks else f"name:{self.name}"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What tells this cluster apart from others, without the names that users choose; the surest mark first."""
+        marks = (("uid", self.uid), ("server", self.server), ("folder", self.folder))
+        return tuple(STDIN if value == STDIN else f"{mark}:{value}" for mark, value in marks if value)
 
     @property
     def release(self) -> Release:

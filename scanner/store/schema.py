@@ -17,7 +17,7 @@ from scanner.store.address import Address
 from scanner.store.engine import writing_history
 from scanner.store.tables import MARK, METADATA
 
-HEAD = "0009"
+HEAD = "0011"
 """The newest migration; a test compares it with the folder."""
 
 _VERSIONS = "alembic_version"

@@ -75,7 +75,7 @@ MARK = Table("kube_assay", METADATA, Column("note", TEXT, nullable=False))
 
 
 def _id() -> Column[int]:
-    """An id that the writer assigns: only one transaction writes history at a time."""
+    """An id that the writer assigns: see `ids`."""
     return Column("id", Integer, primary_key=True, autoincrement=False)
 
 
@@ -143,7 +143,9 @@ CLUSTERS = Table(
     Column("id", Integer, primary_key=True),
     Column("identity", TEXT, nullable=False, unique=True),
     _text("name"),
+    _added_text("observed"),
 )
+"""`identity` is the key of a history, `name` what reports show, `observed` what was seen of the cluster: see `clusters`."""
 
 SCANS = Table(
     "scans",
@@ -175,8 +177,30 @@ SCANS = Table(
     _added_text("opinion"),
     *(_shared(rows) for rows in ("policies", "bindings", "health", "outside")),
     _added_text("matched"),
+    Column("silence", Integer, nullable=False, server_default=text("900")),
     UniqueConstraint("cluster", "revision"),
 )
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    _text("name"),
+    Column("started_at", UtcTime, nullable=False),
+    Column("finished_at", UtcTime),
+    Column("exit_code", Integer),
+    _text("reason"),
+    Column("scan", Integer, ForeignKey("scans.number")),
+    _text("host"),
+)
+
+LAST_IDS = Table(
+    "last_ids",
+    METADATA,
+    Column("name", TEXT, primary_key=True),
+    Column("id", Integer, nullable=False),
+)
+"""The highest row id that each table ever had: see `ids`."""
 
 POLICIES = Table(
     "policies",
