@@ -46,9 +46,9 @@ def against_admission() -> None:
     documents = [*policies()]
     admission = [one for one in documents if one["kind"] == "ValidatingAdmissionPolicy"]
     bindings = [one for one in documents if one not in admission]
-    theirs = _judge(bind([read_policy(one) for one in admission], [read_binding(one) for one in bindings]))
+    theirs = _prepared(bind([read_policy(one) for one in admission], [read_binding(one) for one in bindings]))
     kyverno_context = KyvernoContext(datetime.now(UTC))
-    ours = _judge(kyverno.bind([read_kyverno(_as_kyverno(one)) for one in admission], (), kyverno_context))
+    ours = _prepared(kyverno.bind([read_kyverno(_as_kyverno(one)) for one in admission], (), kyverno_context))
     page = _page()
     rounds = [(_seconds(ours, page), _seconds(theirs, page)) for _ in range(ROUNDS)]
     mine, other = (sorted(times)[ROUNDS // 2] for times in zip(*rounds, strict=True))
@@ -66,7 +66,7 @@ def _as_kyverno(policy: Any) -> Any:
     return {**policy, "apiVersion": "policies.kyverno.io/v1", "kind": "ValidatingPolicy", "spec": spec}
 
 
-def _judge(bound: tuple[BoundPolicy, ...]) -> tuple[PageEvaluator, KindPlan]:
+def _prepared(bound: tuple[BoundPolicy, ...]) -> tuple[PageEvaluator, KindPlan]:
     kinds = builtin_kinds()
     world = EvaluationContext(params=ParamTable(kinds), namespaces={"team": _TEAM}, equivalents=equivalents(kinds))
     (chosen,) = (one for one in plan(kinds, bound) if one.kind == _PODS)
@@ -88,8 +88,8 @@ def _page() -> bytes:
 
 
 def _seconds(side: tuple[PageEvaluator, KindPlan], page: bytes) -> float:
-    judge, chosen = side
+    page_evaluator, chosen = side
     started = time.perf_counter()
     for number in range(_PAGES):
-        judge.page(Page(_PODS, number, page), chosen)
+        page_evaluator.evaluate(Page(_PODS, number, page), chosen)
     return time.perf_counter() - started

@@ -44,8 +44,8 @@ def _named(document: Any, number: int) -> Any:
 
 
 @cache
-def judge() -> tuple[PageEvaluator, KindPlan]:
-    """Eighteen complete policies, each with its binding, ready to judge pages."""
+def prepared() -> tuple[PageEvaluator, KindPlan]:
+    """Eighteen complete policies, each with its binding, prepared to evaluate pages."""
     cases = [case for case in recorded()["cases"] if case["name"] not in _NAMED]
     policies = [read_policy(_policy(case)) for case in cases]
     bindings = [read_binding(_binding(case)) for case in cases]
@@ -100,9 +100,9 @@ def _binding(case: Any) -> Any:
     }
 
 
-def _judged(number: int) -> int:
-    judging, chosen = judge()
-    result = judging.page(Page(_KIND, number, page()), chosen)
+def _evaluated(number: int) -> int:
+    page_evaluator, chosen = prepared()
+    result = page_evaluator.evaluate(Page(_KIND, number, page()), chosen)
     return sum(result.tallies.values())
 
 
@@ -114,15 +114,15 @@ def _decoded(_number: int) -> int:
 
 def against_decoding() -> None:
     """Two workers that evaluate pages, against two that only decode them, with the same settings of the garbage collector."""
-    judge(), page()
+    prepared(), page()
     fork = get_context("fork")
     with (
         ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=settle) as workers,
         ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=settle) as others,
     ):
-        outcomes = sum(workers.map(_judged, range(_PAGES)))
+        outcomes = sum(workers.map(_evaluated, range(_PAGES)))
         list(others.map(_decoded, range(_PAGES)))
-        rounds = [(_seconds(workers, _judged), _seconds(others, _decoded)) for _ in range(ROUNDS)]
+        rounds = [(_seconds(workers, _evaluated), _seconds(others, _decoded)) for _ in range(ROUNDS)]
     ours, theirs = (sorted(times)[ROUNDS // 2] for times in zip(*rounds, strict=True))
     objects = _PAGE * _PAGES
     say(f"{objects} objects of {len(page()) / _PAGE:,.0f} bytes, {outcomes} outcomes a round")

@@ -27,7 +27,7 @@ class Traits(NamedTuple):
 
 
 def traits_of(bound: BoundPolicy, kind: Kind) -> Traits:
-    """Return the properties of a policy and a kind that the fast path needs."""
+    """The properties of a policy and a kind that the fast path needs."""
     matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
     selects = any(match is not None and not match.namespace_selector.empty for match in matches)
     plain = (kind.group, kind.plural) != ("", "namespaces") and _is_plain(bound, kind)
@@ -37,7 +37,10 @@ def traits_of(bound: BoundPolicy, kind: Kind) -> Traits:
 def choice_of(
     bound: BoundPolicy, original: Kind, kind: Kind, namespace: str, context: EvaluationContext
 ) -> BindingChoice | None:
-    """The bindings of a plain policy for the objects of a kind in a namespace; None if the fast path cannot treat all alike."""
+    """The bindings of a plain policy that match the objects of a kind in a namespace, with their operation and param.
+
+    None if the bindings differ in the operation or in the param, or have no param: then the fast path cannot treat all alike.
+    """
     resource = Resource(kind, namespace, "", "", "", {})
     operations: set[Operation] = set()
     bindings: list[Binding] = []
@@ -72,7 +75,7 @@ def _meant(
 
 
 def may_read_secret_data(policy: tuple[BoundPolicy, Kind]) -> bool:
-    """Return whether a policy may read the data of Secrets."""
+    """Return whether a policy may read the data of the Secrets that it evaluates."""
     bound, _ = policy
     sees = any(reads_data(expression.paths, "object") for _, expression in bound.compiled.expressions())
     return sees or bound.evaluator.reads_whole_object

@@ -18,7 +18,10 @@ from scanner.model.resource import Resource
 
 
 def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
-    """The identity of a finding across scans, 64 hex digits: policy, binding, param, check and object."""
+    """The identity of a finding across scans: SHA-256 of policy, binding, param, check and object, as 64 hex digits.
+
+    The object is its UID; with `by_name`, and without a UID, it is group, kind, namespace and name.
+    """
     policy, binding, param = invocation.policy, invocation.binding, invocation.param
     uid = "" if by_name else resource.uid
     identity = uid or f"{resource.kind.group}/{resource.kind.kind}/{resource.namespace}/{resource.name}"
@@ -56,7 +59,7 @@ def _ordinal(invocation: Invocation, check: Check) -> int:
 
 
 def denies(outcome: Violated | WouldChange | Errored, invocation: Invocation) -> bool:
-    """Return whether admission would deny the object because of this outcome."""
+    """Return whether admission would deny the object because of this outcome, with the actions of the binding."""
     if isinstance(outcome, WouldChange):
         return False
     if isinstance(outcome, Violated):

@@ -48,12 +48,15 @@ _LIST = msgspec.json.Decoder(_List)
 
 
 def decode(page: Page) -> list[Json]:
-    """The items of a page. Raises ValueError for a text that is not a list of items."""
+    """The items of a page as JSON values, in their order. Raises ValueError for a text that is not a list of items."""
     return [decoded(text) for text in listed(page)]
 
 
 def listed(page: Page) -> list[memoryview]:
-    """The JSON texts of a page's items. Raises ValueError for a text that is not a list of items."""
+    """The JSON texts of a page's items, in their order and without a copy.
+
+    Raises ValueError for a text that is not a list of items.
+    """
     try:
         document = with_room(lambda: _LIST.decode(page.data))
     except msgspec.ValidationError:
@@ -64,13 +67,13 @@ def listed(page: Page) -> list[memoryview]:
 
 
 def decoded(text: memoryview) -> Json:
-    """The value of a JSON text. Raises ValueError for any other text."""
+    """The value of a JSON text, with integers beyond 64 bits as doubles. Raises ValueError for any other text."""
     value: Json = orjson.loads(text)
     return _in_range(value) if may_have_long_numbers(bytes(text)) and _LONG_NUMBER.search(text) else value
 
 
 def may_have_long_numbers(text: bytes) -> bool:
-    """Return whether the text has enough digits in a row for a number beyond 64 bits."""
+    """Return whether the text has 19 digits in a row, as a number beyond 64 bits has."""
     return _LONG_RUN in text.translate(_DIGITS)
 
 

@@ -73,7 +73,7 @@ class PageSets:
         self._marked: defaultdict[SetKey, int] = defaultdict(int)
 
     def add(self, namespace: str) -> int:
-        """Count an object, and return its place for `mark` and `leave_out`."""
+        """Count an object of a namespace, and return its place (from 0) for `mark` and `leave_out`."""
         place = self._count
         self._namespaces[namespace] |= 1 << place
         self._count += 1
@@ -168,7 +168,7 @@ def _joined(pieces: Sequence[tuple[int, int]]) -> int:
 
 
 def packed(sets: ObjectSets[SetKey]) -> bytes:
-    """The bytes of sets, for staging. Equal sets are written once, and so is every invocation."""
+    """The bytes of sets, for staging: compressed JSON, in which equal sets and invocations are written once."""
     invocations: dict[InvocationKey, int] = {}
     rows = [
         [f"{bits:x}", [(invocations.setdefault(key[0], len(invocations)), *key[1:]) for key in keys]]

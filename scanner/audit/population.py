@@ -26,7 +26,7 @@ _TEMPLATE_HASH: Final = "pod-template-hash"
 
 
 def examined(resource: Resource, keys: KeptKeys) -> Examined:
-    """The record of an object that a scan examined."""
+    """The record of an object that a scan examined: identity, controller, and the kept labels and annotations, redacted."""
     metadata = as_object(resource.body.get("metadata"))
     controller = _controller(references) if (references := metadata.get("ownerReferences")) else None
     name = resource.name

@@ -21,7 +21,7 @@ class RepeatDetector:
         self._runs: list[array[int]] = []
 
     def among(self, names: Iterable[str]) -> frozenset[str]:
-        """The names that were added before."""
+        """The names among these that were added before; by chance also a name with the hash of one of them."""
         return frozenset(name for name in names if self._has(hash(name)))
 
     def add(self, names: Iterable[str]) -> None:

@@ -29,12 +29,15 @@ def is_secret(resource: Resource | None) -> bool:
 
 
 def hidden_values(*resources: Resource | None) -> frozenset[str]:
-    """The secret values of objects: those of Secrets, plain and encoded, and those of environment variables."""
+    """The secret values of objects: those of Secrets, plain and decoded, and those of environment variables.
+
+    Values of less than 3 characters, and of variables of less than 6, are left out.
+    """
     return frozenset(_values(resources))
 
 
 def without(text: str, values: Iterable[str]) -> str:
-    """The text without any of the values; where values overlap, all of them are masked."""
+    """The text with every occurrence of a value masked; where values overlap, the whole stretch is one mask."""
     hidden = sorted(span for value in values for span in _occurrences(value, text))
     if not hidden:
         return text
@@ -88,7 +91,10 @@ def _env_values(body: Json) -> Iterator[str]:
 
 
 def secret_variables(body: JsonObject) -> list[str]:
-    """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
+    """The values of environment variables with names like those of passwords and tokens.
+
+    Runs for every object, so it is fast.
+    """
     return [
         value
         for containers in _container_lists(body)
@@ -133,7 +139,7 @@ class Hidden:
         self._values: frozenset[str] = frozenset()
 
     def of(self, resource: Resource | None, *params: Resource | None) -> frozenset[str]:
-        """See `hidden_values`."""
+        """The hidden values of some objects (see `hidden_values`), kept for the latest call."""
         is_latest = (
             resource is self._resource and len(params) == len(self._params) and all(map(is_, params, self._params))
         )

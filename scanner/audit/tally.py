@@ -45,7 +45,7 @@ def outcome_name(outcome: Outcome) -> OutcomeName:
 
 
 def tally_key(invocation_result: InvocationResult, check_result: CheckResult, bound: BoundPolicy) -> TallyKey:
-    """Return the key under which the result of a check is counted."""
+    """The key under which the result of a check is counted."""
     invocation, resource = invocation_result.invocation, invocation_result.resource
     return TallyKey(
         policy=invocation.policy.name,

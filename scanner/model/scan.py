@@ -115,7 +115,8 @@ class Scope:
 class Coverage:
     """The coverage of one kind. `objects` counts the listed objects, `evaluated` those that a policy matched.
 
-    `seconds` is the duration of the list requests, `resource_version` that of the first page.
+    `bytes` is the size of its pages as received, `seconds` the duration of the list requests, `resource_version` that of the
+    first page. `note` is empty, or the reason for the state.
     """
 
     api_version: str
@@ -208,7 +209,7 @@ class OutOfScope:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord:
-    """A policy as the scan used it, with its bindings, the number of matched objects and its auditability."""
+    """A policy as the scan used it, with its bindings, the number of objects that it matched, and its auditability."""
 
     policy: Policy
     bindings: tuple[Binding, ...]
@@ -221,10 +222,10 @@ class PolicyRecord:
 class PageResult:
     """The results of one page of objects, which the store commits together.
 
-    `identities` name the evaluated objects, by UID or else by place, and are not stored; `repeated` counts objects that
-    were skipped because an earlier page had them. `budget_use` has, by policy, the largest share of the cost budget that an
-    evaluation used, if its cost was counted. `without_param` counts, by binding, the matched objects that were not evaluated
-    because no param exists for them.
+    `identities` name the evaluated objects, by UID or else as `namespace/name`, and are not stored; `repeated` counts objects
+    that were skipped because an earlier page had them. `budget_use` has, by policy, the largest share of the cost budget (0 to
+    1) that an evaluation used, if its cost was counted. `without_param` counts, by binding, the matched objects that were not
+    evaluated because no param exists for them.
     """
 
     api_version: str
@@ -259,7 +260,7 @@ class ScanStart:
 
 @dataclass(frozen=True, slots=True)
 class ScanEnd:
-    """The facts at the end of a scan."""
+    """The facts at the end of a scan. `evaluated_policies` are those whose findings the scan may resolve."""
 
     finished_at: datetime
     state: ScanState
@@ -273,7 +274,10 @@ class ScanEnd:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A stored scan without its findings. Of the requester, the store keeps the name and the groups."""
+    """A stored scan without its findings; `findings`, `new` and `resolved` are their numbers.
+
+    Of the requester, the store keeps the name and the groups.
+    """
 
     id: str
     cluster: ClusterIdentity

@@ -34,5 +34,5 @@ class ScanContext:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations of the simulated requests; the first one that a rule names is used."""
+        """The operations to simulate, by preference: a request uses the first one that a rule matches."""
         return OPERATIONS[self.scope.operation]

@@ -56,11 +56,11 @@ class DocumentReader:
 
     @property
     def knows_all(self) -> bool:
-        """Return whether every list of policies and bindings was read to its end."""
+        """Return whether every list of policies and bindings was read to its end, so that a missing name does not exist."""
         return not any(gap.kind is GapKind.LIST for gap in self.gaps)
 
     def read(self, document: Manifest | Gap) -> None:
-        """Sort one document."""
+        """Sort one document into `policies`, `bindings`, `supporting` or `params`; an unusable one becomes a gap."""
         if isinstance(document, Gap):
             self.gaps.append(document)
             return

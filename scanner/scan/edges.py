@@ -73,11 +73,10 @@ class Cluster(Protocol):
         ...
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
-        """The objects of a kind, page by page, of one namespace or of all, narrowed by a label selector.
+        """The objects of a kind, page by page, of one namespace or of all (""), narrowed by a label selector.
 
-        A namespace narrows no cluster-scoped kind except Namespace, which it may narrow.
-
-        Raises ListFailed if the server denies the list or the list breaks off; pages already yielded stay valid.
+        A namespace narrows no cluster-scoped kind except Namespace, which it may narrow. Raises ListFailed if the server denies
+        the list or the list breaks off; pages already yielded stay valid.
         """
         ...
 
@@ -90,15 +89,15 @@ class Store(Protocol):
     """The store of a scan. Only the parent process writes."""
 
     def begin(self, start: ScanStart) -> None:
-        """Record that a scan runs, with its policies and bindings."""
+        """Record that a scan runs, with its policies and bindings. Raises StoreError."""
         ...
 
     def page(self, scan_id: str, result: PageResult) -> None:
-        """Commit the outcomes and the completion of one page together."""
+        """Commit the outcomes and the completion of one page together. Raises StoreError."""
         ...
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
-        """Merge the pages into history and make the scan visible, in one transaction."""
+        """Merge the pages into history and make the scan visible, in one transaction. Raises StoreError."""
         ...
 
 
@@ -113,5 +112,5 @@ class Comparison(Protocol):
         ...
 
     def opinion(self) -> Opinion:
-        """Return the result of the comparison."""
+        """The result of the comparison so far."""
         ...

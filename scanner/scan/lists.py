@@ -18,7 +18,7 @@ from scanner.scan.workers import Relay
 
 
 class ScanLists:
-    """The cluster's lists, within the user's scope."""
+    """The cluster's lists, within the user's scope; with `ahead` the cluster may fetch lists before they are read."""
 
     def __init__(self, cluster: Cluster, scope: Scope, *, ahead: bool) -> None:
         self._cluster = cluster
@@ -29,9 +29,9 @@ class ScanLists:
         self.namespaces = scope.namespaces or ("",)
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
-        """Every object of a kind in some namespaces, once, whatever the scope of the scan; "" stands for all namespaces.
+        """Every object of a kind in some namespaces, once, whatever the scope of the scan.
 
-        Raises ListFailed, and ValueError for a page that cannot be read.
+        The empty namespace stands for all of them. Raises ListFailed, and ValueError for a page that cannot be decoded.
         """
         seen: set[tuple[str, str]] = set()
         for namespace in namespaces:
@@ -52,12 +52,15 @@ class ScanLists:
             )
 
     def expect(self, kinds: Iterable[Kind]) -> None:
-        """Announce the kinds that will be evaluated to the cluster."""
+        """Announce to the cluster the kinds whose objects will be evaluated, in the order of their lists."""
         wanted = [kind for kind in kinds if self._ahead and not self.left_out(kind)]
         self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
 
     def authorizer(self) -> Decider | None:
-        """See Cluster.authorizer; another process may send the checks. Raises ClusterError."""
+        """The authorizer for the permission checks of expressions, in any process; None if the cluster has none.
+
+        Raises ClusterError.
+        """
         decider = self._cluster.authorizer()
         return self.relay.use_decider(decider) if decider else None
 

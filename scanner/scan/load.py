@@ -21,7 +21,10 @@ from scanner.scan.policy_set import PolicySet
 
 
 def outside_of(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
-    """The webhooks of the cluster: a missing permission to list them is reported, but is no gap."""
+    """The webhooks of the cluster, which also decide about requests but are not evaluated.
+
+    A missing permission to list them is an item, and no gap.
+    """
     for kind in webhook_kinds(kinds):
         try:
             yield from [described(configuration) for configuration in listing.everything(kind)]
@@ -32,7 +35,10 @@ def outside_of(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope
 def load_params(
     listing: ScanLists, params: ParamTable, bound: Iterable[BoundPolicy], policy_set: PolicySet
 ) -> Iterator[Gap]:
-    """List the params of policies; a policy whose params cannot be listed becomes a gap."""
+    """List the params of policies into `params`, then add those of policy files.
+
+    Yields a gap for each policy whose params could not be listed.
+    """
     for kind, policies in params.needed(bound).items():
         try:
             for resource in listing.everything(kind, params.namespaces(kind, policies, listing.scoped)):
@@ -47,7 +53,7 @@ def load_params(
 
 
 def load_inventory(listing: ScanLists, language: BoundLanguage) -> Iterator[Gap]:
-    """List the objects that expressions read; a policy whose objects cannot be listed becomes a gap."""
+    """List the objects that a language's expressions read. Yields a gap for each policy whose objects could not be listed."""
     listed: dict[tuple[Kind, str], str] = {}
     for bound_policy, reads in language.reads():
         wanted = [(kind, place) for kind, places in reads.items() for place in places]

@@ -26,7 +26,7 @@ def home_namespace(scope: Scope) -> str:
 
 
 class ParamTable:
-    """Param objects by kind: only those that some binding can select."""
+    """Param objects by kind, those that some binding can select. Satisfies `ParamSource`."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         """An empty table for params of the served kinds."""
@@ -34,15 +34,15 @@ class ParamTable:
         self._objects: dict[Kind, dict[tuple[str, str], Resource]] = {}
 
     def kind(self, param_kind: ParamKind) -> Kind | None:
-        """See ParamSource."""
+        """The served kind of a paramKind, or None."""
         return self._kinds.get((param_kind.api_version, param_kind.kind))
 
     def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
-        """See ParamSource."""
+        """The param with a namespace ("" for a cluster-scoped kind) and a name, or None."""
         return self._objects.get(kind, {}).get((namespace, name))
 
     def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
-        """See ParamSource."""
+        """The params of a kind in one namespace ("" for a cluster-scoped kind), ordered by name."""
         objects = self._objects.get(kind, {})
         return tuple(objects[key] for key in sorted(objects) if key[0] == namespace)
 

@@ -65,9 +65,10 @@ class PolicySet:
 def read_policy_set(
     documents: Iterable[Manifest | Gap], selection: PolicySelection, kinds: Sequence[Kind], rules: Minor = NEWEST
 ) -> PolicySet:
-    """Read every document once, those of files first. Raises UsageError if a flag names a policy that does not exist.
+    """Read every document once, those of files first; `rules` is the Kubernetes release that would store them.
 
-    `rules` is the Kubernetes release that would store the documents.
+    Policies are ordered by name and language, bindings by name. Raises UsageError if a flag names a policy or binding that does
+    not exist.
     """
     reader = DocumentReader(selection.languages, kinds, home_namespace(selection.scope), rules)
     for document in documents:
@@ -182,7 +183,7 @@ def _dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy])
 
 
 def namespaces_needed(bound: BoundPolicy) -> bool:
-    """Return whether the evaluation reads namespaces: in a namespaceSelector, or in an expression."""
+    """Return whether the evaluation of a policy reads Namespace objects: in a namespaceSelector, or in an expression."""
     matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
     if any(match is not None and not match.namespace_selector.empty for match in matches):
         return True

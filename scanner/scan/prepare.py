@@ -67,7 +67,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
 
 @dataclass(frozen=True, slots=True)
 class PreparedScan:
-    """A prepared scan, before it evaluates the first object."""
+    """A prepared scan, before it evaluates the first object. `gaps` are those of the preparation."""
 
     context: ScanContext
     evaluation: EvaluationPlan
@@ -90,7 +90,7 @@ class PreparedScan:
         return tuple(plan for plan in self.evaluation.plans if not self.listing.left_out(plan.kind))
 
     def objects(self, kind: Kind) -> Iterator[Resource]:
-        """Every object of a kind within the scope. Raises ListFailed, and ValueError for an unreadable page."""
+        """Every object of a kind within the scope. Raises ListFailed, and ValueError for a page that cannot be decoded."""
         excluded = self.context.scope.exclude_namespaces
         for pages in self.listing.pages_by_namespace(kind):
             for page in pages:

@@ -37,7 +37,7 @@ _NOT_ONE_MOMENT = (
 
 
 class ScanRecorder:
-    """The records of a scan: those already in the store, and those to write at the end."""
+    """Writes a scan to the store: pages as they are evaluated; coverage, gaps and health at the end."""
 
     def __init__(self, store: Store, scan_id: str, progress: Progress, comparison: Comparison | None = None) -> None:
         self._comparison = comparison

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scanner.admission.context import EvaluationContext
-from scanner.admission.dispatch import InvocationResult, judge
+from scanner.admission.dispatch import InvocationResult, evaluate_object
 from scanner.model.outcome import CheckKind, CheckResult, Errored, Outcome, Passed, Skipped, SkipReason, Violated
 from scanner.model.resource import resource_of
 from scanner.policies.validating.bind import bind, read_binding, read_policy
@@ -34,7 +34,7 @@ def invocation_results(
         [read_policy(documents.policy("p", **spec))], [read_binding(binding or documents.binding("b", "p", "Audit"))]
     )
     given = {"namespaces": {"shop": SHOP}, **world}
-    return list(judge(bound[0], resource_of(PODS, POD), PODS, EvaluationContext(table, **given)))
+    return list(evaluate_object(bound[0], resource_of(PODS, POD), PODS, EvaluationContext(table, **given)))
 
 
 def check_results(**spec: Any) -> tuple[CheckResult, ...]:

@@ -11,7 +11,7 @@ import pytest
 
 from scanner.admission.auditability import OPERATIONS
 from scanner.admission.context import EvaluationContext
-from scanner.admission.dispatch import judge
+from scanner.admission.dispatch import evaluate_object
 from scanner.admission.request import Request, request_map
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, UserInfo, resource_of
@@ -104,7 +104,7 @@ def test_which_operation_is_simulated(operations: list[str], asked: str, expecte
     chosen = OPERATIONS[asked]
     (bound,) = bind([read_policy(documents.policy("p", "true", **spec))], [read_binding(documents.binding())], chosen)
     world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
-    invocation_results = list(judge(bound, resource_of(PODS, pod("web", "shop")), PODS, world))
+    invocation_results = list(evaluate_object(bound, resource_of(PODS, pod("web", "shop")), PODS, world))
     assert [expected] * bool(expected) == [invocation_result.operation for invocation_result in invocation_results]
 
 
@@ -117,7 +117,7 @@ def test_the_old_object_is_the_stored_one_or_none(asked: str, expression: str) -
     chosen = OPERATIONS[asked]
     (bound,) = bind([read_policy(documents.policy("p", expression))], [read_binding(documents.binding())], chosen)
     world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
-    (invocation_result,) = judge(bound, resource_of(PODS, pod("web", "shop")), PODS, world)
+    (invocation_result,) = evaluate_object(bound, resource_of(PODS, pod("web", "shop")), PODS, world)
     assert "Passed" == type(invocation_result.check_results[0].outcome).__name__
 
 
@@ -127,5 +127,5 @@ def test_an_object_that_is_being_deleted_is_judged_like_any_other() -> None:
     leaving["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
     (bound,) = bind([read_policy(documents.policy("p", "false"))], [read_binding(documents.binding())])
     world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")})
-    (invocation_result,) = judge(bound, resource_of(PODS, leaving), PODS, world)
+    (invocation_result,) = evaluate_object(bound, resource_of(PODS, leaving), PODS, world)
     assert "Violated" == type(invocation_result.check_results[0].outcome).__name__

@@ -28,7 +28,7 @@ PODS = next(kind for kind in KINDS if kind.plural == "pods")
 class Closed(FastPath):
     """A sieve that lets nothing pass."""
 
-    def quick(self, _number: int, _namespace: str) -> None:
+    def fast_policy(self, _number: int, _namespace: str) -> None:
         return None
 
 
@@ -43,8 +43,8 @@ def judged(documents: list[Document], *, sifted: bool) -> Iterator[Any]:
     )
     for one in plan(KINDS, bind(policies, bindings)):
         items = [it for it in documents if (it["apiVersion"], it["kind"]) == (one.kind.api_version, one.kind.kind)]
-        sieves: dict[Kind, FastPath] = {} if sifted else {one.kind: Closed(world, one)}
-        yield PageEvaluator(world, by_name=True, sieves=sieves).page(page(one.kind, items), one)
+        fast_paths: dict[Kind, FastPath] = {} if sifted else {one.kind: Closed(world, one)}
+        yield PageEvaluator(world, by_name=True, fast_paths=fast_paths).evaluate(page(one.kind, items), one)
 
 
 def page(kind: Kind, items: list[Document]) -> Page:
@@ -116,9 +116,9 @@ def test_what_is_decided_without_the_judge(spec: Any, decides: bool) -> None:  #
     """Here or there, three pods come to the same outcomes."""
     world, chosen = made(**spec)
     fast_path, bodies = FastPath(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}}, {"spec": {"x": "1"}})
-    sifted = PageEvaluator(world, sieves={PODS: fast_path}).page(bodies, chosen)
-    closed = PageEvaluator(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
-    assert decides is bool(fast_path.mesh("default").shape.quicks)
+    sifted = PageEvaluator(world, fast_paths={PODS: fast_path}).evaluate(bodies, chosen)
+    closed = PageEvaluator(world, fast_paths={PODS: Closed(world, chosen)}).evaluate(bodies, chosen)
+    assert decides is bool(fast_path.counts_of("default").policies.fast_policies)
     assert facts(closed) == facts(sifted)
 
 
@@ -153,9 +153,9 @@ def test_params_are_looked_up_once_for_a_namespace(references: list[Any], decide
     world = EvaluationContext(table, {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS))
     (chosen,) = plan(KINDS, bound)
     fast_path, bodies = FastPath(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}})
-    sifted = PageEvaluator(world, sieves={PODS: fast_path}).page(bodies, chosen)
-    closed = PageEvaluator(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
-    assert decides is bool(fast_path.mesh("default").shape.quicks)
+    sifted = PageEvaluator(world, fast_paths={PODS: fast_path}).evaluate(bodies, chosen)
+    closed = PageEvaluator(world, fast_paths={PODS: Closed(world, chosen)}).evaluate(bodies, chosen)
+    assert decides is bool(fast_path.counts_of("default").policies.fast_policies)
     assert facts(closed) == facts(sifted)
 
 
@@ -164,10 +164,10 @@ def test_what_mostly_raises_is_asked_otherwise() -> None:
     expression = "object.spec.missing == 1 || object.spec.x == 1"
     world, chosen = made(validations=[{"expression": expression}])
     fast_path, bodies = FastPath(world, chosen), pods(*({"spec": {"x": 1}} for _ in range(300)), {"spec": {"x": 2}})
-    sifted = PageEvaluator(world, sieves={PODS: fast_path}).page(bodies, chosen)
-    closed = PageEvaluator(world, sieves={PODS: Closed(world, chosen)}).page(bodies, chosen)
+    sifted = PageEvaluator(world, fast_paths={PODS: fast_path}).evaluate(bodies, chosen)
+    closed = PageEvaluator(world, fast_paths={PODS: Closed(world, chosen)}).evaluate(bodies, chosen)
     last = resource_of(PODS, decode(bodies)[299])  # type: ignore[arg-type] # it is an object
-    assert [] == fast_path.mesh("default").held_back(last, 100)
+    assert [] == fast_path.counts_of("default").not_passed(last, 100)
     assert facts(closed) == facts(sifted)
 
 
@@ -175,15 +175,15 @@ def test_a_policy_that_looks_elsewhere_is_left_out() -> None:
     """Nobody is asked about a namespace that a policy's selector does not mean."""
     rules = {"resourceRules": [rule("pods")], "namespaceSelector": {"matchLabels": {"team": "a"}}}
     world, chosen = made(validations=[{"expression": "false"}], matchConstraints=rules)
-    shape = FastPath(world, chosen).mesh("default").shape
-    assert ((), ()) == (shape.quicks, shape.judged)
+    policies = FastPath(world, chosen).counts_of("default").policies
+    assert ((), ()) == (policies.fast_policies, policies.others)
 
 
 def test_a_large_object_is_counted() -> None:
     """A loop in a loop that a small object cannot make expensive is not let pass unlooked at for a large one."""
     nested = "object.spec.xs.all(a, object.spec.xs.all(b, a == b))"
     world, chosen = made(validations=[{"expression": nested}])
-    result = PageEvaluator(world).page(pods({"spec": {"xs": [1] * 3}}, {"spec": {"xs": [1] * 3000}}), chosen)
+    result = PageEvaluator(world).evaluate(pods({"spec": {"xs": [1] * 3}}, {"spec": {"xs": [1] * 3000}}), chosen)
     assert ["p1"] == [finding.name for finding in result.findings]
     assert "cost limit exceeded" in result.findings[0].outcome.message
 
@@ -193,7 +193,7 @@ def test_a_broken_item_is_a_gap_and_the_others_are_judged() -> None:
     world, chosen = made(validations=[{"expression": "true"}])
     good = orjson.dumps({"metadata": {"name": "a", "namespace": "default", "uid": "1"}})
     data = b'{"items":[{"metadata":{"name":"b"},"spec":1e400},' + good + b"]}"
-    result = PageEvaluator(world).page(Page(PODS, 1, data), chosen)
+    result = PageEvaluator(world).evaluate(Page(PODS, 1, data), chosen)
     assert (1, 1) == (result.objects, len(result.gaps))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.admission.context import EvaluationContext
-from scanner.admission.dispatch import judge
+from scanner.admission.dispatch import evaluate_object
 from scanner.audit.fast_path import FastPath
 from scanner.audit.page import PageEvaluator
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
@@ -39,8 +39,8 @@ def judged(policies: list[dict[str, Any]], items: list[dict[str, Any]], *, kind:
     )
     world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
     (chosen,) = (one for one in plan(KINDS, bound) if one.kind == kind)
-    sieves: dict[Kind, FastPath] = {} if sifted else {kind: Closed(world, chosen)}
-    return PageEvaluator(world, by_name=True, sieves=sieves).page(page(kind, items), chosen)
+    fast_paths: dict[Kind, FastPath] = {} if sifted else {kind: Closed(world, chosen)}
+    return PageEvaluator(world, by_name=True, fast_paths=fast_paths).evaluate(page(kind, items), chosen)
 
 
 def agree(policies: list[dict[str, Any]], items: list[dict[str, Any]], kind: Kind = MAPS) -> None:
@@ -138,7 +138,7 @@ def test_what_was_found_of_each_policy_alone_makes_no_difference_to_all_together
     world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
     resource = resource_of(MAPS, config_map("m0", **fields))
     fresh = [(one, ruling) for one in bound for ruling in invocations(one, resource, MAPS, world)]
-    evaluated = [(one, ruling) for one in bound for ruling in judge(one, resource, MAPS, world)]
+    evaluated = [(one, ruling) for one in bound for ruling in evaluate_object(one, resource, MAPS, world)]
 
     assert together(fresh) == together(evaluated)
 

@@ -36,7 +36,7 @@ def judged(*items: Any, policy: Document | None = None, **world: Any) -> PageRes
     given = {"params": ParamTable(KINDS), "namespaces": {"default": namespace("default")}, **world}
     document = policy or documents.policy("p", "object.spec.x == 1")
     bound = bind([read_policy(document)], [read_binding(documents.binding())])
-    return PageEvaluator(EvaluationContext(**given)).page(a_page(*items), plan(KINDS, bound)[0])
+    return PageEvaluator(EvaluationContext(**given)).evaluate(a_page(*items), plan(KINDS, bound)[0])
 
 
 @pytest.mark.parametrize(

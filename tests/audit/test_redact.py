@@ -244,7 +244,7 @@ def test_only_core_secrets_are_secrets() -> None:
 @pytest.mark.parametrize("expression", [f"({it}) == 'x'" for it in READING_EXPRESSIONS])
 def test_who_reads_the_data_of_secrets_is_given_it(expression: str) -> None:
     """Whatever way there is to it."""
-    assert not FastPath(*planned(expression)).withholds
+    assert not FastPath(*planned(expression)).drops_secret_data
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_who_reads_the_data_of_secrets_is_given_it(expression: str) -> None:
 def test_nobody_else_is(expression: str) -> None:
     """Neither are their evaluations different for it."""
     fast_path = FastPath(*planned(expression))
-    assert fast_path.withholds
+    assert fast_path.drops_secret_data
     given, withheld = (outcomes(expression, withholds=withholds) for withholds in (False, True))
     assert given == withheld
 
@@ -299,6 +299,6 @@ def outcomes(expression: str, *, withholds: bool) -> Any:
     """What a page with one Secret adds up to."""
     context, kind_plan = planned(expression)
     fast_path = FastPath(context, kind_plan)
-    fast_path.withholds = withholds
+    fast_path.drops_secret_data = withholds
     page = Page(SECRETS, 1, json.dumps({"items": [a_secret("hunter2")]}).encode())
-    return PageEvaluator(context, sieves={SECRETS: fast_path}).page(page, kind_plan)
+    return PageEvaluator(context, fast_paths={SECRETS: fast_path}).evaluate(page, kind_plan)

@@ -25,7 +25,7 @@ from scanner.policies.language import with_options
 from scanner.policies.plan import KindPlan
 from scanner.scan.options import Options
 from scanner.scan.run import run
-from scanner.scan.workers import Job, Judged, Relay, Workers, cores
+from scanner.scan.workers import Job, JobResult, Relay, Workers, cores
 from tests.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan import test_drift
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, Told, scanned
@@ -74,7 +74,7 @@ def asking(clerk: Clerk) -> FakeCluster:
     return FakeCluster([namespace("default"), *pods, policy("p", ALLOWED), binding("b", "p")], clerk=clerk)
 
 
-def without_number(told: Told) -> tuple[object, ...]:
+def recorded(told: Told) -> tuple[object, ...]:
     """All that was told."""
     return told.scan, told.start, told.end, told.pages
 
@@ -82,7 +82,7 @@ def without_number(told: Told) -> tuple[object, ...]:
 @pytest.mark.parametrize("workers", [2, 4, 9])
 def test_the_number_of_workers_changes_nothing(workers: int) -> None:
     """The same pages in the same order, with the same findings, counts and gaps, and the same end."""
-    assert without_number(scanned(FakeCluster(documents()))) == without_number(
+    assert recorded(scanned(FakeCluster(documents()))) == recorded(
         scanned(FakeCluster(documents()), workers=workers)
     )
 
@@ -123,7 +123,7 @@ def test_the_authorizer_is_asked_once_by_all_workers_together() -> None:
 def test_an_authorizer_that_falls_silent_leaves_the_same_gaps() -> None:
     """What a worker is told by its parent is what it would have been told by the cluster."""
     alone = scanned(asking(Clerk(None)))
-    assert without_number(alone) == without_number(scanned(asking(Clerk(None)), workers=3))
+    assert recorded(alone) == recorded(scanned(asking(Clerk(None)), workers=3))
     assert 9 == sum(gap.kind is GapKind.EVALUATION for gap in alone.gaps)
 
 
@@ -133,7 +133,7 @@ def test_schemas_reach_the_workers() -> None:
     cluster = test_drift.cluster(test_drift.LABEL, test_drift.binding("label"), *maps)
     alone = scanned(cluster)
     assert 7 == alone.counted(OutcomeName.WOULD_CHANGE)
-    assert without_number(alone) == without_number(scanned(cluster, workers=2))
+    assert recorded(alone) == recorded(scanned(cluster, workers=2))
 
 
 def test_an_object_that_comes_again_is_counted_once() -> None:
@@ -145,7 +145,7 @@ def test_an_object_that_comes_again_is_counted_once() -> None:
     coverage = told.coverage("ConfigMap")
     assert (CoverageState.INCONSISTENT, 4) == (coverage.state, coverage.objects)
     assert coverage.note.startswith(REPEATED)
-    assert without_number(scanned(cluster)) == without_number(told)
+    assert recorded(scanned(cluster)) == recorded(told)
 
 
 @pytest.mark.parametrize("trouble", [KeyboardInterrupt(), ListFailed("failed", "it broke off")])
@@ -161,11 +161,11 @@ def test_what_ends_a_list_ends_it_in_any_number_of_processes(trouble: BaseExcept
 
 @dataclass(frozen=True)
 class Deadly:
-    """Judges pages that say what happens to whoever judges them; `folder` remembers what has happened."""
+    """A page evaluator that ends its process, or raises, as the page says; files in `folder` count the ends."""
 
     folder: Path
 
-    def page(self, page: Page, plan: KindPlan, known: object = ()) -> PageResult:
+    def evaluate(self, page: Page, plan: KindPlan, evaluated: object = ()) -> PageResult:
         content = orjson.loads(page.data)
         trace = self.folder / f"{page.number}"
         if trace.exists() < content.get("deaths", 0) or content.get("deaths") == 2:
@@ -181,13 +181,13 @@ class Deadly:
 PLAN = KindPlan(PODS, ())
 
 
-def judged(folder: Path, pages: Iterable[dict[str, Any]], workers: int = 2) -> list[PageResult]:
+def evaluated(folder: Path, pages: Iterable[dict[str, Any]], workers: int = 2) -> list[PageResult]:
     """What comes of the pages."""
     relay = Relay(lambda: KnownSchemas(builtin_schemas()))
-    judge: Any = Deadly(folder)
+    page_evaluator: Any = Deadly(folder)
     jobs = [Job(Page(PODS, number, orjson.dumps(page)), PLAN) for number, page in enumerate(pages, start=1)]
-    with Workers(judge, [PLAN], relay, nullcontext, count=workers) as line:
-        return [step.result for step in line.ordered(jobs) if isinstance(step, Judged)]
+    with Workers(page_evaluator, [PLAN], relay, nullcontext, count=workers) as processes:
+        return [step.result for step in processes.ordered(jobs) if isinstance(step, JobResult)]
 
 
 def counted(results: Iterable[PageResult]) -> list[tuple[int, int]]:
@@ -200,7 +200,7 @@ def counted(results: Iterable[PageResult]) -> list[tuple[int, int]]:
 def test_a_worker_that_dies_is_replaced_and_its_page_done_again(tmp_path: Path, workers: int, deadly: int) -> None:
     """Nothing is lost, nothing counted twice, and the order is the same."""
     pages = [{"objects": number, "deaths": number == deadly} for number in range(1, 9)]
-    results = judged(tmp_path, pages, workers)
+    results = evaluated(tmp_path, pages, workers)
     assert [(number, number) for number in range(1, 9)] == counted(results)
     assert [] == [gap for result in results for gap in result.gaps]
 
@@ -209,7 +209,7 @@ def test_a_worker_that_dies_is_replaced_and_its_page_done_again(tmp_path: Path, 
 def test_a_page_that_kills_twice_is_a_gap(tmp_path: Path, workers: int) -> None:
     """It is not tried a third time; the pages beside it are whole."""
     pages = [{"objects": number, "deaths": 2 if number == 3 else 0} for number in range(1, 9)]
-    results = judged(tmp_path, pages, workers)
+    results = evaluated(tmp_path, pages, workers)
     assert [(number, 0 if number == 3 else number) for number in range(1, 9)] == counted(results)
     [gap] = [gap for result in results for gap in result.gaps]
     assert (GapKind.OBJECT, "v1/Pod") == (gap.kind, gap.where)
@@ -220,7 +220,7 @@ def test_a_page_that_kills_twice_is_a_gap(tmp_path: Path, workers: int) -> None:
 def test_every_worker_may_die(tmp_path: Path) -> None:
     """One after the other, each with its page."""
     pages = [{"objects": number, "deaths": 1} for number in range(1, 9)]
-    assert [(number, number) for number in range(1, 9)] == counted(judged(tmp_path, pages))
+    assert [(number, number) for number in range(1, 9)] == counted(evaluated(tmp_path, pages))
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_every_worker_may_die(tmp_path: Path) -> None:
 )
 def test_a_fault_of_ours_is_a_gap(tmp_path: Path, workers: int, fault: str, name: str) -> None:
     """In whatever process: the scan goes on, and the gap quotes no object."""
-    results = judged(tmp_path, [{"objects": 1}, {"objects": 2, fault: True}, {"objects": 3}], workers)
+    results = evaluated(tmp_path, [{"objects": 1}, {"objects": 2, fault: True}, {"objects": 3}], workers)
     assert [(1, 1), (2, 0), (3, 3)] == counted(results)
     assert (Gap(GapKind.OBJECT, "v1/Pod", f"page 2 was not judged: internal error: {name}; please report it"),) == (
         results[1].gaps
@@ -239,11 +239,11 @@ def test_a_fault_of_ours_is_a_gap(tmp_path: Path, workers: int, fault: str, name
 def test_little_work_needs_no_other_process() -> None:
     """Processes are begun once there is enough for them."""
     relay = Relay(lambda: KnownSchemas({}))
-    judge: Any = Deadly(Path())
+    page_evaluator: Any = Deadly(Path())
     jobs = [Job(Page(PODS, number, b'{"objects": 1}'), PLAN) for number in range(1, 9)]
     size = len(jobs[0].page.data)
-    with Workers(judge, [PLAN], relay, nullcontext, count=3, fork_after_bytes=3 * size) as line:
-        taken = [len(active_children()) for _ in line.ordered(iter(jobs))]
+    with Workers(page_evaluator, [PLAN], relay, nullcontext, count=3, fork_after_bytes=3 * size) as processes:
+        taken = [len(active_children()) for _ in processes.ordered(iter(jobs))]
     assert [0, 0, 0, *[3] * 5] == taken
 
 

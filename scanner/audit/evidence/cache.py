@@ -30,7 +30,7 @@ _Key: TypeAlias = "tuple[object, ...]"
 
 
 class EvidenceCache:
-    """Evidence by key; the cache is cleared when it is full."""
+    """Evidence by key, at most 2048 items; the cache is cleared when it is full."""
 
     def __init__(self) -> None:
         """An empty cache."""

@@ -19,7 +19,10 @@ _LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
 
 
 def cores(limit: Path = _LIMIT) -> int:
-    """The number of processors that this process may use, at most `MOST`; 1 on a system without fork."""
+    """The number of processors that this process may use, from 1 to `MOST`; 1 on a system without fork.
+
+    `limit` is the file `cpu.max` of the control group: microseconds of processor time in a period, rounded up to processors.
+    """
     if sys.platform != "linux":
         return 1
     allowed = len(os.sched_getaffinity(0))

@@ -24,7 +24,7 @@ from scanner.model.scan import PageResult
 from scanner.policies.plan import KindPlan
 from scanner.scan.workers.cores import FORKS
 from scanner.scan.workers.process import INTERRUPTS, evaluate_page, serve, unevaluated
-from scanner.scan.workers.relay import Relay, Request
+from scanner.scan.workers.relay import Relay, WorkerRequest
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -41,7 +41,7 @@ _AHEAD: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A page to evaluate, with the policies of its list."""
+    """A page to evaluate, with the policies that may match its kind."""
 
     page: Page
     plan: KindPlan
@@ -74,7 +74,7 @@ class _Worker:
 
 
 class Workers:
-    """The processes that evaluate pages; this process alone evaluates a small input."""
+    """The processes that evaluate pages; without processes, or for a small input, this process evaluates them."""
 
     def __init__(
         self,
@@ -86,7 +86,10 @@ class Workers:
         count: int,
         fork_after_bytes: int = 0,
     ) -> None:
-        """Begin without workers; after `fork_after_bytes` bytes of pages start `count`. In `paused` no other thread runs."""
+        """Begin without processes; after `fork_after_bytes` bytes of pages fork `count` of them.
+
+        `paused` is a block in which no other thread runs.
+        """
         self._page_evaluator = page_evaluator
         self._plans = {plan.kind: plan for plan in plans}
         self._relay = relay
@@ -107,7 +110,10 @@ class Workers:
         self._workers.clear()
 
     def ordered(self, items: Iterable[Job | T]) -> Iterator[JobResult | T]:
-        """Every item in its place, the jobs done. An item is taken when a worker may be free."""
+        """The items in their order, each job replaced by its result.
+
+        The next item is taken as soon as a process can evaluate it: at most one finished page besides one per process waits.
+        """
         queue: deque[_Task | T] = deque()
         jobs = iter(items)
         while (item := self._next(jobs, queue)) is not None:
@@ -180,8 +186,8 @@ class Workers:
 
     def _receive(self, worker: _Worker) -> None:
         try:
-            message: PageResult | Request = worker.connection.recv()
-            if isinstance(message, Request):
+            message: PageResult | WorkerRequest = worker.connection.recv()
+            if isinstance(message, WorkerRequest):
                 worker.connection.send(self._relay.reply(message))
                 return
         except (EOFError, OSError):

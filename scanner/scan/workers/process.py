@@ -31,7 +31,10 @@ _SET_DEATH_SIGNAL: Final = 1
 def evaluate_page(
     page_evaluator: PageEvaluator, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()
 ) -> PageResult:
-    """Evaluate a page. A bug of Assay becomes a gap: it must neither count as a verdict nor stop the scan."""
+    """The results of a page, without the objects whose identity is in `evaluated`.
+
+    A bug of Assay becomes a gap: it must neither count as a verdict nor stop the scan.
+    """
     try:
         return page_evaluator.evaluate(page, plan, evaluated)
     except Exception as error:  # noqa: BLE001 - see above
@@ -39,7 +42,7 @@ def evaluate_page(
 
 
 def unevaluated(page: Page, why: str) -> PageResult:
-    """The result of a page that could not be evaluated."""
+    """The result of a page that could not be evaluated: no object, and a gap with the reason."""
     where = f"{page.kind.api_version}/{page.kind.kind}"
     gap = Gap(GapKind.OBJECT, where, f"page {page.number} was not judged: {why}")
     return PageResult(page.kind.api_version, page.kind.kind, page.number, objects=0, evaluated=0, gaps=(gap,))

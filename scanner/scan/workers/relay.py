@@ -22,14 +22,17 @@ Reply: TypeAlias = Answer | Schema | AssayError | None
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class WorkerRequest:
     """The request of a worker: an authorizer check, or the schema of a kind."""
 
     what: Question | Kind
 
 
 class Relay:
-    """Satisfies `scanner.cel.Decider` and `Schemas` in every process."""
+    """Answers authorizer checks and schema requests in every process. Satisfies `scanner.cel.Decider` and `Schemas`.
+
+    An answer is kept, so that a request is sent once.
+    """
 
     def __init__(self, schemas: Callable[[], Schemas]) -> None:
         """Use these schemas while there is no parent; they are created on first use."""
@@ -40,28 +43,28 @@ class Relay:
         self._schemas_by_kind: dict[Kind, Schema | None] = {}
 
     def use_decider(self, decider: Decider) -> Decider:
-        """Use this decider."""
+        """Send authorizer checks to this decider, in the process without a parent. Returns the relay."""
         self._decider = decider
         return self
 
     def send_to(self, parent: Connection) -> None:
-        """Send requests to the parent from now on."""
+        """Send requests to the parent from now on, as a worker does."""
         self._parent = parent
 
     def decide(self, question: Question) -> Answer:
-        """See Decider. Raises AuthorizerFailed."""
+        """The authorizer's answer to a question. Raises AuthorizerFailed."""
         if question not in self._answers:
             self._answers[question] = self._decision(question)
         return self._answers[question]
 
     def schema(self, kind: Kind) -> Schema | None:
-        """See Schemas."""
+        """The schema of a kind, or None if the cluster has none. Raises SchemaUnknown."""
         if kind not in self._schemas_by_kind:
             self._schemas_by_kind[kind] = self._read_schema(kind)
         return self._schemas_by_kind[kind]
 
-    def reply(self, request: Request) -> Reply:
-        """The reply to a worker; the worker raises it if it is an error."""
+    def reply(self, request: WorkerRequest) -> Reply:
+        """The reply to the request of a worker: an answer, a schema or None; an error that the worker raises."""
         try:
             return self.schema(request.what) if isinstance(request.what, Kind) else self.decide(request.what)
         except AssayError as error:
@@ -80,7 +83,7 @@ class Relay:
     def _ask_parent(self, what: Question | Kind) -> Reply:
         if self._parent is None:
             return None
-        self._parent.send(Request(what))
+        self._parent.send(WorkerRequest(what))
         reply: Reply = self._parent.recv()
         if isinstance(reply, AssayError):
             raise reply
