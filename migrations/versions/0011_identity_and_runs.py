@@ -46,7 +46,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer(), nullable=False),
     )
     for table, key in NUMBERED.items():
-        op.execute(f'INSERT INTO last_ids SELECT \'{table}\', coalesce(max("{key}"), 0) FROM {table}')  # noqa: S608
+        op.execute(f"INSERT INTO last_ids SELECT '{table}', coalesce(max(\"{key}\"), 0) FROM {table}")  # noqa: S608
     op.create_table(
         "runs",
         sa.Column("number", sa.Integer(), primary_key=True, autoincrement=False),

@@ -15,6 +15,8 @@ from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
 
+SILENCE: Final = 900
+"""Seconds without a heartbeat after which a scan on another host is dead, if its lists have no time limit."""
 
 STDIN: Final = "stdin"
 """The identity of files that come from standard input."""
@@ -245,7 +247,10 @@ class PageResult:
 
 @dataclass(frozen=True, slots=True)
 class ScanStart:
-    """The facts at the start of a scan. `requester` is the user of the simulated requests."""
+    """The facts at the start of a scan. `requester` is the user of the simulated requests.
+
+    After `silence` seconds without a heartbeat, other hosts take the scan for dead.
+    """
 
     id: str
     cluster: ClusterIdentity
@@ -256,6 +261,7 @@ class ScanStart:
     bindings: tuple[Binding, ...]
     requester: UserInfo = field(default_factory=UserInfo)
     readings: Mapping[PolicyKey, Reading] = field(default_factory=dict)
+    silence: int = SILENCE
 
 
 @dataclass(frozen=True, slots=True)

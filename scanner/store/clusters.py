@@ -161,7 +161,9 @@ def _note(
     if itself:
         return f"{begins}; earlier scans of this cluster are under {', '.join(row.identity for row in itself)}"
     if others:
-        return f"{begins}; {', '.join(row.identity for row in others)} is another cluster that is shown as {cluster.name}"
+        return (
+            f"{begins}; {', '.join(row.identity for row in others)} is another cluster that is shown as {cluster.name}"
+        )
     return ""
 
 

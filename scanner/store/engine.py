@@ -44,6 +44,9 @@ Value: TypeAlias = str | int | bytes | None
 _WAIT = 60
 """Seconds that a writer waits for another writer."""
 
+_CHECKPOINT_WAIT = 1
+"""Seconds that the end of a scan waits for readers."""
+
 _SHARED_LOCK = 0x617373617931
 _HISTORY_LOCK = 0x61737361
 _ARRAYS = {int: "bigint[]", str: "text[]", bytes: "bytea[]", bool: "boolean[]"}
@@ -83,15 +86,14 @@ def reading_engine_for(address: Address) -> Engine:
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open a file in the first mode that works.
+    """Open a file read-only.
 
     If the shared memory of the write-ahead log cannot be created, as on a full disk or a read-only file system, the file is opened as
     immutable, which is correct while the log is empty.
     """
     place = quote(str(path.absolute()))
-    for options in ("mode=rw", "mode=ro"):
-        with suppress(sqlite3.OperationalError):
-            return _readable(f"file:{place}?{options}")
+    with suppress(sqlite3.OperationalError):
+        return _readable(f"file:{place}?mode=ro")
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         raise StoreError(
@@ -124,6 +126,23 @@ def create_file(path: Path) -> None:
             f"The database {path} cannot be created or written ({why}). "
             "Check the permissions of its folder, or name another file with --db."
         ) from error
+
+
+def merge_log(engine: Engine) -> None:
+    """Merge the write-ahead log of a SQLite file into the file, unless a reader needs the log; else do nothing.
+
+    Without a log the file alone is the database: it can be copied, or read from a place that cannot be written. A log that
+    cannot be merged, as on a full disk, stays beside the file: nothing is lost.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    with engine.connect() as connection, suppress(sqlite3.OperationalError):
+        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        driver.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT * 1000}")
+        try:
+            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            driver.execute(f"PRAGMA busy_timeout = {_WAIT * 1000}")
 
 
 @contextmanager
@@ -175,7 +194,9 @@ def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows
             copy.write_row(row)
 
 
-def insert_missing(connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Value, ...]]) -> int:
+def insert_missing(
+    connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Value, ...]]
+) -> int:
     """Insert the rows whose digest no row has yet, in a short transaction; return the number of inserted rows.
 
     The second value of a row is its digest. Rows are inserted in the order of their digests: transactions that insert the

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-SILENCE = timedelta(minutes=15)
-"""A scan on another host is dead after this time without a heartbeat."""
-
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -24,10 +21,10 @@ class Owner:
     process: int
     started: str
 
-    def alive(self, *, heartbeat: datetime, now: datetime) -> bool:
-        """Return whether the process may still run, given its last heartbeat."""
+    def alive(self, *, heartbeat: datetime, now: datetime, silence: timedelta) -> bool:
+        """Return whether the process may still run: on another host, if its last heartbeat is not older than `silence`."""
         if self.host != socket.gethostname():
-            return now - heartbeat <= SILENCE
+            return now - heartbeat <= silence
         return _exists(self.process) and self.started in {"", _started(self.process)}
 
 

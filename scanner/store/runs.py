@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from scanner.model.run import Run
 from scanner.store.ids import reserve
@@ -16,7 +16,13 @@ from scanner.store.texts import clean
 def begin_run(connection: Connection, name: str, now: datetime) -> int:
     """Record that a run begins; return its number."""
     [number] = reserve(connection, RUNS, 1)
-    values = {"number": number, "name": clean(name), "started_at": now, "reason": "", "host": clean(socket.gethostname())}
+    values = {
+        "number": number,
+        "name": clean(name),
+        "started_at": now,
+        "reason": "",
+        "host": clean(socket.gethostname()),
+    }
     connection.execute(insert(RUNS).values(values))
     return number
 
@@ -35,11 +41,9 @@ def end_run(connection: Connection, number: int, *, exit_code: int, reason: str,
 
 def runs(connection: Connection, limit: int) -> tuple[Run, ...]:
     """The newest runs, the newest first."""
-    columns = (RUNS.c[name] for name in ("number", "name", "started_at", "finished_at", "exit_code", "reason", "host"))
-    newest = select(*columns, SCANS.c.id).outerjoin(SCANS, SCANS.c.number == RUNS.c.scan)
-    return tuple(
-        Run(number, name, started_at, finished_at, exit_code, reason, scan or "", host)
-        for number, name, started_at, finished_at, exit_code, reason, host, scan in connection.execute(
-            newest.order_by(RUNS.c.number.desc()).limit(limit)
-        )
+    columns = [RUNS.c[name] for name in ("number", "name", "started_at", "finished_at", "exit_code", "reason", "host")]
+    newest = select(*columns, func.coalesce(SCANS.c.id, "").label("scan")).outerjoin(
+        SCANS, SCANS.c.number == RUNS.c.scan
     )
+    rows = connection.execute(newest.order_by(RUNS.c.number.desc()).limit(limit)).mappings()
+    return tuple(Run(**row) for row in rows)

@@ -82,9 +82,7 @@ def recorded(told: Told) -> tuple[object, ...]:
 @pytest.mark.parametrize("workers", [2, 4, 9])
 def test_the_number_of_workers_changes_nothing(workers: int) -> None:
     """The same pages in the same order, with the same findings, counts and gaps, and the same end."""
-    assert recorded(scanned(FakeCluster(documents()))) == recorded(
-        scanned(FakeCluster(documents()), workers=workers)
-    )
+    assert recorded(scanned(FakeCluster(documents()))) == recorded(scanned(FakeCluster(documents()), workers=workers))
 
 
 class Nowhere:

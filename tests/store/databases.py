@@ -82,10 +82,20 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_lines_in_common(connection: sqlite3.Connection) -> None:
-    """What migrations 0008 and 0009 do, undone."""
+    """What migrations 0008 to 0011 do, undone."""
+    without_identity_and_runs(connection)
     connection.execute("DROP TABLE kube_assay")
     for name in ("policies_of", "bindings_of", "health_of", "outside_of", "matched"):
         connection.execute(f"ALTER TABLE scans DROP COLUMN {name}")
     connection.execute("ALTER TABLE scan_policies ADD COLUMN matched INTEGER NOT NULL DEFAULT 0")
     connection.execute("ALTER TABLE scan_policies ADD COLUMN evaluated BOOLEAN NOT NULL DEFAULT 0")
     connection.execute("ALTER TABLE scan_bindings ADD COLUMN matched INTEGER NOT NULL DEFAULT 0")
+
+
+def without_identity_and_runs(connection: sqlite3.Connection) -> None:
+    """What migration 0011 does, undone."""
+    connection.execute("DROP TABLE runs")
+    connection.execute("DROP TABLE last_ids")
+    connection.execute("ALTER TABLE scans DROP COLUMN silence")
+    connection.execute("ALTER TABLE clusters DROP COLUMN observed")
+    connection.execute("UPDATE clusters SET identity = substr(identity, instr(identity, ':') + 1)")

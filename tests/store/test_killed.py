@@ -140,7 +140,7 @@ def test_a_process_of_another_user_is_alive() -> None:
     """Not being allowed to signal a process does not make it dead."""
     first = Owner(socket.gethostname(), 1, "")
 
-    assert first.alive(heartbeat=DAWN, now=DAWN)
+    assert first.alive(heartbeat=DAWN, now=DAWN, silence=timedelta(0))
 
 
 def test_the_next_scan_finds_the_killed_one(url: str) -> None:
