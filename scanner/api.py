@@ -82,12 +82,12 @@ class Auditor:
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         now = datetime.now(tz=UTC)
         policy_languages = with_options(Kyverno(context=kyverno_context or KyvernoContext(now)))
-        nouns = [_read(it, policy_languages, source, rules) for it in (*policies, *bindings, *exceptions)]
-        around = BindingContext(now=now, rules=rules, schemas=schemas)
+        nouns = [_read(document, policy_languages, source, rules) for document in (*policies, *bindings, *exceptions)]
+        binding_context = BindingContext(now=now, rules=rules, schemas=schemas)
         self.bound = tuple(
             bound_policy
             for language in policy_languages
-            for bound_policy in language.bind(_documents_of(language, nouns), around).bound
+            for bound_policy in language.bind(_documents_of(language, nouns), binding_context).bound
         )
         table = ParamTable(served)
         for document in params:
@@ -115,10 +115,10 @@ class Auditor:
             )
         context = self.context.on((operation,)) if operation else self.context.on(AUDITABLE)
         views = tuple(self.views(document, kind))
-        asked = [bound for bound in self.bound if not exempt(kind, static=bound.policy.static)]
+        bound_policies = [bound for bound in self.bound if not exempt(kind, static=bound.policy.static)]
         return tuple(
             invocation_result
-            for bound in asked
+            for bound in bound_policies
             for resource in views
             for invocation_result in evaluate_object(bound, resource, kind, context)
         )

@@ -48,18 +48,21 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The permissions of a scan, in order; `gaps` are policies and kinds that could not be read."""
+    """The permissions of a scan, ordered by API group, resource and verb.
+
+    `gaps` are policies and kinds that could not be read.
+    """
 
     rights: tuple[Need, ...]
     gaps: tuple[Gap, ...]
 
 
 def needs(cluster: Cluster, options: Options) -> Needs:
-    """The needs of a scan with these options. Raises the errors of `prepare`."""
+    """The permissions that a scan with these options needs. Raises ClusterError and UsageError as `prepare` does."""
     prepared = prepare(cluster, options, _ANY_MOMENT)
     kinds = cluster.discover().kinds
     languages, operations = prepared.evaluation.languages, prepared.context.operations
-    bound = tuple(entry for language in languages for entry in language.bound)
+    bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     wanted = [
         *_documents(kinds, options),
         *_identity(),
@@ -69,10 +72,10 @@ def needs(cluster: Cluster, options: Options) -> Needs:
         *_inventory(languages),
         *_own(languages),
     ]
-    for line in plan(kinds, bound, operations):
-        if not prepared.listing.left_out(line.kind):
-            names = sorted({bound.policy.name for bound, _ in line.policies})
-            wanted.extend(_lists(line.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
+    for kind_plan in plan(kinds, bound, operations):
+        if not prepared.listing.left_out(kind_plan.kind):
+            names = sorted({bound.policy.name for bound, _ in kind_plan.policies})
+            wanted.extend(_lists(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
     return Needs(_merged(wanted), prepared.gaps)
 
 

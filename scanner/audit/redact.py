@@ -268,7 +268,7 @@ def _safe_error(
     if held and not _plain(outcome.message, check, reads):
         cause = WITHHELD_ERROR if secret else WITHHELD_ANY
         return replace(outcome, message=_prefix(outcome.message, check) + cause)
-    # The errors of patches quote values of the object, whatever the expression reads.
+    # The errors of patches quote values of the object that the expression may not have read.
     hidden = (
         _hidden(invocation_result)
         if compiled.mutations

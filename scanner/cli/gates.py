@@ -23,7 +23,7 @@ class FailOn(StrEnum):
 
 
 def failed(record: ScanRecord, gates: Iterable[FailOn]) -> int:
-    """The exit code: 1 when a gate fails, else 0."""
+    """The exit code of the gates: 1 if one of them fails, else 0."""
     return _FAILED if any(_fails(record, gate) for gate in gates) else 0
 
 

@@ -8,7 +8,7 @@ from scanner.cli.output import standard_output
 
 
 def visible(line: str, *, lines: bool = False) -> str:
-    """Text with control characters as escapes; see `scanner.report.words`."""
+    """The text with control characters as escapes; `lines` keeps line ends and tabs. See `scanner.report.words`."""
     from scanner.report import words
 
     return words.visible(line, lines=lines)

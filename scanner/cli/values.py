@@ -15,9 +15,9 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def seconds(text: str, flag: str = "--request-timeout") -> float | None:
-    """A duration as kubectl's --request-timeout reads it: `30`, `30s`, `1m30s`; None for 0, which means no limit.
+    """A duration in seconds, as kubectl's --request-timeout reads it: `30`, `30s`, `1m30s`.
 
-    Raises UsageError for another text.
+    None for 0, which means no limit. Raises UsageError for another text.
     """
     if _NUMBER.fullmatch(text):
         return float(text) or None
@@ -27,7 +27,10 @@ def seconds(text: str, flag: str = "--request-timeout") -> float | None:
 
 
 def assumption(text: str) -> tuple[str, str]:
-    """The policy and the action of `--assume-bound POLICY[=ACTION]`, the action as the API spells it."""
+    """The name of the policy and the action in `--assume-bound POLICY[=ACTION]`; `Deny` by default.
+
+    The action begins with a capital, as in the API; an unknown action is rejected later.
+    """
     name, _, action = text.partition("=")
     return name, action.capitalize() or "Deny"
 
@@ -43,19 +46,16 @@ def kubernetes_version(text: str) -> str:
 
 
 def reject_empty(flags: Mapping[str, Sequence[str]]) -> None:
-    """Raise UsageError for empty values: an unset variable in a script must not widen a scan to everything.
-
-    Raises UsageError for an empty value.
-    """
+    """Raise UsageError for a flag with an empty value: an unset variable in a script must not widen a scan to everything."""
     for flag, values in flags.items():
         if any(not value.strip() for value in values):
             raise UsageError(f"{flag} has an empty value: give a value, or leave the flag out")
 
 
 def reject_together(flag: str, others: Mapping[str, object], why: str) -> None:
-    """Raise UsageError for `flag` together with others; `others` maps flags to their values, empty if not given.
+    """Raise UsageError if `flag` is given together with one of the others.
 
-    Raises UsageError if two are given.
+    `others` maps flags to their values, empty if not given; `why` is the reason in the message.
     """
     given = [other for other, value in others.items() if value]
     if given:

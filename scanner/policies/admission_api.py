@@ -176,6 +176,11 @@ class AdmissionLanguage:
         """See Language."""
         return False
 
+    @property
+    def report_source(self) -> str:
+        """See Language."""
+        return ""
+
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         """See Language."""
         return self.api.kinds(served)

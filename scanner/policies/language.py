@@ -41,6 +41,11 @@ class Language(Protocol):
         """Return whether only one process may evaluate, because processes cannot share a connection."""
         ...
 
+    @property
+    def report_source(self) -> str:
+        """The `source` of its results in policy reports, by which dashboards know it; empty for the name of the language."""
+        ...
+
     def kinds(self, served: Iterable[Kind]) -> Iterable[Kind]:
         """The served kinds of its documents, each in one version."""
         ...

@@ -69,7 +69,10 @@ class Workloads:
             self._by_name.setdefault(group_kind, {})[examined.namespace, examined.name] = link
 
     def of(self, examined: Examined) -> Workload:
-        """The workload of an object, which need not have been added. An object without controller is its own workload."""
+        """The workload of an object; `derived` where an object above it was not read. The object need not have been added.
+
+        An object without controller is its own workload.
+        """
         if examined.controller is None:
             return _workload(examined)
         key = examined.namespace, examined.controller, examined.template_hash

@@ -39,7 +39,7 @@ class Batch(Generic[ItemT]):
 
 
 def batched(items: Iterable[ItemT], weigh: Callable[[ItemT], int]) -> Iterator[Batch[ItemT]]:
-    """The pages of a list, at least one; `weigh` is an item's size in bytes."""
+    """The pages of a list in its order, at least one; `weigh` returns the weight of an item, in bytes."""
     number, first = count(1), 1
     rows: list[ItemT] = []
     full = 0
@@ -54,7 +54,7 @@ def batched(items: Iterable[ItemT], weigh: Callable[[ItemT], int]) -> Iterator[B
 
 
 def weight(*texts: str) -> int:
-    """The weight of a row that shows these texts."""
+    """The weight of a row that shows these texts: an upper bound for its bytes of HTML."""
     return _ROW_WEIGHT + sum(_weight(text) for text in texts)
 
 

@@ -20,7 +20,7 @@ class PolicyCounts:
 
     @property
     def key(self) -> PolicyKey:
-        """Language and name, which identify the policy."""
+        """Language and name of the policy."""
         return self.language, self.policy
 
 

@@ -93,7 +93,7 @@ class PolicySection:
 
     @property
     def key(self) -> PolicyKey:
-        """Language and name, which identify the policy."""
+        """Language and name of the policy."""
         return self.language, self.name
 
 

@@ -38,22 +38,22 @@ class Counts:
 
     @property
     def errored(self) -> int:
-        """Errors, with either decision of admission."""
+        """The number of errors, with either decision of admission."""
         return self.errored_would_deny + self.errored_would_admit
 
     @property
     def failing(self) -> int:
-        """Violations and errors."""
+        """The number of violations and errors."""
         return self.violated + self.errored
 
     @property
     def total(self) -> int:
-        """All counted checks."""
+        """The number of all counted checks."""
         return self.passed + self.failing + self.unanswered + self.would_change + self.excepted
 
     @property
     def unanswered(self) -> int:
-        """Checks without a result: skipped or not auditable."""
+        """The number of checks without a result: skipped or not auditable."""
         return self.skipped + self.not_auditable
 
 
@@ -120,7 +120,7 @@ Census: TypeAlias = Mapping[Bucket, int]
 
 
 def census_of(findings: Iterator[StoredFinding]) -> Census:
-    """Count a stream of findings, once."""
+    """The number of findings by bucket; reads the stream once."""
     return Counter(map(_bucket, findings))
 
 
@@ -131,7 +131,7 @@ def _bucket(stored: StoredFinding) -> Bucket:
 
 
 def findings_by(census: Census, group: Callable[[Bucket], NameT]) -> dict[NameT, FindingCounts]:
-    """The findings of every group."""
+    """The finding counts of each group, groups in ascending order."""
     parts: defaultdict[NameT, list[tuple[Bucket, int]]] = defaultdict(list)
     for bucket, number in census.items():
         parts[group(bucket)].append((bucket, number))
@@ -139,7 +139,7 @@ def findings_by(census: Census, group: Callable[[Bucket], NameT]) -> dict[NameT,
 
 
 def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
-    """Add up buckets."""
+    """The sum of some buckets and their numbers of findings."""
     by_status: Counter[str] = Counter()
     denied = drift = 0
     for bucket, number in buckets:

@@ -67,7 +67,7 @@ def coverage_of(record: ScanRecord) -> CoverageSection:
 
 
 def percent_listed(record: ScanRecord) -> float:
-    """The percentage of the kinds in scope that were listed completely, at one moment; 100 when there are none."""
+    """The percentage (0 to 100) of the kinds in scope that were listed completely, at one moment; 100 without kinds."""
     states = [line.state for line in record.coverage if line.state is not CoverageState.SKIPPED]
     return 100 * states.count(CoverageState.LISTED) / len(states) if states else 100.0
 

@@ -113,7 +113,7 @@ class Document:
 
 
 def document_of(record: ScanRecord) -> Document:
-    """The report of a stored scan."""
+    """The report of a stored scan. Reads its findings once, to count them."""
     census = census_of(record.findings())
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)

@@ -10,7 +10,10 @@ _BASIC = 0xFFFF
 
 
 def dump(value: object) -> bytes:
-    """Compact JSON. The standard library writes values that orjson rejects: lone surrogates, integers over 64 bits."""
+    """Compact JSON in UTF-8, with printable characters only.
+
+    The standard library writes values that orjson rejects: lone surrogates, integers over 64 bits.
+    """
     try:
         encoded = orjson.dumps(value)
     except (TypeError, orjson.JSONEncodeError):

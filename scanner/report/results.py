@@ -17,6 +17,7 @@ from typing import BinaryIO
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
 from scanner.model.scan import StoredFinding
+from scanner.policies.language import LANGUAGES
 from scanner.report.by_policy import PolicySection
 from scanner.report.counts import Counts
 from scanner.report.document import Document
@@ -26,7 +27,7 @@ from scanner.report.spill import Spill
 from scanner.report.words import check_title
 
 _SEVERITIES = frozenset({"critical", "high", "medium", "low", "info"})
-_KYVERNO = {"ValidatingPolicy": "KyvernoValidatingPolicy", "NamespacedValidatingPolicy": "KyvernoValidatingPolicy"}
+_SOURCES = {name: language.report_source for language in LANGUAGES for name in language.names}
 _ANNOTATION = "policies.kyverno.io/"
 _MANAGED = {"app.kubernetes.io/managed-by": "assay"}
 
@@ -42,7 +43,7 @@ class Shape:
 
 
 def render(document: Document, out: BinaryIO, shape: Shape) -> None:
-    """Write a List of reports as JSON, one line for each result."""
+    """Write a List of reports as JSON, one line for each result. `shape` is the API of the reports."""
     policies = {policy.key: policy for policy in document.policies}
     with tempfile.TemporaryDirectory() as folder:
         spill = Spill(Path(folder) / "results")
@@ -99,10 +100,11 @@ def _result(stored: StoredFinding, policy: PolicySection) -> dict[str, object]:
         "severity": severity if severity in _SEVERITIES else "",
         "message": finding.outcome.message,
     }
+    source = _SOURCES.get(policy.language, "")
     return {
-        "source": _KYVERNO.get(policy.language, policy.language or "assay"),
+        "source": source or policy.language or "assay",
         "policy": finding.policy,
-        **({} if policy.language in _KYVERNO else {"rule": finding.policy}),
+        **({} if source else {"rule": finding.policy}),
         **{key: text for key, text in texts.items() if text},
         "timestamp": {"seconds": int(stored.last_seen.timestamp()), "nanos": 0},
         "result": _status(finding, scored=scored),

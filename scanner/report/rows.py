@@ -27,7 +27,7 @@ class RowForm:
         self._forms: dict[tuple[object, ...], str] = {}
 
     def row(self, words: tuple[object, ...], texts: Iterable[str]) -> str:
-        """The HTML of a row: `words` are the macro's first arguments, `texts` all others."""
+        """The HTML of a row on one line: `words` are the macro's first arguments, `texts` all others, which are escaped."""
         harmless = [_harmless(text) for text in texts]
         key = len(harmless), *words
         form = self._forms.get(key)
@@ -41,7 +41,7 @@ class RowForm:
 
 
 def joined(rows: Iterable[str]) -> Markup:
-    """Rows, joined by line ends."""
+    """Rows of HTML, joined by line ends and not escaped again."""
     return Markup("\n".join(rows))  # noqa: S704 - every text in a row is escaped already
 
 

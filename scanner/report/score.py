@@ -40,17 +40,17 @@ class Score:
 
     @property
     def value(self) -> float | None:
-        """The share of decided checks that passed."""
+        """The share of decided checks that passed, 0 to 1; None without a score."""
         return None if self.why_not else self.passed / self.decided
 
     @property
     def low(self) -> float | None:
-        """The score if all undecided checks had failed."""
+        """The score if all undecided checks had failed, 0 to 1; None without a score."""
         return None if self.why_not else self.passed / (self.decided + self.undecided)
 
     @property
     def high(self) -> float | None:
-        """The score if all undecided checks had passed."""
+        """The score if all undecided checks had passed, 0 to 1; None without a score."""
         return None if self.why_not else (self.passed + self.undecided) / (self.decided + self.undecided)
 
 

@@ -31,7 +31,7 @@ class Spill:
             self._flush()
 
     def rows(self, group: str) -> Iterator[str]:
-        """The rows of a group."""
+        """The rows of a group, in the order in which they were added; none for an unknown group."""
         self._flush()
         if group not in self._files:
             return

@@ -124,7 +124,7 @@ def _escape(character: str) -> str:
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """The text, or its beginning with a note of its length."""
+    """The text, or its first `longest` characters with a note of its length."""
     if len(text) <= longest:
         return text
     return f"{text[:longest]}… [{longest:,} of {len(text):,} characters shown; the JSON report has the whole text]"
@@ -151,7 +151,7 @@ def minute(moment: datetime) -> str:
 
 
 def duration(start: datetime, end: datetime) -> str:
-    """A time span in seconds, minutes or hours."""
+    """The time between two moments, as text in seconds, minutes or hours."""
     seconds = (utc(end) - utc(start)).total_seconds()
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
@@ -166,17 +166,17 @@ def plural(number: int, singular: str, several: str = "") -> str:
 
 
 def percent_floor(share: float) -> str:
-    """A share as a percentage, rounded down: 0.99996 is 99.9 %, not 100 %."""
+    """A share (0 to 1) as a percentage with one decimal, rounded down: 0.99996 is 99.9 %, not 100 %."""
     return f"{floor(share * 1000 + 1e-9) / 10:.1f} %"
 
 
 def percent_ceil(share: float) -> str:
-    """A share as a percentage, rounded up."""
+    """A share (0 to 1) as a percentage with one decimal, rounded up."""
     return f"{ceil(share * 1000 - 1e-9) / 10:.1f} %"
 
 
 def listed(items: Iterable[str]) -> str:
-    """`a, b`."""
+    """The items as text: `a, b`."""
     return ", ".join(items)
 
 

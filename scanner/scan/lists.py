@@ -29,7 +29,7 @@ class ScanLists:
         self.namespaces = scope.namespaces or ("",)
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
-        """Every object of a kind in some namespaces, once, whatever the scope of the scan.
+        """Every object of a kind in some namespaces, once. The scope of the scan does not apply.
 
         The empty namespace stands for all of them. Raises ListFailed, and ValueError for a page that cannot be decoded.
         """

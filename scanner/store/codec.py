@@ -24,7 +24,7 @@ def to_text(noun: object) -> str:
 
 
 def from_text(noun: type[_Noun], text: str) -> _Noun:
-    """The dataclass that `to_text` wrote. Raises ValueError when the text is something else."""
+    """The dataclass that `to_text` wrote. Raises ValueError for any other text."""
     value = _decoded(noun, json.loads(text))
     if not isinstance(value, noun):
         raise ValueError(f"not a stored {noun.__name__}")  # noqa: TRY004 -- the text is wrong, not a caller's type

@@ -157,13 +157,13 @@ def evidence_values(evidence: Evidence) -> Values:
 
 
 def columns_of(table: Table, columns: type[tuple[Any, ...]]) -> Iterator[ColumnElement[Any]]:
-    """The columns of a table that the fields of a definition name, in their order."""
+    """The columns of a table that are fields of a definition, in the order of the fields."""
     names: tuple[str, ...] = columns._fields  # type: ignore[attr-defined]
     return (table.c[name] for name in names)
 
 
 def slices_of(*columns: type[tuple[Any, ...]]) -> tuple[slice, ...]:
-    """The part of each definition in a row that has the fields of all of them, in this order."""
+    """The slice of each definition in a row that has the fields of all of them, in this order."""
     ends = [0, *accumulate(len(group._fields) for group in columns)]  # type: ignore[attr-defined]
     return tuple(slice(start, end) for start, end in pairwise(ends))
 

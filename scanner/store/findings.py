@@ -83,14 +83,17 @@ _HISTORY, _FINDING, _CHECK, _KIND = slices_of(HistoryColumns, FindingColumns, Ch
 
 
 def select_findings() -> Select[*tuple[Any, ...]]:
-    """Rows for `FindingRow.of`, in no order."""
+    """The query of the rows for `FindingRow.of`, in no order."""
     own = (FINDINGS.c[name] for name in ROW)
     joined = FINDINGS.join(CHECKS, CHECKS.c.id == FINDINGS.c.check).join(KINDS, KINDS.c.id == FINDINGS.c.kind)
     return select(*own, *columns_of(CHECKS, CheckColumns), *columns_of(KINDS, KindColumns)).select_from(joined)
 
 
 def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[StoredFinding]:
-    """The findings of the scan of a revision, in order, as they were then."""
+    """The findings of the scan of a revision, in the order of a report, with the status that they had then.
+
+    `unchecked` are the ids of the rows that this scan did not check: they are left out.
+    """
     covers = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
     times = times_of(connection, cluster)
     for row, finding in _streamed(connection, covers, without=unchecked):
@@ -98,7 +101,7 @@ def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowI
 
 
 def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator[StoredFinding]:
-    """The findings that the scan of a revision resolved, in order."""
+    """The findings that the scan of a revision resolved, in the order of a report."""
     # Only the row of a resolved finding has `last_seen`; a row that ended with a change continues in another row.
     ended = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.until == revision) & FINDINGS.c.last_seen.is_not(None)
     times = times_of(connection, cluster)
@@ -107,7 +110,7 @@ def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator
 
 
 def still_there(row: FindingRow, finding: Finding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
-    """An open finding as of the revision `newest`."""
+    """An open finding as of the revision `newest`; `times` has the end of each scan by revision."""
     return StoredFinding(
         id=finding.fingerprint[:SHORT],
         finding=finding,
@@ -144,7 +147,7 @@ def times_of(connection: Connection, cluster: int) -> Times:
 
 
 def with_findings(connection: Connection, rows: Iterable[FindingRow]) -> list[tuple[FindingRow, Finding]]:
-    """Rows with their findings."""
+    """Rows with their findings, in the order of the rows; verdicts and evidence are read at once."""
     portion = list(rows)
     verdicts = _verdicts(connection, {row.columns.verdict for row in portion})
     evidence = _evidence(connection, {row.columns.evidence for row in portion if row.columns.evidence is not None})

@@ -39,7 +39,7 @@ class Interned:
         self._ids: dict[bytes, int] = {}
 
     def ids(self, keys: Sequence[Key]) -> list[int]:
-        """The ids of keys, in their order; new keys are stored."""
+        """The ids of keys, in the order of the keys; rows of new keys are inserted."""
         if len(self._ids) > _MOST_CACHED:
             self._ids.clear()
         named = {self._digest(key): key for key in keys}
@@ -70,10 +70,10 @@ class Interned:
 
 
 def digest(key: Key) -> bytes:
-    """The digest that identifies a key."""
+    """The digest that identifies a key: BLAKE2b, 16 bytes."""
     return hashlib.blake2b(orjson.dumps(key), digest_size=16).digest()
 
 
 def chunks(values: Sequence[_Value]) -> list[list[_Value]]:
-    """Values in portions that fit into one statement."""
+    """The values in their order, in portions that fit into one statement."""
     return [list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK)]

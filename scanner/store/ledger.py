@@ -33,7 +33,7 @@ class Ledger:
     """The sums over the pages of one scan."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
+        """Sums of no page."""
         self.gaps: set[Gap] = set()
         self._counts: Counter[tuple[int, int, str, str]] = Counter()
         self._requester: set[int] = set()

@@ -46,7 +46,7 @@ class ExplainedFinding:
 
 
 def scans(connection: Connection, limit: int) -> tuple[Scan, ...]:
-    """The newest scans in any state, the newest first."""
+    """The newest `limit` scans in any state, newest first."""
     newest = select_scans().order_by(SCANS.c.number.desc()).limit(limit)
     return tuple(scan_of(row) for row in connection.execute(newest))
 

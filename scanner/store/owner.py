@@ -22,7 +22,11 @@ class Owner:
     started: str
 
     def alive(self, *, heartbeat: datetime, now: datetime, silence: timedelta) -> bool:
-        """Return whether the process may still run: on another host, if its last heartbeat is not older than `silence`."""
+        """Return whether the process may still run.
+
+        On this host the process id and the start time decide; on another host the process is alive until its last heartbeat
+        is older than `silence`.
+        """
         if self.host != socket.gethostname():
             return now - heartbeat <= silence
         return _exists(self.process) and self.started in {"", _started(self.process)}

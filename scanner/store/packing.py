@@ -79,7 +79,7 @@ class _Lists:
 
 
 def pack(result: PageResult) -> bytes:
-    """The bytes that stage a page."""
+    """The bytes that stage a page: JSON."""
     lists = _Lists()
     findings = [(finding.fingerprint, tuple(lists.columns(finding))) for finding in result.findings]
     tallies = _tallies(result.tallies, lists)
@@ -89,7 +89,7 @@ def pack(result: PageResult) -> bytes:
 
 
 def unpack(data: bytes) -> StagedPage:
-    """The page that `pack` staged."""
+    """The page that `pack` staged, with its findings in the same order."""
     checks, verdicts, kinds, evidence, findings, tallies, matched, gaps = orjson.loads(data)
     return StagedPage(
         checks=_keys(checks),

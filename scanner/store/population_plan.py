@@ -186,7 +186,7 @@ class GroupSums:
             self._totals[group] = self._totals[group] + total & _MASK
 
     def sums(self) -> dict[Group, GroupSum]:
-        """The sums of all groups that have objects."""
+        """The number of objects and the sum of hashes, by group; groups without objects are left out."""
         return {group: GroupSum(count, self._totals[group]) for group, count in self._counts.items() if count}
 
     def _change(self, identity: Identity, digest: bytes, sign: int) -> None:

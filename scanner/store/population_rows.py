@@ -26,7 +26,7 @@ _Texts = tuple[str, ...]
 
 
 def packed(objects: Iterable[Examined]) -> bytes:
-    """The bytes of the objects of one page, in their order. Their kind is that of the page."""
+    """The bytes of the objects of one page, in their order; the kind is that of the page and not written."""
     namespaces: dict[str, int] = {}
     controllers: dict[Controller, int] = {}
     kept: dict[tuple[Pairs, Pairs], int] = {}
@@ -50,7 +50,7 @@ def packed(objects: Iterable[Examined]) -> bytes:
 
 
 def unpacked(kind: Kind, data: bytes) -> Iterator[Examined]:
-    """The objects that `packed` wrote."""
+    """The objects that `packed` wrote, in their order, with their kind."""
     rows, namespaces, references, kept = orjson.loads(zlib.decompress(data))
     controllers = [*(Controller(*reference) for reference in references), None]
     pairs = [tuple(tuple((key, value) for key, value in pairs) for pairs in both) for both in kept]
@@ -62,7 +62,10 @@ def unpacked(kind: Kind, data: bytes) -> Iterator[Examined]:
 
 
 def digest_of(workload: Workload, labels: Pairs, annotations: Pairs) -> bytes:
-    """SHA-256 of all that a row of the population has beside the identity of its object. Texts are those of `unpacked`."""
+    """SHA-256, 32 bytes, of all that a row of the population has beside the identity of its object.
+
+    Texts are those of `unpacked`.
+    """
     top = workload.api_version, workload.kind, workload.namespace, workload.name, workload.derived
     return hashlib.sha256(orjson.dumps([top, labels, annotations])).digest()
 

@@ -2,7 +2,7 @@
 
 Rows of one scan are inserted in the order of the list, so their ids form runs: a first scan has one run for each kind,
 and every later change of the cluster breaks a few. A set is translated run by run, and equal sets are translated once.
-The stored form is that of `row_ids`; the digest is that of the set itself, whatever library has compressed it.
+The stored form is that of `row_ids`; the digest is that of the set itself, because libraries compress differently.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StoredSet:
 
 
 class RowSets:
-    """Translates the sets of one kind."""
+    """Translates sets of the objects of one kind into sets of row ids. Equal sets are translated once."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         """Take the row id of every object, in the order of the list. Repeated objects have the same id."""
@@ -47,7 +47,10 @@ class RowSets:
         self._stored: dict[int, StoredSet] = {}
 
     def of(self, bits: int) -> StoredSet:
-        """The rows of a set of objects. Raises ValueError for an object that the list does not have."""
+        """The row ids of a set of objects (bit 0 is the first object of the list).
+
+        Raises ValueError for an object that the list does not have.
+        """
         if bits not in self._stored:
             if bits >> self._length:
                 raise ValueError("a set has objects that the list of its kind does not have")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class RowIdSet:
-    """A growing set of numbers ≥ 0."""
+    """A growing set of row ids ≥ 0: one bit of memory for each id up to the highest, or a quarter more."""
 
     __slots__ = ("_bits", "count")
 
@@ -34,7 +34,7 @@ class RowIdSet:
         self.count += 1
 
     def packed(self) -> bytes:
-        """The set, compressed."""
+        """The set as compressed bytes, which `unpacked` reads."""
         return zlib.compress(bytes(self._bits).rstrip(b"\0"), 6)
 
 

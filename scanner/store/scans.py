@@ -37,7 +37,7 @@ _COLUMNS = (
 
 
 def select_scans() -> Select[*tuple[object, ...]]:
-    """Rows for `scan_of`."""
+    """The query of the rows for `scan_of`."""
     return select(*_COLUMNS)
 
 
@@ -67,7 +67,7 @@ class Abandoned(NamedTuple):
 
 
 def abandoned(connection: Connection, now: datetime) -> tuple[Abandoned, ...]:
-    """The scans that are recorded as running, but whose process is gone."""
+    """The scans that are recorded as running, but whose process is gone at the moment `now`."""
     columns = ("number", "id", "heartbeat", "silence", "host", "process", "process_started")
     running = select(*(SCANS.c[name] for name in columns)).where(SCANS.c.state == ScanState.RUNNING.value)
     return tuple(

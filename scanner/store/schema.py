@@ -166,9 +166,9 @@ def run_migrations(connection: Connection) -> None:
 
 
 def _older(address: Address) -> StoreError:
+    first = "To upgrade it" if address.path else "Back it up with pg_dump, then"
     return StoreError(
-        f"The database {address.shown} was created by an older version of Assay. "
-        f"{'Run: assay db upgrade.' if address.path else 'Back it up with pg_dump, then run: assay db upgrade.'}"
+        f"The database {address.shown} was created by an older version of Assay. {first} run: assay db upgrade."
     )
 
 

@@ -59,7 +59,7 @@ def share_rows(connection: Connection, table: Table, scan: int, rows: Iterable[R
 
 
 def read_rows(connection: Connection, table: Table, scan: int) -> Iterator[tuple[Any, ...]]:
-    """The rows of a scan in their order, without scan and position."""
+    """The rows of a scan in their order, without the columns for scan and position."""
     for row in connection.execute(select(*_content(table)).where(table.c.scan == scan).order_by(table.c.position)):
         yield tuple(row)
 

@@ -27,7 +27,7 @@ class MergedScan:
 
 
 def merged_scans(connection: Connection, cluster: int, *, after: int, before: int) -> Iterator[MergedScan]:
-    """The merged scans between two revisions, without these, newest first."""
+    """The merged scans of a cluster whose revision lies between `after` and `before`, both excluded, newest first."""
     wanted = (
         select(SCANS.c.revision, UNCHECKED.c.findings)
         .outerjoin(UNCHECKED, UNCHECKED.c.scan == SCANS.c.number)
@@ -40,7 +40,7 @@ def merged_scans(connection: Connection, cluster: int, *, after: int, before: in
 
 
 def last_seen(connection: Connection, cluster: int, numbers: Sequence[int], *, before: int) -> dict[int, list[int]]:
-    """The last revision that saw each of these findings, which are open before a revision: ids by revision."""
+    """The row ids of open findings, by the last revision before `before` whose scan saw them."""
     by_revision: dict[int, list[int]] = {}
     unassigned = list(numbers)
     for scan in merged_scans(connection, cluster, after=0, before=before):

@@ -33,6 +33,7 @@ class RequiredLabels:
     names: tuple[str, ...] = (KIND,)
     needs_bindings: bool = False
     single_process: bool = False
+    report_source: str = ""
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         yield from (kind for kind in served if kind.kind == KIND)

@@ -87,7 +87,7 @@ def test_changes_that_are_not_merged_yet_are_not_left_out(tmp_path: Path) -> Non
     with mounted(tmp_path) as place:
         path = recorded(place)
         with open_store(str(path), clock) as store:
-            Round((finding("b"),)).record(store, 2)
+            store.begin(Round((finding("b"),)).start(2))
             for beside in place.glob("assay.db*"):
                 shutil.copy(beside, place / beside.name.replace("assay", "copied"))
         (place / "copied.db-shm").unlink()

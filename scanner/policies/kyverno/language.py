@@ -59,6 +59,11 @@ class Kyverno:
         """See Language: a scan sends each request once."""
         return self.network is not None
 
+    @property
+    def report_source(self) -> str:
+        """See Language: the source that Kyverno's own reports state for both kinds of policies."""
+        return "KyvernoValidatingPolicy"
+
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         """See Language: each in the preferred version, because all versions have one schema."""
         wanted = {*((spec.GROUP, plural) for plural in (*spec.PLURALS, exceptions.PLURAL))}
