@@ -14,6 +14,7 @@ from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.words import EVERYTHING, HEALTH_TITLES, duration, percent_ceil, percent_floor, plural, stamp
 
+_EVERYTHING = "everything"
 CLUSTER_SCOPED = "cluster-scoped objects"
 
 
@@ -35,10 +36,9 @@ def verdict_of(document: Document) -> str:
     if document.complete:
         return "Everything that a bound policy can match was scanned."
     missed = len(document.coverage.unseen)
-    return f"{plural(missed, 'item')} could not be scanned." if missed else _UNNAMED
-
-
-_UNNAMED = "The scan was recorded as incomplete."
+    if missed:
+        return f"{plural(missed, 'item')} could not be scanned."
+    return "Nothing was evaluated." if nothing_line(document) else "The scan was recorded as incomplete."
 
 
 def when_of(document: Document) -> str:
@@ -139,7 +139,7 @@ def scope_line(document: Document) -> str:
     """The scope of the scan, or `everything`."""
     excluded = (f"without {exclusion}" for exclusion in document.provenance.exclusions)
     limits = [limit for limit in (*document.provenance.scope, *excluded) if limit not in EVERYTHING]
-    return "; ".join(limits) or "everything"
+    return "; ".join(limits) or _EVERYTHING
 
 
 def health_line(document: Document) -> str:
@@ -154,6 +154,8 @@ def nothing_line(document: Document) -> str:
         return "No policies were found. Add some with --policies PATH, or check that the scanner may list them."
     if not any(policy.bindings for policy in document.policies):
         return "No policy is bound. Preview a policy with --assume-bound POLICY."
+    if not document.coverage.objects and scope_line(document) == _EVERYTHING:
+        return "No object of a kind that a bound policy can match was found. Check the cluster, the folder and the policies."
     if not document.coverage.evaluated:
         return "No bound policy matched an object. See policy health and the scope of this scan."
     return ""

@@ -80,6 +80,10 @@ class Cluster(Protocol):
         """
         ...
 
+    def while_waiting(self, beat: Callable[[], None]) -> None:
+        """Call `beat` about once a second, in the thread of the reader, whenever the reader waits for a page."""
+        ...
+
     def paused(self) -> AbstractContextManager[None]:
         """A block in which the cluster fetches nothing and runs no thread: the process may be forked."""
         ...
@@ -90,6 +94,10 @@ class Store(Protocol):
 
     def begin(self, start: ScanStart) -> None:
         """Record that a scan runs, with its policies and bindings. Raises StoreError."""
+        ...
+
+    def beat(self, scan_id: str) -> None:
+        """Record that the scan still runs; called often, and never raises."""
         ...
 
     def page(self, scan_id: str, result: PageResult) -> None:

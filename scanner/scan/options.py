@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 
 from scanner.model.outcome import Gap
 from scanner.model.resource import UserInfo
-from scanner.model.scan import (
-    Scope,
-)
+from scanner.model.scan import SILENCE, Scope
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.documents import Manifest
 
@@ -19,7 +17,9 @@ class Options:
 
     `manifests` come from policy files: policies, bindings and params; `gaps` are the documents among them that could not be read.
     `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests instead of the
-    scanner's identity. `languages` are the policy languages that are evaluated, each with its own options.
+    scanner's identity. `languages` are the policy languages that are evaluated, each with its own options. `silence` is
+    the longest time in seconds in which the scan may give no sign of life. With `allow_empty` a scan is complete although no
+    policy is bound or no object was listed.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -29,3 +29,5 @@ class Options:
     assume_bound: tuple[tuple[str, str], ...] = ()
     user: UserInfo | None = None
     languages: tuple[Language, ...] = LANGUAGES
+    silence: int = SILENCE
+    allow_empty: bool = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 from scanner import __version__
 from scanner.model.scan import (
@@ -43,7 +44,9 @@ def run(
     """
     started = clock()
     prepared = prepare(cluster, options, started, ahead=True)
-    store.begin(_start(scan_id, started, prepared))
+    store.begin(_start(scan_id, started, prepared, options))
+    beat = partial(store.beat, scan_id)
+    cluster.while_waiting(beat)
     recorder = ScanRecorder(store, scan_id, progress, comparison)
     recorder.gaps = [*prepared.gaps]
     alone = any(language.single_process for language in options.languages)
@@ -56,13 +59,15 @@ def run(
             cluster.paused,
             count=1 if alone else workers,
             fork_after_bytes=fork_after_bytes,
+            beat=beat,
         ) as processes,
     ):
         recorder.record(prepared.evaluation, prepared.listing, processes)
-    return store.finish(scan_id, recorder.end(prepared.evaluation, clock()))
+    end = recorder.end(prepared.evaluation, clock(), scope=options.scope, allow_empty=options.allow_empty)
+    return store.finish(scan_id, end)
 
 
-def _start(scan_id: str, started: datetime, prepared: PreparedScan) -> ScanStart:
+def _start(scan_id: str, started: datetime, prepared: PreparedScan, options: Options) -> ScanStart:
     """The first record of a scan: it includes policies that are not in force."""
     context, languages = prepared.context, prepared.evaluation.languages
     policies = (record for language in languages for record in language.recorded())
@@ -77,4 +82,5 @@ def _start(scan_id: str, started: datetime, prepared: PreparedScan) -> ScanStart
         bindings=tuple(binding for language in languages for binding in language.bindings),
         requester=context.user,
         readings={policy.key: reading for policy, reading in recorded},
+        silence=options.silence,
     )

@@ -178,6 +178,7 @@ class SqlStore(SqlReader):
         Raises StoreError, also if the scan does not run.
         """
         with as_store_error(self._address):
+            self.beat(scan_id)
             scan = writer.finish(self._engine, scan_id, end)
             merge_log(self._engine)
             return scan

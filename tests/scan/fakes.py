@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -52,6 +52,7 @@ class FakeCluster:
     raw: Mapping[str, list[bytes]] = field(default_factory=dict)
     listed: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
+    beat: Callable[[], None] = field(default=lambda: None)
 
     def identity(self) -> ClusterIdentity:
         return ClusterIdentity("test", "uid-of-kube-system", "v1.36.0", self.source)
@@ -80,6 +81,9 @@ class FakeCluster:
             yield Page(kind, number, data, resource_version="100")
             if number == 1 and kind.resource in self.broken:
                 raise self.broken[kind.resource]
+
+    def while_waiting(self, beat: Callable[[], None]) -> None:
+        self.beat = beat
 
     def paused(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -114,9 +118,13 @@ class FakeStore:
     starts: list[ScanStart] = field(default_factory=list)
     pages: list[PageResult] = field(default_factory=list)
     ends: list[ScanEnd] = field(default_factory=list)
+    beats: list[str] = field(default_factory=list)
 
     def begin(self, start: ScanStart) -> None:
         self.starts.append(start)
+
+    def beat(self, scan_id: str) -> None:
+        self.beats.append(scan_id)
 
     def page(self, scan_id: str, result: PageResult) -> None:
         self.pages.append(result)
