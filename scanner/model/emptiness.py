@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from scanner.model.scan import ScanRecord, Scope
 
 
 def had_nothing_to_evaluate(*, bound: bool, objects: int, scope: Scope) -> bool:
     """Return whether no policy is bound, or no object was listed although the user narrowed nothing."""
-    return not bound or (not objects and not is_narrowed(scope))
+    return not bound or (not objects and scope == Scope())
 
 
 def is_empty(record: ScanRecord) -> bool:
@@ -17,8 +15,3 @@ def is_empty(record: ScanRecord) -> bool:
     bound = any(policy_record.bindings for policy_record in record.policies)
     objects = sum(line.objects for line in record.coverage)
     return had_nothing_to_evaluate(bound=bound, objects=objects, scope=record.scan.scope)
-
-
-def is_narrowed(scope: Scope) -> bool:
-    """Return whether the user chose a part of the cluster or of its policies."""
-    return replace(scope, operation="") != Scope(operation="")

@@ -14,7 +14,7 @@ from datetime import datetime
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ClusterIdentity, Health, OutOfScope, ScanRecord, ScanState, StoredFinding
+from scanner.model.scan import ClusterIdentity, Health, OutOfScope, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_policy import PolicySection, policies_of, policy_set_digest
 from scanner.report.counts import Counts, FindingCounts, census_of, counts_by, finding_counts
@@ -84,7 +84,8 @@ class Document:
     """A report as data. `findings` and `resolved` start a new stream at every call, in the store's order.
 
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
-    pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate.
+    pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate. `narrowed` is true if
+    the user limited the scope.
     """
 
     provenance: Provenance
@@ -106,6 +107,7 @@ class Document:
     resolved: Callable[[], Iterator[StoredFinding]]
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
     second_opinion: Opinion | None = None
+    narrowed: bool = False
 
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
@@ -140,6 +142,7 @@ def document_of(record: ScanRecord) -> Document:
         resolved=record.resolved,
         titles=_titles(policies),
         second_opinion=record.opinion,
+        narrowed=record.scan.scope != Scope(),
     )
 
 

@@ -14,7 +14,6 @@ from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.words import EVERYTHING, HEALTH_TITLES, duration, percent_ceil, percent_floor, plural, stamp
 
-_EVERYTHING = "everything"
 CLUSTER_SCOPED = "cluster-scoped objects"
 
 
@@ -139,7 +138,7 @@ def scope_line(document: Document) -> str:
     """The scope of the scan, or `everything`."""
     excluded = (f"without {exclusion}" for exclusion in document.provenance.exclusions)
     limits = [limit for limit in (*document.provenance.scope, *excluded) if limit not in EVERYTHING]
-    return "; ".join(limits) or _EVERYTHING
+    return "; ".join(limits) or "everything"
 
 
 def health_line(document: Document) -> str:
@@ -154,7 +153,7 @@ def nothing_line(document: Document) -> str:
         return "No policies were found. Add some with --policies PATH, or check that the scanner may list them."
     if not any(policy.bindings for policy in document.policies):
         return "No policy is bound. Preview a policy with --assume-bound POLICY."
-    if not document.coverage.objects and scope_line(document) == _EVERYTHING:
+    if not document.coverage.objects and not document.narrowed:
         return "No object of a kind that a bound policy can match was found. Check the cluster, the folder and the policies."
     if not document.coverage.evaluated:
         return "No bound policy matched an object. See policy health and the scope of this scan."

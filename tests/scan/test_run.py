@@ -311,9 +311,40 @@ def test_params_are_found_where_they_are() -> None:
 
 
 def test_nothing_to_do_is_said() -> None:
-    """Without policies nothing is listed, and the scan is complete."""
+    """Without policies nothing is listed, and the scan is not complete, although it has no gap."""
     told = scanned(FakeCluster([namespace("default"), pod()]))
-    assert ((), (), ScanState.COMPLETE) == (told.start.policies, told.end.coverage, told.scan.state)
+    assert ((), (), (), ScanState.PARTIAL) == (
+        told.start.policies,
+        told.end.coverage,
+        told.gaps,
+        told.scan.state,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "state"),
+    [
+        (Options(), ScanState.PARTIAL),
+        (Options(allow_empty=True), ScanState.COMPLETE),
+        (Options(scope=Scope(namespaces=("default",))), ScanState.COMPLETE),
+        (Options(scope=Scope(selector="a=b")), ScanState.COMPLETE),
+        (Options(scope=Scope(kinds=("Pod",))), ScanState.COMPLETE),
+        (Options(scope=Scope(policies=("small",))), ScanState.COMPLETE),
+        (Options(scope=Scope(skip_kinds=("nodes",))), ScanState.COMPLETE),
+        (Options(scope=Scope(operation="create")), ScanState.COMPLETE),
+    ],
+)
+def test_a_scan_without_objects_is_complete_only_if_the_user_narrowed_it(options: Options, state: ScanState) -> None:
+    """Or accepts it."""
+    told = scanned(FakeCluster([namespace("default"), policy("small", "false"), binding("small", "small")]), options)
+    assert (0, state) == (sum(line.objects for line in told.end.coverage), told.scan.state)
+
+
+@pytest.mark.parametrize("scope", [Scope(), Scope(namespaces=("default",))])
+def test_a_scan_without_a_bound_policy_is_never_complete_by_itself(scope: Scope) -> None:
+    """However narrow it is: nothing was evaluated."""
+    told = scanned(FakeCluster([namespace("default"), pod(), policy("small", "false")]), Options(scope=scope))
+    assert ScanState.PARTIAL == told.scan.state
 
 
 def test_kinds_that_two_policies_want_are_listed_once() -> None:
