@@ -38,6 +38,7 @@ def upgrade(
         sys.stderr.write(
             f"A copy from before the upgrade is {upgraded.backup}. "
             "To go back: install the earlier version of Assay, end all scans, and run: "
+            f"rm -f {quote(f'{place.shown}-wal')} {quote(f'{place.shown}-shm')} && "
             f"mv {quote(str(upgraded.backup))} {quote(place.shown)}\n"
         )
     elif upgraded.migrated and not place.path:

@@ -21,7 +21,10 @@ Write = Callable[[str, str], Path]
 def folders(write: Write) -> tuple[str, str]:
     """Two unrelated folders of one name; only the first has an object that breaks the policy."""
     write("a/manifests/all.yaml", f"{config_map('one')}---\n{bound('strict', expression='has(object.data)')}")
-    write("b/manifests/all.yaml", f"{config_map('two')}data: {{a: b}}\n---\n{bound('strict', expression='has(object.data)')}")
+    write(
+        "b/manifests/all.yaml",
+        f"{config_map('two')}data: {{a: b}}\n---\n{bound('strict', expression='has(object.data)')}",
+    )
     return "a/manifests", "b/manifests"
 
 
@@ -29,7 +32,9 @@ def test_two_folders_of_one_name_have_two_histories(assay: Assay, folders: tuple
     """The scan of the second resolves nothing of the first, and says once that both are shown alike."""
     first, second, third = (assay("scan", "--from", folder, "-o", "json", "-q") for folder in (*folders, folders[1]))
 
-    assert (1, 0) == tuple(dig(ran.report, "changes", section) for ran, section in ((first, "new"), (second, "resolved")))
+    assert (1, 0) == tuple(
+        dig(ran.report, "changes", section) for ran, section in ((first, "new"), (second, "resolved"))
+    )
     assert "is another cluster that is shown as manifests" in second.stderr
     assert ("", "") == (first.stderr, third.stderr)
 

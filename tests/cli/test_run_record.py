@@ -101,5 +101,10 @@ def test_whatever_ends_a_run_is_recorded(home: Path, error: BaseException, exit_
 def test_a_database_that_fails_does_not_hide_the_error(home: Path) -> None:
     """The error that ended the run is the one that users see."""
     with open_store("assay.db") as store, pytest.raises(ValueError, match="first"), RunRecord(store, "prod"):
-        (home / "assay.db").write_bytes(b"no database any more")
-        raise ValueError("first")
+        _break(home / "assay.db")
+
+
+def _break(path: Path) -> None:
+    """Damage a database, and fail."""
+    path.write_bytes(b"no database any more")
+    raise ValueError("first")

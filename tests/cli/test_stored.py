@@ -248,9 +248,8 @@ def test_upgrade_copies_the_file_and_says_how_to_go_back(assay: Assay, home: Pat
 
     copies = [path.name for path in home.glob("*.bak")]
     assert "The database assay.db was upgraded to the schema of this version." == first
-    assert [f"To go back: install the earlier version of Assay, end all scans, and run: mv {name} assay.db" for name in copies] == [
-        line.partition(". ")[2] for line in rest
-    ]
+    command = "To go back: install the earlier version of Assay, end all scans, and run: rm -f assay.db-wal assay.db-shm && mv"
+    assert [f"{command} {name} assay.db" for name in copies] == [line.partition(". ")[2] for line in rest]
     assert (0 if flags else 1) == len(copies)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -169,6 +170,7 @@ class Deadly:
         if trace.exists() < content.get("deaths", 0) or content.get("deaths") == 2:
             trace.touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(content.get("seconds", 0))
         if content.get("raises"):
             raise LookupError("hostile text")
         if content.get("unsendable"):

@@ -113,7 +113,9 @@ def test_random_scans_at_once_are_stored_as_if_one_came_after_the_other(server: 
         with open_store(server, clock) as store:
             for number, names in enumerate(rounds[cluster]):
                 scan_id = f"{cluster.name}-{number}"
-                each = Round(tuple(finding(name, policy=f"policy-{name[-1]}") for name in sorted(names)), cluster=cluster)
+                each = Round(
+                    tuple(finding(name, policy=f"policy-{name[-1]}") for name in sorted(names)), cluster=cluster
+                )
                 each = replace(each, policies=POLICIES, bound=POLICIES)
                 store.begin(replace(each.start(number), id=scan_id))
                 store.page(scan_id, each.page())
@@ -150,7 +152,9 @@ def test_readers_see_no_half_of_a_scan(server: str) -> None:
         Round((finding("a"),)).record(store, 1)
         engine = create_engine(server)
         with engine.begin() as connection:
-            connection.execute(text("INSERT INTO kinds (id, digest, api_version, kind) VALUES (99, '\\x00', 'v1', 'Ghost')"))
+            connection.execute(
+                text("INSERT INTO kinds (id, digest, api_version, kind) VALUES (99, '\\x00', 'v1', 'Ghost')")
+            )
         engine.dispose()
         Round((finding("a"),)).record(store, 2)
 

@@ -36,7 +36,9 @@ def older(url: str) -> None:
     for number, (identity, name, uid) in enumerate(
         (("6d1c", "prod", "6d1c"), ("in-cluster", "in-cluster", ""), ("manifests", "manifests", "")), start=1
     ):
-        execute(url, "INSERT INTO clusters VALUES (:number, :identity, :name)", number=number, identity=identity, name=name)
+        execute(
+            url, "INSERT INTO clusters VALUES (:number, :identity, :name)", number=number, identity=identity, name=name
+        )
         execute(
             url,
             f"INSERT INTO scans ({COLUMNS}) VALUES (:number, :id, :number, :name, :uid, '', 'cluster', {MOMENT}, {MOMENT}, "
@@ -70,12 +72,11 @@ def test_a_cluster_known_by_name_begins_anew_and_is_told_so_once(fresh: str) -> 
     with open_store(fresh, clock) as store:
         notes = [store.register(POD), store.register(POD), store.register(FILES)]
 
+    earlier = "the history of earlier scans is under --cluster-name"
     assert [
-        f"the history of in-cluster begins with this scan, under {POD.key}; the history of earlier scans is under --cluster-name "
-        "in-cluster",
+        f"the history of in-cluster begins with this scan, under {POD.key}; {earlier} in-cluster",
         "",
-        "the history of manifests begins with this scan, under folder:/srv/manifests; the history of earlier scans is under "
-        "--cluster-name manifests",
+        f"the history of manifests begins with this scan, under folder:/srv/manifests; {earlier} manifests",
     ] == notes
 
 
@@ -100,4 +101,6 @@ def test_row_ids_go_on_after_an_upgrade(fresh: str) -> None:
         marks = {name: last for name, last in connection.execute(text("SELECT name, id FROM last_ids"))}  # noqa: C416 - rows
     engine.dispose()
 
-    assert {"clusters": 3, "scans": 3, "findings": 0} == {name: marks[name] for name in ("clusters", "scans", "findings")}
+    assert {"clusters": 3, "scans": 3, "findings": 0} == {
+        name: marks[name] for name in ("clusters", "scans", "findings")
+    }
