@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -151,8 +151,10 @@ def test_a_reader_does_not_keep_a_scan_from_ending(tmp_path: Path) -> None:
     path = tmp_path / "assay.db"
     with open_store(str(path), clock) as store:
         Round((finding("a"),)).record(store, 1)
-        with open_reader(str(path), clock) as reader, closing(reader.record("scan-1").findings()) as findings:
+        with open_reader(str(path), clock) as reader:
+            findings = reader.record("scan-1").findings()
             next(findings)
             Round((finding("b"),)).record(store, 2)
+            assert [] == list(findings)
 
     assert ["b"] == read(path)
