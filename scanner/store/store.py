@@ -25,7 +25,7 @@ from scanner.store.engine import (
     writing,
     writing_shared,
 )
-from scanner.store.scans import abandoned, as_it_is, give_up
+from scanner.store.scans import abandoned, mark_failed, with_current_state
 from scanner.store.schema import Upgraded, check, migrate, prepare
 from scanner.store.store_errors import as_store_error
 from scanner.store.texts import clean
@@ -67,7 +67,7 @@ class SqlReader:
         """The newest scans in any state, the newest first."""
         with self._reading() as connection:
             dead = abandoned(connection, self._clock())
-            return tuple(as_it_is(scan, dead) for scan in lookup.scans(connection, limit))
+            return tuple(with_current_state(scan, dead) for scan in lookup.scans(connection, limit))
 
     def runs(self, limit: int = 50) -> tuple[Run, ...]:
         """The newest runs, the newest first. A run whose process was killed stays open."""
@@ -83,7 +83,7 @@ class SqlReader:
         """The scan with an id, the beginning of an id, `last` or `last~N`. Raises UsageError."""
         with self._reading() as connection:
             scan = lookup.find_scan(connection, clean(text), cluster if cluster is None else clean(cluster))
-            return as_it_is(scan, abandoned(connection, self._clock()))
+            return with_current_state(scan, abandoned(connection, self._clock()))
 
     def record(self, scan_id: str) -> ScanRecord:
         """The record of a finished scan, by its full id. Raises UsageError for an unknown id."""
@@ -147,7 +147,7 @@ class SqlStore(SqlReader):
         Raises StoreError, and UsageError if the name of the cluster is that of another one.
         """
         with as_store_error(self._address):
-            self._give_up_the_dead()
+            self._mark_dead_scans_failed()
             writer.begin(self._engine, start, self._clock())
 
     def beat(self, scan_id: str) -> None:
@@ -183,12 +183,12 @@ class SqlStore(SqlReader):
             merge_log(self._engine)
             return scan
 
-    def _give_up_the_dead(self) -> None:
+    def _mark_dead_scans_failed(self) -> None:
         with self._engine.connect() as connection:
             dead = abandoned(connection, self._clock())
         if dead:
             with writing(self._engine) as connection:
-                give_up(connection, dead)
+                mark_failed(connection, dead)
 
 
 def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:

@@ -1,4 +1,4 @@
-"""What a finding rests on, and what of it is said."""
+"""The evidence of findings: the values that decided them, without secrets."""
 
 from __future__ import annotations
 
@@ -49,76 +49,76 @@ POD = thing(
 
 
 def evidence(subject: Document, *expressions: str, more: tuple[Document, ...] = (), **spec: Any) -> list[Evidence]:
-    """Why an object of the namespace default is found to be wrong, by each finding."""
+    """The evidence of each finding about an object of the namespace `default`."""
     manifest = policy("p", *expressions, **{"matchConstraints": EVERYTHING, **spec})
-    told = scanned(FakeCluster([namespace("default"), subject, *more, manifest, binding(**spec.pop("bound", {}))]))
-    return [finding.evidence for finding in told.findings]
+    recorded = scanned(FakeCluster([namespace("default"), subject, *more, manifest, binding(**spec.pop("bound", {}))]))
+    return [finding.evidence for finding in recorded.findings]
 
 
-def why(subject: Document, expression: str, **spec: Any) -> list[tuple[str, str, str]]:
-    """Part, value and path of each reason of the only finding."""
-    [found] = evidence(subject, expression, **spec)
-    return [(it.expression, it.value, it.path) for it in found.reasons]
+def reasons_of(subject: Document, expression: str, **spec: Any) -> list[tuple[str, str, str]]:
+    """Expression, value and path of each reason of the only finding."""
+    [finding] = evidence(subject, expression, **spec)
+    return [(reason.expression, reason.value, reason.path) for reason in finding.reasons]
 
 
-def test_a_violation_says_what_decided_it() -> None:
-    """The value, and where in the object it stands."""
+def test_a_violation_has_the_value_that_decided_it() -> None:
+    """The evidence states the value and its place in the object."""
     expected = [("c.image", '"envoy"', "spec.containers[1].image")]
-    assert expected == why(POD, "object.spec.containers.all(c, c.image.startsWith('registry.example.com/'))")
+    assert expected == reasons_of(POD, "object.spec.containers.all(c, c.image.startsWith('registry.example.com/'))")
 
 
 @pytest.mark.parametrize("length", [100, 400])
 def test_a_long_chain_of_variables_is_followed(length: int) -> None:
-    """An explanation gets as much room on the stack as the evaluation that it explains."""
+    """An explanation has as much room on the stack as the evaluation that it explains."""
     first = {"name": "v0", "expression": "object.metadata.name"}
     others = [{"name": f"v{at}", "expression": f"variables.v{at - 1} + 'x'"} for at in range(1, length)]
-    [found] = evidence(POD, f"variables.v{length - 1} == 'web'", variables=[first, *others])
+    [explained] = evidence(POD, f"variables.v{length - 1} == 'web'", variables=[first, *others])
 
-    assert found.reasons
-    assert "internal error" not in str(found)
+    assert explained.reasons
+    assert "internal error" not in str(explained)
 
 
-def test_an_error_says_where_it_came_from() -> None:
-    """The part that failed, and what it said."""
+def test_an_error_has_the_place_where_it_occurred() -> None:
+    """The evidence states the part that failed, and its error."""
     expected = [Evidence((Reason("object.spec.missing", "no such key: missing", "spec.missing", erred=True),))]
     assert expected == evidence(POD, "object.spec.missing == 1")
 
 
-def test_what_passes_says_nothing() -> None:
-    """There is no finding to say it with."""
+def test_a_pass_has_no_evidence() -> None:
+    """An object that passes has no finding."""
     assert [] == evidence(POD, "object.spec.containers.size() == 2")
 
 
 def test_match_conditions_that_err_are_explained() -> None:
-    """By the conditions that did, and not by those that held."""
+    """The evidence has the conditions that failed, and not those that were true."""
     conditions = [
         {"name": "holds", "expression": "object.metadata.name == 'web'"},
         {"name": "errs", "expression": "object.spec.a == 1"},
         {"name": "errs-too", "expression": "object.spec.b == 1"},
     ]
-    [found] = evidence(POD, "true", matchConditions=conditions)
-    assert ["spec.a", "spec.b"] == [it.path for it in found.reasons]
+    [explained] = evidence(POD, "true", matchConditions=conditions)
+    assert ["spec.a", "spec.b"] == [reason.path for reason in explained.reasons]
 
 
 def test_an_audit_annotation_that_errs_is_explained() -> None:
-    """It sees the whole namespace."""
+    """The second evaluation has the whole Namespace object, as the first has."""
     annotations = [{"key": "k", "valueExpression": "namespaceObject.metadata.annotations.owner"}]
-    [found] = evidence(POD, auditAnnotations=annotations)
-    assert ["namespaceObject.metadata.annotations.owner"] == [it.path for it in found.reasons]
+    [explained] = evidence(POD, auditAnnotations=annotations)
+    assert ["namespaceObject.metadata.annotations.owner"] == [reason.path for reason in explained.reasons]
 
 
-def test_a_variable_is_told_with_what_decided_it() -> None:
-    """The parts of its own expression say whose they are."""
+def test_a_variable_is_shown_with_the_values_that_decided_it() -> None:
+    """The parts of its expression name the variable."""
     variables = [
         {"name": "images", "expression": "object.spec.containers.map(c, c.image)"},
         {"name": "trusted", "expression": "variables.images.all(i, i.contains('/'))"},
     ]
-    [found] = evidence(POD, "variables.trusted", variables=variables)
+    [explained] = evidence(POD, "variables.trusted", variables=variables)
     expected = (
         Reason("variables.trusted", "false", "variables.trusted"),
         Reason("i", '"envoy"', "spec.containers[1].image", "trusted"),
     )
-    assert expected == found.reasons
+    assert expected == explained.reasons
 
 
 def test_params_are_named() -> None:
@@ -128,22 +128,24 @@ def test_params_are_named() -> None:
     manifest = policy(
         "p", "object.metadata.name == params.data.name", paramKind={"apiVersion": "v1", "kind": "ConfigMap"}
     )
-    told = scanned(FakeCluster([namespace("default"), POD, limits, manifest, binding("b", "p", **bound)]))
-    [found] = [finding.evidence.reasons for finding in told.findings]
-    assert [('"web"', "metadata.name"), ('"db"', "params.data.name")] == [(it.value, it.path) for it in found]
+    recorded = scanned(FakeCluster([namespace("default"), POD, limits, manifest, binding("b", "p", **bound)]))
+    [reasons] = [finding.evidence.reasons for finding in recorded.findings]
+    assert [('"web"', "metadata.name"), ('"db"', "params.data.name")] == [
+        (reason.value, reason.path) for reason in reasons
+    ]
 
 
 def test_long_values_are_cut() -> None:
-    """Their beginning, and how long they are."""
-    [(_, value, _)] = why(thing(CONFIG_MAPS, "c", "default", data={"a": "x" * 5000}), "object.data.a == ''")
+    """The evidence has the beginning and the length of a long value."""
+    [(_, value, _)] = reasons_of(thing(CONFIG_MAPS, "c", "default", data={"a": "x" * 5000}), "object.data.a == ''")
     assert f'"{"x" * 239}… [5,000 characters]' == value
 
 
 def test_many_reasons_are_cut() -> None:
-    """It is said how many there would be."""
+    """The evidence has the number of the reasons that it leaves out."""
     text = " || ".join(f"object.data.k{at} == 'x'" for at in range(15))
-    [found] = evidence(thing(CONFIG_MAPS, "c", "default", data={f"k{at}": "y" for at in range(15)}), text)
-    assert (MOST, 15 - MOST) == (len(found.reasons), found.left_out)
+    [explained] = evidence(thing(CONFIG_MAPS, "c", "default", data={f"k{at}": "y" for at in range(15)}), text)
+    assert (MOST, 15 - MOST) == (len(explained.reasons), explained.left_out)
 
 
 @pytest.mark.parametrize(
@@ -158,19 +160,19 @@ def test_many_reasons_are_cut() -> None:
         ({"a": {"b": []}}, '{"a": {"b": []}}'),
     ],
 )
-def test_values_read_as_in_cel(value: object, expected: str) -> None:
-    """Whatever they are."""
+def test_values_are_written_as_in_cel(value: object, expected: str) -> None:
+    """Values of every type are written in CEL's notation."""
     subject = thing(CONFIG_MAPS, "c", "default", data={"a": value})
-    assert [("object.data.a", expected, "data.a")] == why(subject, "dyn(object.data.a) == 'other'")
+    assert [("object.data.a", expected, "data.a")] == reasons_of(subject, "dyn(object.data.a) == 'other'")
 
 
 def encoded(text: str) -> str:
-    """As a Secret holds it."""
+    """The text in base64, as a Secret has it."""
     return base64.b64encode(text.encode()).decode()
 
 
 def a_secret(text: str) -> Document:
-    """A Secret with a password, and with everything that repeats it."""
+    """A Secret with a password, which its annotations repeat."""
     annotations = {LAST_APPLIED: f'{{"data":{{"password":"{encoded(text)}"}}}}', "note": "harmless"}
     return thing(
         SECRETS,
@@ -226,10 +228,14 @@ VARIABLES = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "expected"), [(one, other) for one, other in READING if other])
+@pytest.mark.parametrize(
+    ("expression", "expected"), [(expression, reasons) for expression, reasons in READING if reasons]
+)
 def test_the_data_of_a_secret_is_withheld(expression: str, expected: list[tuple[str, str, str]]) -> None:
-    """However it is read; the path ends where the policy's own words end."""
-    assert expected == [it for it in why(a_secret("hunter2"), expression, variables=VARIABLES) if it[1] != "true"]
+    """Every way to read the data is recognised; the path has only words of the policy."""
+    assert expected == [
+        reason for reason in reasons_of(a_secret("hunter2"), expression, variables=VARIABLES) if reason[1] != "true"
+    ]
 
 
 @given(
@@ -238,18 +244,18 @@ def test_the_data_of_a_secret_is_withheld(expression: str, expected: list[tuple[
 )
 @settings(max_examples=150, deadline=None)
 @example(READING[0][0], "hunter2-very-secret")
-def test_no_evidence_has_any_of_a_secret(expression: str, text: str) -> None:
-    """Neither the value nor its encoded form, nor a part of them that is long enough to be one."""
+def test_no_evidence_has_a_part_of_a_secret(expression: str, text: str) -> None:
+    """The evidence contains neither the value nor its encoded form, nor a part of five characters."""
     assume(not any(text[at : at + 4] in expression + LAST_APPLIED + WITHHELD for at in range(len(text) - 3)))
-    found = str(evidence(a_secret(text), expression, variables=VARIABLES)).lower()
+    text_of_evidence = str(evidence(a_secret(text), expression, variables=VARIABLES)).lower()
     shown = [text[at : at + 5].lower() for at in range(len(text) - 4)] + [encoded(text)[:8].lower(), text[:5].lower()]
-    assert [] == [part for part in shown if part in found]
+    assert [] == [part for part in shown if part in text_of_evidence]
 
 
 def test_a_key_that_the_policy_does_not_name_is_no_part_of_a_path() -> None:
-    """It may itself have been computed from a secret."""
-    found = why(a_secret("hunter2"), "object.data.all(k, v, v == '')")
-    assert [("v", WITHHELD, "data")] == found
+    """Such a key may have been computed from a secret."""
+    reasons = reasons_of(a_secret("hunter2"), "object.data.all(k, v, v == '')")
+    assert [("v", WITHHELD, "data")] == reasons
 
 
 @pytest.mark.parametrize(
@@ -262,20 +268,22 @@ def test_a_key_that_the_policy_does_not_name_is_no_part_of_a_path() -> None:
         ("object.data.missing == ''", [("object.data.missing", "no such key: missing", "data.missing")]),
     ],
 )
-def test_what_is_no_secret_in_a_secret_is_said(expression: str, expected: list[tuple[str, str, str]]) -> None:
-    """Whether something is there, how many there are, its labels and its type."""
-    assert expected == why(a_secret("hunter2"), expression)
+def test_fields_of_a_secret_without_its_data_are_shown(expression: str, expected: list[tuple[str, str, str]]) -> None:
+    """The existence and the number of values, the labels and the type are shown."""
+    assert expected == reasons_of(a_secret("hunter2"), expression)
 
 
 def test_a_param_can_be_a_secret() -> None:
-    """Its data is as secret as the object's."""
+    """The data of a Secret that is a param is withheld like that of the object."""
     manifest = policy(
         "p", "object.metadata.name == params.data.password", paramKind={"apiVersion": "v1", "kind": "Secret"}
     )
     bound = {"paramRef": {"name": "creds", "namespace": "default", "parameterNotFoundAction": "Deny"}}
-    told = scanned(FakeCluster([namespace("default"), POD, a_secret("hunter2"), manifest, binding("b", "p", **bound)]))
-    [found] = [finding.evidence.reasons for finding in told.findings]
-    assert ['"web"', WITHHELD] == [it.value for it in found]
+    recorded = scanned(
+        FakeCluster([namespace("default"), POD, a_secret("hunter2"), manifest, binding("b", "p", **bound)])
+    )
+    [reasons] = [finding.evidence.reasons for finding in recorded.findings]
+    assert ['"web"', WITHHELD] == [reason.value for reason in reasons]
 
 
 @pytest.mark.parametrize(
@@ -337,11 +345,11 @@ def test_a_param_can_be_a_secret() -> None:
         ("string(object.spec.containers[0].env[0].value.size()) == ''", None),
     ],
 )
-def test_other_objects_hold_secrets_too(expression: str, expected: list[tuple[str, str, str]] | None) -> None:
-    """Environment variables, what is named like a password, kubectl's copy: masked where they stand, withheld beyond."""
-    found = why(POD, expression)
-    assert (expected or found) == found
-    assert not any(secret in str(found) for secret in ("opensesame", "hunter2"))
+def test_secrets_in_other_objects_are_hidden(expression: str, expected: list[tuple[str, str, str]] | None) -> None:
+    """Environment variables, fields named like passwords and kubectl's copy are masked in place and withheld elsewhere."""
+    reasons = reasons_of(POD, expression)
+    assert (expected or reasons) == reasons
+    assert not any(secret in str(reasons) for secret in ("opensesame", "hunter2"))
 
 
 @pytest.mark.parametrize(
@@ -356,8 +364,8 @@ def test_other_objects_hold_secrets_too(expression: str, expected: list[tuple[st
     ],
 )
 def test_passwords_in_texts_are_masked(text: str, expected: str) -> None:
-    """Where a text calls them so, and nowhere else."""
-    [(_, value, _)] = why(thing(CONFIG_MAPS, "c", "default", data={"a": text}), "object.data.a == ''")
+    """A text is masked where it names a password, a token or a key, and nowhere else."""
+    [(_, value, _)] = reasons_of(thing(CONFIG_MAPS, "c", "default", data={"a": text}), "object.data.a == ''")
     assert dumps(expected) == value
 
 
@@ -388,47 +396,47 @@ def test_passwords_in_texts_are_masked(text: str, expected: str) -> None:
         ("has(object.spec.token)", [("has(object.spec.token)", "false", "spec.token")]),
     ],
 )
-def test_names_and_keys_give_nothing_away(expression: str, expected: list[tuple[str, str, str]]) -> None:
-    """A key that was computed from a secret is no part of a path, and what is called a token is one."""
+def test_names_and_keys_reveal_no_secret(expression: str, expected: list[tuple[str, str, str]]) -> None:
+    """A key computed from a secret is no part of a path, and a value called a token is withheld."""
     variables = [{"name": "apiToken", "expression": "'opensesame'.upperAscii() + object.metadata.name"}]
     manifest = policy("p", expression, variables=variables)
     place = namespace("default")
     place["metadata"]["annotations"] = {"db-password": "hunter2"}
-    told = scanned(FakeCluster([place, POD, manifest, binding()]))
-    found = [it for finding in told.findings for it in finding.evidence.reasons]
-    assert expected == [(it.expression, it.value, it.path) for it in found][:1]
-    assert not any(secret in repr(found).lower() for secret in ("opensesame", "hunter2"))
+    recorded = scanned(FakeCluster([place, POD, manifest, binding()]))
+    reasons = [reason for finding in recorded.findings for reason in finding.evidence.reasons]
+    assert expected == [(reason.expression, reason.value, reason.path) for reason in reasons][:1]
+    assert not any(secret in repr(reasons).lower() for secret in ("opensesame", "hunter2"))
 
 
 @pytest.mark.parametrize("expression", ["variables.letters", "object.data.password.split('')"])
-def test_the_length_of_a_secret_is_one(expression: str) -> None:
-    """Neither how many parts it has is said, nor which of them decided."""
+def test_the_length_of_a_secret_is_hidden(expression: str) -> None:
+    """The evidence states neither the number of its characters nor which of them decided."""
     variables = [{"name": "letters", "expression": "object.data.password.split('')"}]
-    found = [
+    texts = [
         str(evidence(a_secret(text), f"{expression}.exists(l, l == '!')", variables=variables))
         for text in ("hunter2", "hunter2-hunter2-hunter2")
     ]
-    assert found[0] == found[1]
+    assert texts[0] == texts[1]
 
 
-def test_the_requester_is_not_told_in_full() -> None:
-    """The name and the groups are in the report anyway; whatever else an authenticator says is nobody's business."""
-    [(_, value, _)] = why(POD, "dyn(request.userInfo) == {'username': 'jane'}")
+def test_only_name_and_groups_of_the_requester_are_shown() -> None:
+    """A report states the name and the groups; other info of an authenticator is withheld."""
+    [(_, value, _)] = reasons_of(POD, "dyn(request.userInfo) == {'username': 'jane'}")
     assert WITHHELD == value
 
 
-def test_evidence_stands_in_the_real_object() -> None:
-    """A controller's Pod template is looked at where it is."""
+def test_the_path_of_a_pod_template_begins_at_its_object() -> None:
+    """The evidence of a Deployment names the place of the template in the Deployment."""
     spec = {"template": {"spec": {"containers": [{"name": "app", "image": "nginx"}]}}}
     subject = thing(DEPLOYMENTS, "web", "default", spec=spec)
     expected = [("c.image", '"nginx"', "spec.template.spec.containers[0].image")]
-    assert expected == why(subject, "object.spec.template.spec.containers.all(c, c.image == 'x')")
+    assert expected == reasons_of(subject, "object.spec.template.spec.containers.all(c, c.image == 'x')")
 
 
 def test_the_same_scan_gives_the_same_evidence() -> None:
-    """No order depends on chance."""
-    asked = "object.metadata.labels.all(k, v, v == 'x') && object.spec.containers.exists(c, c.name == 'x')"
-    assert evidence(POD, asked) == evidence(POD, asked)
+    """The order of reasons does not depend on chance."""
+    expression = "object.metadata.labels.all(k, v, v == 'x') && object.spec.containers.exists(c, c.name == 'x')"
+    assert evidence(POD, expression) == evidence(POD, expression)
 
 
 SHAPES = st.fixed_dictionaries(
@@ -441,7 +449,7 @@ SHAPES = st.fixed_dictionaries(
 )
 
 
-def shaped(name: str, shape: dict[str, Any]) -> Document:
+def pod_of(name: str, shape: dict[str, Any]) -> Document:
     """A Pod of some shape."""
     env = [{"name": "A", "value": value} for value in shape["env"]]
     containers = [{"name": f"c{at}", "image": image, "env": env} for at, image in enumerate(shape["images"])]
@@ -451,9 +459,9 @@ def shaped(name: str, shape: dict[str, Any]) -> Document:
 
 @given(st.lists(SHAPES, min_size=2, max_size=6))
 @settings(max_examples=30, deadline=None)
-def test_evidence_that_is_remembered_is_that_of_the_object(shapes: list[dict[str, Any]]) -> None:
-    """Objects that were looked at before change nothing of what is said about the next."""
-    asked = [
+def test_cached_evidence_equals_the_evidence_of_the_object_alone(shapes: list[dict[str, Any]]) -> None:
+    """Objects that were evaluated earlier do not change the evidence of the next object."""
+    expressions = [
         "object.spec.containers.all(c, c.image.startsWith('registry'))",
         "object.spec.priority > dyn(0) && has(object.metadata.labels.a)",
         "object.metadata.labels.all(k, v, v == 'x') && variables.first != 'b'",
@@ -470,12 +478,12 @@ def test_evidence_that_is_remembered_is_that_of_the_object(shapes: list[dict[str
         {"name": "first", "expression": "object.spec.containers[0].image"},
         {"name": "named", "expression": "object.spec.containers.filter(c, c.image == 'b').map(c, c.name)"},
     ]
-    manifest = policy("p", *asked, matchConstraints=EVERYTHING, variables=variables)
-    pods = [shaped(f"p{at}", shape) for at, shape in enumerate(shapes)]
+    manifest = policy("p", *expressions, matchConstraints=EVERYTHING, variables=variables)
+    pods = [pod_of(f"p{at}", shape) for at, shape in enumerate(shapes)]
 
-    def found(*subjects: Document) -> list[tuple[str, int, Evidence]]:
-        told = scanned(FakeCluster([namespace("default"), *subjects, manifest, binding()]))
-        return sorted(((it.name, it.check.index, it.evidence) for it in told.findings), key=str)
+    def findings(*subjects: Document) -> list[tuple[str, int, Evidence]]:
+        recorded = scanned(FakeCluster([namespace("default"), *subjects, manifest, binding()]))
+        return sorted(((finding.name, finding.check.index, finding.evidence) for finding in recorded.findings), key=str)
 
-    alone = sorted((one for subject in pods for one in found(subject)), key=str)
-    assert [str(one) for one in alone] == [str(one) for one in found(*pods)]
+    alone = sorted((item for subject in pods for item in findings(subject)), key=str)
+    assert [str(item) for item in alone] == [str(item) for item in findings(*pods)]

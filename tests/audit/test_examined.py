@@ -1,4 +1,4 @@
-"""Facts about what is kept of an object that a scan examined."""
+"""Facts about the record of an object that a scan examined."""
 
 from __future__ import annotations
 
@@ -19,35 +19,38 @@ PASSWORD = {"name": "DB_PASSWORD", "value": "hunter22"}
 
 
 def record(kind: Kind, metadata: dict[str, Any], keys: KeptKeys = KEYS, **rest: Any) -> Examined:
-    """What is kept of an object."""
+    """The record of an object."""
     body = {"metadata": {"name": "a", "namespace": "shop", "uid": "u", **metadata}, **rest}
     return examined(resource_of(kind, body), keys)
 
 
 def with_env(*variables: Any) -> dict[str, Any]:
-    """The spec of a pod."""
+    """The spec of a pod with these environment variables."""
     return {"containers": [{"name": "main"}, {"name": "side", "env": list(variables)}]}
 
 
 def reference(name: str, **fields: Any) -> dict[str, Any]:
-    """A reference to a ReplicaSet."""
+    """An owner reference to a ReplicaSet."""
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "r", **fields}
 
 
 def test_the_identity_of_an_object_is_kept() -> None:
-    """And nothing else of an object without labels and controller."""
+    """The record of an object without labels and controller has nothing but its identity."""
     assert Examined(PODS, "shop", "a", "u") == record(PODS, {})
 
 
 def test_labels_are_kept_in_the_order_of_their_keys() -> None:
-    """The same labels in another order are the same record."""
+    """Equal labels in another order give an equal record."""
     labels = {"team": "red", "tier": "web", "app.kubernetes.io/name": "cart", "app": "cart"}
     expected = (("app", "cart"), ("app.kubernetes.io/name", "cart"), ("team", "red"))
     assert expected == record(PODS, {"labels": labels}).labels
 
 
 def test_a_namespace_keeps_all_its_labels() -> None:
-    """Selectors read them. A kind of another group that is called Namespace is not one."""
+    """Selectors read the labels of namespaces.
+
+    A kind of another group that is called Namespace keeps only the chosen labels.
+    """
     other = Kind("example.com", "v1", "Namespace", "namespaces", namespaced=False)
     metadata = {"labels": {"env": "prod", "team": "red"}}
     assert (("env", "prod"), ("team", "red")) == record(NAMESPACES, metadata).labels
@@ -55,14 +58,14 @@ def test_a_namespace_keeps_all_its_labels() -> None:
 
 
 def test_annotations_are_kept_by_name_only() -> None:
-    """Without a flag, none."""
+    """Without a flag no annotation is kept."""
     metadata = {"annotations": {"example.com/contact": "red@example.com", "team": "red"}}
     assert (("example.com/contact", "red@example.com"),) == record(PODS, metadata).annotations
     assert () == record(PODS, metadata, DEFAULT_KEYS).annotations
 
 
 def test_the_controller_is_the_reference_that_controls() -> None:
-    """Other owners are no controllers, and neither is `controller: "true"`."""
+    """Other owners are no controllers, and neither is a reference with the text `"true"`."""
     references = [reference("no"), reference("text", controller="true"), reference("yes", controller=True)]
     assert Controller("apps/v1", "ReplicaSet", "yes", "r") == record(PODS, {"ownerReferences": references}).controller
     assert record(PODS, {"ownerReferences": references[:2]}).controller is None
@@ -70,7 +73,7 @@ def test_the_controller_is_the_reference_that_controls() -> None:
 
 @pytest.mark.parametrize(("name", "kept"), [("web-6b7f9c", "6b7f9c"), ("web", "")])
 def test_the_template_hash_is_kept_where_a_name_ends_with_it(name: str, kept: str) -> None:
-    """Of a pod, the name of its ReplicaSet; of a ReplicaSet, its own."""
+    """The name is that of a pod's ReplicaSet, or that of the ReplicaSet itself."""
     labels = {"pod-template-hash": "6b7f9c"}
     pod = record(PODS, {"labels": labels, "ownerReferences": [reference(name, controller=True)]})
     assert (kept, kept) == (pod.template_hash, record(DEPLOYMENTS, {"labels": labels, "name": name}).template_hash)
@@ -89,19 +92,19 @@ def test_the_template_hash_is_kept_where_a_name_ends_with_it(name: str, kept: st
     ],
 )
 def test_the_value_of_a_password_variable_is_masked_in_labels(rest: dict[str, Any]) -> None:
-    """Wherever containers stand, and whatever else stands there."""
+    """The containers of every pod template are searched, beside malformed ones too."""
     kept = record(PODS, {"labels": {"app": "x-hunter22", "team": "red"}}, **rest)
     assert (("app", f"x-{MASK}"), ("team", "red")) == kept.labels
 
 
 def test_the_value_of_a_plain_variable_is_not_masked_in_labels() -> None:
-    """OTEL_SERVICE_NAME is what the label `app` is, too: a mask would hide the names of many applications."""
+    """OTEL_SERVICE_NAME often equals the label `app`: a mask would hide the names of many applications."""
     variable = {"name": "OTEL_SERVICE_NAME", "value": "checkout"}
     assert (("app", "checkout"),) == record(PODS, {"labels": {"app": "checkout"}}, spec=with_env(variable)).labels
 
 
 def test_the_value_of_any_variable_is_masked_in_annotations() -> None:
-    """They are free text, like a message."""
+    """Annotations are free text, like messages."""
     variable = {"name": "DSN", "value": "s3cr3t-dsn"}
     metadata = {"annotations": {"example.com/contact": "see s3cr3t-dsn, password: abc"}}
     kept = record(PODS, metadata, spec=with_env(variable)).annotations
@@ -110,7 +113,7 @@ def test_the_value_of_any_variable_is_masked_in_annotations() -> None:
 
 @pytest.mark.parametrize("withheld", [False, True])
 def test_the_data_of_a_secret_is_masked_in_its_labels(withheld: bool) -> None:  # noqa: FBT001 -- a row of the table
-    """As it stands, decoded, and where the data is withheld from evaluation."""
+    """The value is masked encoded and decoded, and also if the data is withheld from the evaluation."""
     data = base64.b64encode(b"hunter22").decode()
     body: dict[str, Any] = {
         "metadata": {"name": "a", "labels": {"app": "hunter22", "team": data}},
@@ -121,8 +124,8 @@ def test_the_data_of_a_secret_is_masked_in_its_labels(withheld: bool) -> None:  
     assert (("app", MASK), ("team", MASK)) == kept.labels
 
 
-def test_a_value_under_the_name_of_a_secret_is_masked() -> None:
-    """As is the copy of the whole object that kubectl keeps, also when a flag names it."""
+def test_a_value_whose_key_names_a_secret_is_masked() -> None:
+    """The copy of the object that kubectl keeps is masked too, even if a flag names it."""
     metadata = {
         "labels": {"api-token": "abc"},
         "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
@@ -132,7 +135,7 @@ def test_a_value_under_the_name_of_a_secret_is_masked() -> None:
 
 
 def test_a_long_value_is_cut_after_it_was_masked() -> None:
-    """A part of a secret at the end would not be recognised."""
+    """A part of a secret at the end of a cut value would not be recognised."""
     secret = "s" * 40
     value = "x" * (LONGEST_VALUE - 20) + secret
     kept = record(PODS, {"labels": {"note": value}}, spec=with_env({"name": "TOKEN", "value": secret})).labels
@@ -152,5 +155,5 @@ def test_a_long_value_is_cut_after_it_was_masked() -> None:
     ],
 )
 def test_a_malformed_object_keeps_its_identity(metadata: dict[str, Any]) -> None:
-    """Objects in files have not been validated."""
+    """Objects in files may be malformed, because no server has validated them."""
     assert Examined(PODS, "shop", "a", "u") == record(PODS, metadata)

@@ -1,4 +1,4 @@
-"""What the sieve lets pass is what the judge would have passed."""
+"""The fast path gives the results of the check-by-check evaluation."""
 
 from __future__ import annotations
 
@@ -25,35 +25,43 @@ from tests.scan.test_promises import DOCUMENTS
 PODS = next(kind for kind in KINDS if kind.plural == "pods")
 
 
-class Closed(FastPath):
-    """A sieve that lets nothing pass."""
+class NoFastPath(FastPath):
+    """A fast path that evaluates no policy, so that `evaluate_object` evaluates all of them."""
 
     def fast_policy(self, _number: int, _namespace: str) -> None:
         return None
 
 
-def judged(documents: list[Document], *, sifted: bool) -> Iterator[Any]:
+def page_results(documents: list[Document], *, fast: bool) -> Iterator[Any]:
     """The results of one page of each kind that a policy may match."""
-    policies = [read_policy(it) for it in documents if it["kind"] == "ValidatingAdmissionPolicy"]
-    bindings = [read_binding(it) for it in documents if it["kind"] == "ValidatingAdmissionPolicyBinding"]
-    spaces = {it["metadata"]["name"]: it for it in documents if it["kind"] == "Namespace"}
+    policies = [read_policy(document) for document in documents if document["kind"] == "ValidatingAdmissionPolicy"]
+    bindings = [
+        read_binding(document) for document in documents if document["kind"] == "ValidatingAdmissionPolicyBinding"
+    ]
+    spaces = {document["metadata"]["name"]: document for document in documents if document["kind"] == "Namespace"}
     table = ParamTable(KINDS)
-    world = EvaluationContext(
+    context = EvaluationContext(
         table, spaces, equivalents=equivalents(KINDS), user=UserInfo("auditor"), implied_namespaces=True
     )
-    for one in plan(KINDS, bind(policies, bindings)):
-        items = [it for it in documents if (it["apiVersion"], it["kind"]) == (one.kind.api_version, one.kind.kind)]
-        fast_paths: dict[Kind, FastPath] = {} if sifted else {one.kind: Closed(world, one)}
-        yield PageEvaluator(world, by_name=True, fast_paths=fast_paths).evaluate(page(one.kind, items), one)
+    for kind_plan in plan(KINDS, bind(policies, bindings)):
+        items = [
+            document
+            for document in documents
+            if (document["apiVersion"], document["kind"]) == (kind_plan.kind.api_version, kind_plan.kind.kind)
+        ]
+        fast_paths: dict[Kind, FastPath] = {} if fast else {kind_plan.kind: NoFastPath(context, kind_plan)}
+        yield PageEvaluator(context, by_name=True, fast_paths=fast_paths).evaluate(
+            page(kind_plan.kind, items), kind_plan
+        )
 
 
 def page(kind: Kind, items: list[Document]) -> Page:
-    """A raw page."""
+    """A raw page of items."""
     return Page(kind, 1, json.dumps({"items": items}).encode())
 
 
 def facts(result: Any) -> tuple[Any, ...]:
-    """All that a page adds up to, in no order."""
+    """All results of a page, in no order."""
     return (
         set(result.findings),
         result.tallies,
@@ -66,14 +74,14 @@ def facts(result: Any) -> tuple[Any, ...]:
 
 
 @given(DOCUMENTS)
-def test_a_page_adds_up_to_the_same_without_the_sieve(documents: list[Document]) -> None:
-    """Findings, outcomes, matches and gaps."""
-    one, two = (list(judged(documents, sifted=sifted)) for sifted in (True, False))
-    assert list(map(facts, two)) == list(map(facts, one))
+def test_a_page_has_the_same_results_without_the_fast_path(documents: list[Document]) -> None:
+    """Findings, outcomes, matches and gaps are the same."""
+    with_fast_path, without = (list(page_results(documents, fast=fast)) for fast in (True, False))
+    assert list(map(facts, without)) == list(map(facts, with_fast_path))
 
 
 def pods(*bodies: Document) -> Page:
-    """A page of pods."""
+    """A page of pods `p0`, `p1` and so on in the namespace `default`."""
     return page(
         PODS,
         [
@@ -83,15 +91,15 @@ def pods(*bodies: Document) -> Page:
     )
 
 
-def made(**spec: Any) -> tuple[EvaluationContext, KindPlan]:
-    """One policy on pods, and its binding."""
+def planned(**spec: Any) -> tuple[EvaluationContext, KindPlan]:
+    """One policy on pods with its binding: the context, and the plan of the list of pods."""
     document = policy("p") | {"spec": {"matchConstraints": {"resourceRules": [rule("pods")]}, **spec}}
     bound = bind([read_policy(document)], [read_binding(binding("b", "p", "Deny"))])
-    world = EvaluationContext(
+    context = EvaluationContext(
         ParamTable(KINDS), {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS)
     )
-    (chosen,) = plan(KINDS, bound)
-    return world, chosen
+    (kind_plan,) = plan(KINDS, bound)
+    return context, kind_plan
 
 
 @pytest.mark.parametrize(
@@ -112,14 +120,14 @@ def made(**spec: Any) -> tuple[EvaluationContext, KindPlan]:
         ({"validations": [{"expression": "nonsense("}]}, False),
     ],
 )  # fmt: skip
-def test_what_is_decided_without_the_judge(spec: Any, decides: bool) -> None:  # noqa: FBT001
-    """Here or there, three pods come to the same outcomes."""
-    world, chosen = made(**spec)
-    fast_path, bodies = FastPath(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}}, {"spec": {"x": "1"}})
-    sifted = PageEvaluator(world, fast_paths={PODS: fast_path}).evaluate(bodies, chosen)
-    closed = PageEvaluator(world, fast_paths={PODS: Closed(world, chosen)}).evaluate(bodies, chosen)
+def test_the_fast_path_evaluates_policies_whose_inputs_it_has(spec: Any, decides: bool) -> None:  # noqa: FBT001
+    """It evaluates some policies and not others, and three pods have the same outcomes either way."""
+    context, kind_plan = planned(**spec)
+    fast_path, bodies = FastPath(context, kind_plan), pods({"spec": {"x": 1}}, {"spec": {"x": 2}}, {"spec": {"x": "1"}})
+    with_fast_path = PageEvaluator(context, fast_paths={PODS: fast_path}).evaluate(bodies, kind_plan)
+    without = PageEvaluator(context, fast_paths={PODS: NoFastPath(context, kind_plan)}).evaluate(bodies, kind_plan)
     assert decides is bool(fast_path.counts_of("default").policies.fast_policies)
-    assert facts(closed) == facts(sifted)
+    assert facts(without) == facts(with_fast_path)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +144,8 @@ def test_what_is_decided_without_the_judge(spec: Any, decides: bool) -> None:  #
         ([{"name": "missing", "parameterNotFoundAction": "Allow"}], False),
     ],
 )
-def test_params_are_looked_up_once_for_a_namespace(references: list[Any], decides: bool) -> None:  # noqa: FBT001
-    """Where all bindings mean the same one; of several, or none, the judge knows what to make."""
+def test_the_fast_path_needs_a_single_param(references: list[Any], decides: bool) -> None:  # noqa: FBT001
+    """It evaluates a policy whose bindings select the same param, and no policy with several params or none."""
     maps = next(kind for kind in KINDS if kind.plural == "configmaps")
     table = ParamTable(KINDS)
     for name, labels in (("limits", {"team": "a"}), ("others", {})):
@@ -147,57 +155,62 @@ def test_params_are_looked_up_once_for_a_namespace(references: list[Any], decide
         "validations": [{"expression": "object.spec.x == int(params.data.x)"}],
     }
     document = policy("p") | {"spec": {"matchConstraints": {"resourceRules": [rule("pods")]}, **spec}}
-    given = [{"paramRef": {"parameterNotFoundAction": "Allow", **it}} if it else {} for it in references]
-    bindings = [read_binding(binding(f"b{number}", "p", "Deny", **it)) for number, it in enumerate(given)]
+    given = [
+        {"paramRef": {"parameterNotFoundAction": "Allow", **reference}} if reference else {} for reference in references
+    ]
+    bindings = [read_binding(binding(f"b{number}", "p", "Deny", **reference)) for number, reference in enumerate(given)]
     bound = bind([read_policy(document)], bindings)
-    world = EvaluationContext(table, {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS))
-    (chosen,) = plan(KINDS, bound)
-    fast_path, bodies = FastPath(world, chosen), pods({"spec": {"x": 1}}, {"spec": {"x": 2}})
-    sifted = PageEvaluator(world, fast_paths={PODS: fast_path}).evaluate(bodies, chosen)
-    closed = PageEvaluator(world, fast_paths={PODS: Closed(world, chosen)}).evaluate(bodies, chosen)
+    context = EvaluationContext(table, {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS))
+    (kind_plan,) = plan(KINDS, bound)
+    fast_path, bodies = FastPath(context, kind_plan), pods({"spec": {"x": 1}}, {"spec": {"x": 2}})
+    with_fast_path = PageEvaluator(context, fast_paths={PODS: fast_path}).evaluate(bodies, kind_plan)
+    without = PageEvaluator(context, fast_paths={PODS: NoFastPath(context, kind_plan)}).evaluate(bodies, kind_plan)
     assert decides is bool(fast_path.counts_of("default").policies.fast_policies)
-    assert facts(closed) == facts(sifted)
+    assert facts(without) == facts(with_fast_path)
 
 
-def test_what_mostly_raises_is_asked_otherwise() -> None:
-    """Where another operand decides, objects pass without the judge even though a function cannot tell; and they still count."""
+def test_a_function_that_often_raises_is_replaced() -> None:
+    """After many exceptions the fast path uses the form of the program that does not raise, and the counts stay right."""
     expression = "object.spec.missing == 1 || object.spec.x == 1"
-    world, chosen = made(validations=[{"expression": expression}])
-    fast_path, bodies = FastPath(world, chosen), pods(*({"spec": {"x": 1}} for _ in range(300)), {"spec": {"x": 2}})
-    sifted = PageEvaluator(world, fast_paths={PODS: fast_path}).evaluate(bodies, chosen)
-    closed = PageEvaluator(world, fast_paths={PODS: Closed(world, chosen)}).evaluate(bodies, chosen)
+    context, kind_plan = planned(validations=[{"expression": expression}])
+    fast_path, bodies = (
+        FastPath(context, kind_plan),
+        pods(*({"spec": {"x": 1}} for _ in range(300)), {"spec": {"x": 2}}),
+    )
+    with_fast_path = PageEvaluator(context, fast_paths={PODS: fast_path}).evaluate(bodies, kind_plan)
+    without = PageEvaluator(context, fast_paths={PODS: NoFastPath(context, kind_plan)}).evaluate(bodies, kind_plan)
     last = resource_of(PODS, decode(bodies)[299])  # type: ignore[arg-type] # it is an object
     assert [] == fast_path.counts_of("default").not_passed(last, 100)
-    assert facts(closed) == facts(sifted)
+    assert facts(without) == facts(with_fast_path)
 
 
-def test_a_policy_that_looks_elsewhere_is_left_out() -> None:
-    """Nobody is asked about a namespace that a policy's selector does not mean."""
+def test_a_policy_without_a_match_in_a_namespace_is_left_out() -> None:
+    """A namespace that a policy's selector excludes has neither a fast nor another evaluation of the policy."""
     rules = {"resourceRules": [rule("pods")], "namespaceSelector": {"matchLabels": {"team": "a"}}}
-    world, chosen = made(validations=[{"expression": "false"}], matchConstraints=rules)
-    policies = FastPath(world, chosen).counts_of("default").policies
+    context, kind_plan = planned(validations=[{"expression": "false"}], matchConstraints=rules)
+    policies = FastPath(context, kind_plan).counts_of("default").policies
     assert ((), ()) == (policies.fast_policies, policies.others)
 
 
-def test_a_large_object_is_counted() -> None:
-    """A loop in a loop that a small object cannot make expensive is not let pass unlooked at for a large one."""
+def test_the_cost_for_a_large_object_is_counted() -> None:
+    """A loop in a loop is cheap for a small object, and exceeds the cost limit for a large one."""
     nested = "object.spec.xs.all(a, object.spec.xs.all(b, a == b))"
-    world, chosen = made(validations=[{"expression": nested}])
-    result = PageEvaluator(world).evaluate(pods({"spec": {"xs": [1] * 3}}, {"spec": {"xs": [1] * 3000}}), chosen)
+    context, kind_plan = planned(validations=[{"expression": nested}])
+    result = PageEvaluator(context).evaluate(pods({"spec": {"xs": [1] * 3}}, {"spec": {"xs": [1] * 3000}}), kind_plan)
     assert ["p1"] == [finding.name for finding in result.findings]
     assert "cost limit exceeded" in result.findings[0].outcome.message
 
 
-def test_a_broken_item_is_a_gap_and_the_others_are_judged() -> None:
-    """A number that no double can hold is refused by the decoder; it stays with its object."""
-    world, chosen = made(validations=[{"expression": "true"}])
+def test_a_broken_item_is_a_gap_and_the_others_are_evaluated() -> None:
+    """The decoder rejects a number that no double can hold; the gap concerns that object alone."""
+    context, kind_plan = planned(validations=[{"expression": "true"}])
     good = orjson.dumps({"metadata": {"name": "a", "namespace": "default", "uid": "1"}})
     data = b'{"items":[{"metadata":{"name":"b"},"spec":1e400},' + good + b"]}"
-    result = PageEvaluator(world).evaluate(Page(PODS, 1, data), chosen)
+    result = PageEvaluator(context).evaluate(Page(PODS, 1, data), kind_plan)
     assert (1, 1) == (result.objects, len(result.gaps))
 
 
-def test_policies_that_the_api_would_refuse_are_not_read() -> None:
-    """Only what the cluster holds may be broken."""
+def test_policies_that_the_api_would_reject_are_not_read() -> None:
+    """Only policies from a cluster may be invalid."""
     with pytest.raises(InvalidManifest):
         read_policy(policy("p") | {"spec": {}}, source="file")

@@ -1,4 +1,4 @@
-"""What the sieve says of mutating policies is what the judge would have said."""
+"""The fast path gives the results of the full evaluation of mutating policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scanner.policies.mutating.bind import bind, read_binding, read_policy
 from scanner.policies.mutating.together import invocations, together
 from scanner.policies.plan import equivalents, plan
 from scanner.scan.param_table import ParamTable
-from tests.audit.test_fast_path import Closed, facts, page
+from tests.audit.test_fast_path import NoFastPath, facts, page
 from tests.documents import KINDS
 from tests.scan.test_drift import binding, config_map, policy
 
@@ -29,25 +29,25 @@ PODS = next(kind for kind in KINDS if kind.plural == "pods")
 SPACES = {"shop": {"metadata": {"name": "shop"}}}
 
 
-def judged(policies: list[dict[str, Any]], items: list[dict[str, Any]], *, kind: Kind, sifted: bool) -> Any:
-    """What a page of objects of a kind comes to."""
+def page_result(policies: list[dict[str, Any]], items: list[dict[str, Any]], *, kind: Kind, fast: bool) -> Any:
+    """The result of a page of objects of a kind."""
     bound = bind(
-        [read_policy(one) for one in policies],
-        [read_binding(binding(one["metadata"]["name"])) for one in policies],
+        [read_policy(policy_manifest) for policy_manifest in policies],
+        [read_binding(binding(policy_manifest["metadata"]["name"])) for policy_manifest in policies],
         KnownSchemas(builtin_schemas()),
         rules=(1, 36),
     )
-    world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
-    (chosen,) = (one for one in plan(KINDS, bound) if one.kind == kind)
-    fast_paths: dict[Kind, FastPath] = {} if sifted else {kind: Closed(world, chosen)}
-    return PageEvaluator(world, by_name=True, fast_paths=fast_paths).evaluate(page(kind, items), chosen)
+    context = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
+    (kind_plan,) = (kind_plan for kind_plan in plan(KINDS, bound) if kind_plan.kind == kind)
+    fast_paths: dict[Kind, FastPath] = {} if fast else {kind: NoFastPath(context, kind_plan)}
+    return PageEvaluator(context, by_name=True, fast_paths=fast_paths).evaluate(page(kind, items), kind_plan)
 
 
-def agree(policies: list[dict[str, Any]], items: list[dict[str, Any]], kind: Kind = MAPS) -> None:
-    """Assert that the sieve makes no difference."""
-    quick, slow = (judged(policies, items, kind=kind, sifted=sifted) for sifted in (True, False))
-    said, expected = (sorted(map(repr, one.findings)) for one in (quick, slow))
-    assert expected == said
+def assert_equal_results(policies: list[dict[str, Any]], items: list[dict[str, Any]], kind: Kind = MAPS) -> None:
+    """Assert that the fast path changes no result."""
+    quick, slow = (page_result(policies, items, kind=kind, fast=fast) for fast in (True, False))
+    actual, expected = (sorted(map(repr, result.findings)) for result in (quick, slow))
+    assert expected == actual
     assert facts(replace(slow, findings=())) == facts(replace(quick, findings=()))
 
 
@@ -92,8 +92,8 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-def written(made: list[tuple[list[str], list[str]]]) -> list[dict[str, Any]]:
-    """Policies with some mutations and conditions; every other one wants to run again."""
+def manifests(made: list[tuple[list[str], list[str]]]) -> list[dict[str, Any]]:
+    """Policies with some mutations and conditions; every second one has the reinvocation policy IfNeeded."""
     return [
         policy(
             f"p{number}",
@@ -105,10 +105,10 @@ def written(made: list[tuple[list[str], list[str]]]) -> list[dict[str, Any]]:
     ]
 
 
-def read(made: list[tuple[list[str], list[str]]]) -> tuple[list[Policy], list[Binding]]:
-    """The same with their bindings."""
-    policies = [read_policy(one) for one in written(made)]
-    return policies, [read_binding(binding(one.name)) for one in policies]
+def read_policies(made: list[tuple[list[str], list[str]]]) -> tuple[list[Policy], list[Binding]]:
+    """The same policies with their bindings."""
+    policies = [read_policy(policy_manifest) for policy_manifest in manifests(made)]
+    return policies, [read_binding(binding(each.name)) for each in policies]
 
 
 @given(
@@ -117,11 +117,13 @@ def read(made: list[tuple[list[str], list[str]]]) -> tuple[list[Policy], list[Bi
     ),
     st.lists(FIELDS, min_size=1, max_size=3),
 )
-def test_a_page_adds_up_to_the_same_without_the_sieve(
+def test_a_page_has_the_same_results_without_the_fast_path(
     made: list[tuple[list[str], list[str]]], fields: list[dict[str, Any]]
 ) -> None:
-    """Findings with what several policies do together, outcomes, matches and gaps."""
-    agree(written(made), [config_map(f"m{number}", **one) for number, one in enumerate(fields)])
+    """Findings with the changes of several policies together, outcomes, matches and gaps are the same."""
+    assert_equal_results(
+        manifests(made), [config_map(f"m{number}", **content) for number, content in enumerate(fields)]
+    )
 
 
 @given(
@@ -130,15 +132,23 @@ def test_a_page_adds_up_to_the_same_without_the_sieve(
     ),
     FIELDS,
 )
-def test_what_was_found_of_each_policy_alone_makes_no_difference_to_all_together(
+def test_evaluating_policies_alone_first_does_not_change_their_joint_result(
     made: list[tuple[list[str], list[str]]], fields: dict[str, Any]
 ) -> None:
-    """Together they begin with the passes that were run alone, where the requests are the same."""
-    bound = bind(*read(made), KnownSchemas(builtin_schemas()), rules=(1, 36))
-    world = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
+    """The joint evaluation reuses the results of single policies whose requests are the same."""
+    bound = bind(*read_policies(made), KnownSchemas(builtin_schemas()), rules=(1, 36))
+    context = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
     resource = resource_of(MAPS, config_map("m0", **fields))
-    fresh = [(one, ruling) for one in bound for ruling in invocations(one, resource, MAPS, world)]
-    evaluated = [(one, ruling) for one in bound for ruling in evaluate_object(one, resource, MAPS, world)]
+    fresh = [
+        (bound_policy, result)
+        for bound_policy in bound
+        for result in invocations(bound_policy, resource, MAPS, context)
+    ]
+    evaluated = [
+        (bound_policy, result)
+        for bound_policy in bound
+        for result in evaluate_object(bound_policy, resource, MAPS, context)
+    ]
 
     assert together(fresh) == together(evaluated)
 
@@ -178,7 +188,7 @@ ON_PODS = {
 )
 @pytest.mark.parametrize("names", ["ab", "ba", "aa", "a", "", "a?", "ay"])
 def test_lists_are_compared_as_they_are_merged(text: str, names: str) -> None:
-    """Order, duplicates, missing and defaulted keys, atomic lists, elements that do not hold what others hold."""
+    """The fast path compares lists by merge key: order, duplicates, missing and defaulted keys, atomic lists, other fields."""
     ports = [{"containerPort": 80, "protocol": "TCP"}]
     containers: list[dict[str, Any]] = [
         {"name": name, "image": f"{'y' if name == 'y' else 'x'}:1", "ports": ports, "args": ["x"]} for name in names
@@ -187,4 +197,4 @@ def test_lists_are_compared_as_they_are_merged(text: str, names: str) -> None:
         if container["name"] == "?":
             del container["name"]
     pod = {"metadata": {"name": "p", "namespace": "shop"}, "spec": {"containers": containers}}
-    agree([policy("p", CONTAINERS.format(text), matchConstraints=ON_PODS)], [pod], PODS)
+    assert_equal_results([policy("p", CONTAINERS.format(text), matchConstraints=ON_PODS)], [pod], PODS)

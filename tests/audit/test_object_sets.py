@@ -34,7 +34,7 @@ parts = st.integers(0, 90).flatmap(
 
 
 def invocation(number: int) -> SetKey:
-    """The key of one of many policies."""
+    """The key of an invocation of policy `number`."""
     return SetKey(InvocationKey("validating", f"policy-{number}", f"policy-{number}"))
 
 
@@ -44,7 +44,7 @@ def bits_of(members: frozenset[int] | set[int]) -> int:
 
 
 def members(sets: ObjectSets[SetKey]) -> Mapping[SetKey, frozenset[int]]:
-    """The sets that are not empty, naively."""
+    """The sets that are not empty, computed bit by bit."""
     return {key: frozenset(place for place in range(sets.count) if bits >> place & 1) for key, bits in sets.sets.items() if bits}  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_a_page_has_the_sets_that_were_marked(
     left_out: list[tuple[SetKey, int]],
     whole: list[tuple[list[SetKey], str]],
 ) -> None:
-    """By namespace, but for those that were left out, and object by object; in any order of the calls."""
+    """A set has the marked namespaces without the objects left out, and the marked objects, in any order of the calls."""
     page = PageSets()
     expected: defaultdict[SetKey, set[int]] = defaultdict(set)
     for several, namespace in whole:
@@ -75,7 +75,7 @@ def test_a_page_has_the_sets_that_were_marked(
 
 @given(st.lists(parts, max_size=6))
 def test_sets_of_pages_are_joined_in_their_order(pages: list[ObjectSets[SetKey]]) -> None:
-    """As if the objects of all pages were on one page."""
+    """The result is that of a single page with the objects of all pages."""
     expected: defaultdict[SetKey, set[int]] = defaultdict(set)
     offset = 0
     for page in pages:
@@ -91,7 +91,7 @@ def test_sets_of_pages_are_joined_in_their_order(pages: list[ObjectSets[SetKey]]
 def test_a_kind_of_many_pages_has_the_sets_of_its_pages(
     first: ObjectSets[SetKey], second: ObjectSets[SetKey], count: int
 ) -> None:
-    """However pages are joined on the way."""
+    """The result does not depend on how pages are joined on the way."""
     pages = [first if number % 3 else second for number in range(count)]
     kind: KindSets[SetKey] = KindSets()
     for page in pages:
@@ -100,7 +100,7 @@ def test_a_kind_of_many_pages_has_the_sets_of_its_pages(
 
 
 def test_equal_sets_are_one_int() -> None:
-    """A kind whose policies all match everything holds one set."""
+    """A kind whose policies all match everything has a single set."""
     kind: KindSets[SetKey] = KindSets()
     for _ in range(200):
         kind.add(ObjectSets(500, {invocation(number): (1 << 500) - 1 for number in range(50)}))
@@ -108,14 +108,14 @@ def test_equal_sets_are_one_int() -> None:
 
 
 @given(parts)
-def test_staged_sets_come_back(sets: ObjectSets[SetKey]) -> None:
-    """The count of objects and every set; an empty set is no set."""
+def test_staged_sets_are_read_unchanged(sets: ObjectSets[SetKey]) -> None:
+    """The number of objects and every set are the same; an empty set is left out."""
     again = unpacked(packed(sets))
     assert (sets.count, members(sets)) == (again.count, members(again))
 
 
 def test_staged_sets_are_small() -> None:
-    """500 policies that match 100,000 objects, all but a few: less than 10 bytes for each policy."""
+    """The sets of 500 policies that match nearly all of 100,000 objects take less than 10 bytes for each policy."""
     everything = (1 << 100_000) - 1
     sets = {invocation(number): everything ^ (1 << number // 100) for number in range(500)}
     assert 5_000 > len(packed(ObjectSets(100_000, sets)))
@@ -123,5 +123,5 @@ def test_staged_sets_are_small() -> None:
 
 @given(st.frozensets(st.integers(0, 300)))
 def test_the_places_of_a_set_are_ascending(numbers: frozenset[int]) -> None:
-    """Each of them once."""
+    """Each place appears once."""
     assert sorted(numbers) == [*places(bits_of(numbers))]

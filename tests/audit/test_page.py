@@ -1,4 +1,4 @@
-"""One page of raw objects, judged."""
+"""The evaluation of one page of raw objects."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def a_page(*items: Any, kind: Kind = PODS) -> Page:
     return Page(kind, 1, orjson.dumps({"items": items}))
 
 
-def judged(*items: Any, policy: Document | None = None, **world: Any) -> PageResult:
-    """What comes out of a page of pods in the namespace default."""
-    given = {"params": ParamTable(KINDS), "namespaces": {"default": namespace("default")}, **world}
+def page_result(*items: Any, policy: Document | None = None, **context: Any) -> PageResult:
+    """The result of a page of pods in the namespace `default`."""
+    given = {"params": ParamTable(KINDS), "namespaces": {"default": namespace("default")}, **context}
     document = policy or documents.policy("p", "object.spec.x == 1")
     bound = bind([read_policy(document)], [read_binding(documents.binding())])
     return PageEvaluator(EvaluationContext(**given)).evaluate(a_page(*items), plan(KINDS, bound)[0])
@@ -53,49 +53,49 @@ def judged(*items: Any, policy: Document | None = None, **world: Any) -> PageRes
         ("true", [True]),
     ],
 )
-def test_numbers_are_what_the_api_server_makes_of_them(data: str, values: list[object]) -> None:
-    """Integers of 64 bits; whatever does not fit is a double."""
-    found = decode(Page(PODS, 1, f'{{"items": [{data}]}}'.encode()))
-    assert [(type(it), it) for it in values] == [(type(it), it) for it in found]
+def test_numbers_are_decoded_as_the_api_server_decodes_them(data: str, values: list[object]) -> None:
+    """An integer within 64 bits stays an integer; a larger one becomes a double."""
+    decoded = decode(Page(PODS, 1, f'{{"items": [{data}]}}'.encode()))
+    assert [(type(value), value) for value in values] == [(type(value), value) for value in decoded]
 
 
-def test_a_list_of_nothing_may_be_null() -> None:
-    """Go writes an empty list so."""
+def test_an_empty_list_may_be_null() -> None:
+    """Go encodes an empty slice as null."""
     assert [] == decode(Page(PODS, 1, b'{"items": null}'))
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"null", b"[]", b'{"items": {}}', b"nope", b'{"items": ["\xff"]}'])
-def test_what_is_no_list_is_refused(data: bytes) -> None:
-    """Instead of being taken for an empty one."""
+def test_a_text_that_is_no_list_is_rejected(data: bytes) -> None:
+    """Such a text is not mistaken for an empty list."""
     with pytest.raises(ValueError, match=r".+"):
         decode(Page(PODS, 1, data))
 
 
 def test_items_get_their_kind_back() -> None:
-    """List answers leave out apiVersion and kind; expressions may read them."""
+    """List responses leave out apiVersion and kind, and expressions read them."""
     item = {key: value for key, value in pod(x=1).items() if key not in ("apiVersion", "kind")}
     policy = documents.policy("p", "object.apiVersion == 'v1' && object.kind == 'Pod'")
-    assert () == judged(item, policy=policy).findings
+    assert () == page_result(item, policy=policy).findings
 
 
 @pytest.mark.parametrize("item", [None, 3, "pod", [], {}, {"metadata": None}, {"metadata": []}])
 def test_an_item_that_is_no_object_is_a_gap(item: object) -> None:
-    """The others are judged."""
-    result = judged(item, pod(x=2))
+    """The other items are evaluated."""
+    result = page_result(item, pod(x=2))
     assert ([GapKind.OBJECT], 1, 1) == ([gap.kind for gap in result.gaps], result.objects, len(result.findings))
 
 
-def test_counts() -> None:
-    """Objects are what was listed, evaluated is what some policy matched."""
+def test_objects_and_evaluated_objects_are_counted() -> None:
+    """`objects` counts the listed objects, `evaluated` those that a policy matched."""
     policy = documents.policy(
         "p", "true", matchConstraints={**documents.ON_PODS, "objectSelector": {"matchLabels": {"a": "b"}}}
     )
-    result = judged(pod("one", labels={"a": "b"}), pod("two"), policy=policy)
+    result = page_result(pod("one", labels={"a": "b"}), pod("two"), policy=policy)
     assert (2, 1, {(VALIDATING, "p", "b"): 1}) == (result.objects, result.evaluated, result.matched)
 
 
-class Broken:
-    """Params that cannot be looked up, for a reason that nobody foresaw."""
+class FailingParams:
+    """A source of params that raises an unexpected exception."""
 
     def kind(self, param_kind: object) -> Kind | None:
         raise ZeroDivisionError("secret detail")
@@ -107,11 +107,11 @@ class Broken:
         return ()
 
 
-def test_a_fault_of_ours_is_a_gap_and_never_a_verdict() -> None:
-    """It is named without details, which could be anybody's data; nothing is counted."""
-    source: ParamSource = Broken()
+def test_an_internal_error_is_a_gap_and_never_a_verdict() -> None:
+    """The gap names the exception without details, which may quote an object; nothing is counted."""
+    source: ParamSource = FailingParams()
     needy = documents.policy("p", "false", paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
-    result = judged(pod(), policy=needy, params=source)
+    result = page_result(pod(), policy=needy, params=source)
     assert ((), {}, 0) == (result.findings, result.tallies, result.evaluated)
     (gap,) = result.gaps
     assert (GapKind.EVALUATION, "v1/Pod default/web") == (gap.kind, gap.where)
@@ -131,61 +131,61 @@ def a_resource(name: str = "web", namespace: str = "default", uid: str = "u1") -
     return replace(resource_of(PODS, pod(name, namespace)), uid=uid)
 
 
-def named(invocation: Invocation | None = None, check: Check = CHECK, **fields: Any) -> str:
+def fingerprint_of(invocation: Invocation | None = None, check: Check = CHECK, **fields: Any) -> str:
     """The fingerprint of a finding about a pod of a cluster."""
     return fingerprint(invocation or an_invocation(), check, a_resource(**fields), by_name=False)
 
 
 def test_a_fingerprint_is_64_hex_digits() -> None:
-    """SHA-256."""
-    assert 64 == len(named())
-    assert int(named(), 16) >= 0
+    """A fingerprint is a SHA-256 digest."""
+    assert 64 == len(fingerprint_of())
+    assert int(fingerprint_of(), 16) >= 0
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        named(check=replace(CHECK, expression=f"  {CHECK.expression}\n")),
-        named(an_invocation(failurePolicy="Ignore")),
-        named(
+        fingerprint_of(check=replace(CHECK, expression=f"  {CHECK.expression}\n")),
+        fingerprint_of(an_invocation(failurePolicy="Ignore")),
+        fingerprint_of(
             an_invocation(validations=[{"expression": "true"}, {"expression": CHECK.expression}]),
             replace(CHECK, index=1),
         ),
-        named(name="renamed"),
+        fingerprint_of(name="renamed"),
     ],
 )
-def test_a_fingerprint_survives_what_changes_no_finding(other: str) -> None:
-    """Blanks around an expression, other settings of the policy, another check before it."""
-    assert other == named()
+def test_a_fingerprint_survives_changes_beside_the_check(other: str) -> None:
+    """Blanks around an expression, other settings of the policy and an earlier check do not change it."""
+    assert other == fingerprint_of()
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        named(uid="u2"),
-        named(check=replace(CHECK, expression="object.spec.y == 1")),
-        named(check=replace(CHECK, kind=CheckKind.AUDIT_ANNOTATION)),
-        named(an_invocation(a_resource("param"))),
-        named(an_invocation(validations=[{"expression": CHECK.expression}] * 2), replace(CHECK, index=1)),
+        fingerprint_of(uid="u2"),
+        fingerprint_of(check=replace(CHECK, expression="object.spec.y == 1")),
+        fingerprint_of(check=replace(CHECK, kind=CheckKind.AUDIT_ANNOTATION)),
+        fingerprint_of(an_invocation(a_resource("param"))),
+        fingerprint_of(an_invocation(validations=[{"expression": CHECK.expression}] * 2), replace(CHECK, index=1)),
     ],
 )
-def test_a_fingerprint_tells_findings_apart(other: str) -> None:
-    """Another object, check or param; also the second of two equal checks."""
-    assert other != named()
+def test_different_findings_have_different_fingerprints(other: str) -> None:
+    """Another object, check or param changes the fingerprint, and so does the second of two equal checks."""
+    assert other != fingerprint_of()
 
 
 def test_two_audit_annotations_with_one_expression_are_two_findings() -> None:
-    """As with validations, the ordinal tells them apart."""
+    """The ordinal distinguishes equal expressions, as it does for validations."""
     annotations = [{"key": key, "valueExpression": "object.x"} for key in ("a", "b")]
     invocation = an_invocation(auditAnnotations=annotations)
-    one, other = (Check(CheckKind.AUDIT_ANNOTATION, index, "object.x") for index in (0, 1))
-    assert named(invocation, one) != named(invocation, other)
+    first, second = (Check(CheckKind.AUDIT_ANNOTATION, index, "object.x") for index in (0, 1))
+    assert fingerprint_of(invocation, first) != fingerprint_of(invocation, second)
 
 
-def test_objects_of_files_go_by_name() -> None:
-    """A UID in a saved manifest changes with every cluster it is applied to."""
-    one, other = a_resource(uid="u1"), a_resource(uid="u2")
-    assert 1 == len({fingerprint(an_invocation(), CHECK, it, by_name=True) for it in (one, other)})
+def test_objects_of_files_are_identified_by_name() -> None:
+    """The UID in a saved manifest changes with every cluster that it is applied to."""
+    first, second = a_resource(uid="u1"), a_resource(uid="u2")
+    assert 1 == len({fingerprint(an_invocation(), CHECK, resource, by_name=True) for resource in (first, second)})
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,9 @@ def test_objects_of_files_go_by_name() -> None:
         (Errored("oops", would_deny=True, always=True), ["Audit"], True),
     ],
 )
-def test_what_denies(outcome: Violated | Errored, actions: list[str], *, expected: bool) -> None:
-    """Failures follow the binding's actions; configuration errors and annotations do not."""
+def test_outcomes_deny_according_to_the_actions(
+    outcome: Violated | Errored, actions: list[str], *, expected: bool
+) -> None:
+    """Errors deny with the action Deny of the binding; configuration errors deny with any action."""
     invocation = replace(an_invocation(), binding=read_binding(documents.binding("b", "p", *actions)))
     assert expected == denies(outcome, invocation)

@@ -1,4 +1,4 @@
-"""Facts about the nouns of the population."""
+"""Facts about the types of the population."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from scanner.model.population import DEFAULT_KEYS, Controller
 
 @pytest.mark.parametrize("key", ["team", "owner", "app", "app.kubernetes.io/name", "app.kubernetes.io/part-of"])
 def test_the_labels_that_name_teams_and_applications_are_kept(key: str) -> None:
-    """Without any flag."""
+    """These labels are kept without any flag."""
     assert [(key, "value")] == DEFAULT_KEYS.of_labels({key: "value"})
 
 
 @pytest.mark.parametrize("key", ["pod-template-hash", "application", "app.kubernetes.io", "example.com/team", "Team"])
 def test_other_labels_are_not_kept(key: str) -> None:
-    """A key must be equal to a kept key, or begin with a kept prefix."""
+    """A key is kept if it equals a kept key or begins with a kept prefix."""
     assert [] == DEFAULT_KEYS.of_labels({key: "value"})
 
 
 def test_flags_add_keys() -> None:
-    """The keys that are kept without flags are kept with them, too; the order is that of the keys."""
+    """The default keys stay kept; the labels are in the order of their keys."""
     keys = DEFAULT_KEYS.with_keys(("example.com/team",), ("example.com/ticket",))
     assert [("example.com/team", "b"), ("team", "a")] == keys.of_labels(
         {"team": "a", "example.com/team": "b", "tier": "c"}
@@ -32,5 +32,5 @@ def test_flags_add_keys() -> None:
     ("api_version", "group"), [("v1", ""), ("apps/v1", "apps"), ("argoproj.io/v1alpha1", "argoproj.io")]
 )
 def test_a_controller_is_found_by_group_and_kind(api_version: str, group: str) -> None:
-    """The version of a reference is that of its writer, not that of the list."""
+    """The version in a reference is that of its writer, and may differ from that of the list."""
     assert (group, "Set") == Controller(api_version, "Set", "name", "uid").group_kind

@@ -1,4 +1,4 @@
-"""No secret reaches a finding."""
+"""No finding contains a secret."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ VARIABLES = [
 
 
 def encoded(text: str) -> str:
-    """As a Secret holds it."""
+    """The text in base64, as a Secret has it."""
     return base64.b64encode(text.encode()).decode()
 
 
 def a_secret(text: str) -> Document:
-    """A Secret with a password, and with everything that repeats it."""
+    """A Secret with a password, which its annotations repeat."""
     annotations = {LAST_APPLIED: f'{{"data":{{"password":"{encoded(text)}"}}}}', "note": "harmless"}
     return thing(
         SECRETS,
@@ -76,7 +76,7 @@ def a_secret(text: str) -> Document:
 
 
 def messages(subject: Document, **spec: Any) -> list[str]:
-    """What findings say about an object of the namespace default."""
+    """The messages of the findings about an object of the namespace `default`."""
     matched = {"resourceRules": [rule("secrets", "pods", "configmaps")]}
     manifest = policy("p", matchConstraints=matched, variables=VARIABLES, **spec)
     cluster = FakeCluster([namespace("default"), subject, manifest, binding()])
@@ -85,7 +85,7 @@ def messages(subject: Document, **spec: Any) -> list[str]:
 
 @pytest.mark.parametrize("expression", READING_EXPRESSIONS)
 def test_a_message_that_reads_the_data_of_a_secret_is_withheld(expression: str) -> None:
-    """Whatever it makes of the data: parts of a value could not be recognised."""
+    """The whole message is withheld, because parts of a value could not be recognised."""
     validations = [{"expression": "false", "messageExpression": f"'it is ' + ({expression})"}]
     assert [WITHHELD] == messages(a_secret("hunter2"), validations=validations)
 
@@ -100,14 +100,14 @@ def test_a_message_that_reads_the_data_of_a_secret_is_withheld(expression: str) 
         ("string(object.type)", "as written"),
     ],
 )
-def test_a_message_that_reads_something_else_is_kept(expression: str, message: str) -> None:
-    """A Secret's name, labels and type are no secrets; neither are the policy's own words."""
+def test_a_message_that_reads_other_fields_is_kept(expression: str, message: str) -> None:
+    """The name, labels and type of a Secret and the policy's own words are no secrets."""
     validations = [{"expression": "false", "messageExpression": expression, "message": "as written"}]
     assert [message] == messages(a_secret("hunter2"), validations=validations)
 
 
 def test_the_policys_own_words_are_kept() -> None:
-    """A messageExpression that fails falls back to the message, which nobody has to hide."""
+    """A messageExpression that fails falls back to the message of the policy, which contains no secret."""
     validations = [{"expression": "false", "messageExpression": "object.data.missing", "message": "say data.missing"}]
     assert ["say data.missing"] == messages(a_secret("hunter2"), validations=validations)
 
@@ -124,27 +124,27 @@ def test_the_policys_own_words_are_kept() -> None:
     ],
 )
 def test_an_error_of_an_expression_that_reads_the_data_is_withheld(expression: str, cause: str) -> None:
-    """Errors quote values, as in a number that cannot be parsed; those that have only the policy's words are kept."""
+    """Errors quote values, such as a number that cannot be parsed; errors with words of the policy alone are kept."""
     expected = f"expression '{expression}' resulted in error: {cause}"
     assert [expected] == messages(a_secret("hunter2"), validations=[{"expression": expression}])
 
 
 def test_an_error_of_match_conditions_is_withheld() -> None:
-    """They speak for the whole policy, so that nothing of the text is left."""
+    """The error concerns the whole policy, so no part of the text is kept."""
     conditions = [{"name": "c", "expression": "int(object.data.password) > 3"}]
-    found = messages(a_secret("hunter2"), matchConditions=conditions, validations=[{"expression": "true"}])
-    assert [WITHHELD_ERROR] == found
+    texts = messages(a_secret("hunter2"), matchConditions=conditions, validations=[{"expression": "true"}])
+    assert [WITHHELD_ERROR] == texts
 
 
 def test_an_error_of_an_audit_annotation_is_withheld() -> None:
-    """Its value is not stored at all."""
+    """The error is withheld, and the value of an audit annotation is not stored."""
     annotations = [{"key": "k", "valueExpression": "string(int(object.data.password))"}]
-    found = messages(a_secret("hunter2"), auditAnnotations=annotations)
-    assert [f"expression 'string(int(object.data.password))' resulted in error: {WITHHELD_ERROR}"] == found
+    texts = messages(a_secret("hunter2"), auditAnnotations=annotations)
+    assert [f"expression 'string(int(object.data.password))' resulted in error: {WITHHELD_ERROR}"] == texts
 
 
 def test_a_param_can_be_a_secret() -> None:
-    """Its data is as secret as the object's."""
+    """The data of a Secret that is a param is withheld like that of the object."""
     manifest = policy(
         "p",
         paramKind={"apiVersion": "v1", "kind": "Secret"},
@@ -152,8 +152,8 @@ def test_a_param_can_be_a_secret() -> None:
     )
     reference = {"name": "creds", "namespace": "default", "parameterNotFoundAction": "Deny"}
     documents = [namespace("default"), thing(PODS, "web", "default"), a_secret("hunter2"), manifest]
-    told = scanned(FakeCluster([*documents, binding("b", "p", paramRef=reference)]))
-    assert [WITHHELD] == [finding.outcome.message for finding in told.findings]
+    recorded = scanned(FakeCluster([*documents, binding("b", "p", paramRef=reference)]))
+    assert [WITHHELD] == [finding.outcome.message for finding in recorded.findings]
 
 
 ENV = {"env": [{"name": "TOKEN", "value": "opensesame"}, {"name": "MODE", "value": "dev"}]}
@@ -171,28 +171,28 @@ ENV = {"env": [{"name": "TOKEN", "value": "opensesame"}, {"name": "MODE", "value
     ],
 )
 def test_values_of_environment_variables_are_masked(body: Document) -> None:
-    """Wherever the pod is described; values too short to be secrets stay readable."""
+    """Every place of a pod template is searched; values too short to be secrets stay readable."""
     resource = resource_of(PODS, thing(PODS, "web", "default", **body))
     assert f"TOKEN={MASK} MODE=dev" == masked("TOKEN=opensesame MODE=dev", resource)
 
 
 def test_values_of_environment_variables_are_masked_in_findings() -> None:
-    """In messages and in errors."""
+    """Messages and errors are masked."""
     subject = thing(PODS, "web", "default", spec={"containers": [{"name": "a", **ENV}]})
     value = "object.spec.containers[0].env[0].value"
-    found = messages(
+    texts = messages(
         subject,
         validations=[
             {"expression": "false", "messageExpression": f"'got ' + {value}"},
             {"expression": f"int({value}) > 0"},
         ],
     )
-    assert f"got {MASK}" == found[0]
-    assert "opensesame" not in found[1]
+    assert f"got {MASK}" == texts[0]
+    assert "opensesame" not in texts[1]
 
 
-def test_what_is_no_secret_is_not_masked() -> None:
-    """A ConfigMap's data is there to be read."""
+def test_the_data_of_a_config_map_is_not_masked() -> None:
+    """A message may quote the data of a ConfigMap."""
     subject = thing(CONFIG_MAPS, "settings", "default", data={"mode": "developer"})
     assert ["developer"] == messages(
         subject, validations=[{"expression": "false", "messageExpression": "string(object.data.mode)"}]
@@ -210,7 +210,7 @@ def test_what_is_no_secret_is_not_masked() -> None:
     ],
 )
 def test_overlapping_values_leave_no_rest(values: list[str], text: str, expected: str) -> None:
-    """The longest stretch that belongs to any of them is masked as one."""
+    """The longest stretch that belongs to several values becomes one mask."""
     secret = resource_of(SECRETS, thing(SECRETS, "s", "default", stringData=dict(zip("xyz", values, strict=False))))
     assert expected == masked(text, secret)
 
@@ -218,32 +218,32 @@ def test_overlapping_values_leave_no_rest(values: list[str], text: str, expected
 @given(
     password=st.text(min_size=3, max_size=40),
     expression=st.sampled_from(READING_EXPRESSIONS),
-    root=st.sampled_from(["messageExpression", "expression"]),
+    field=st.sampled_from(["messageExpression", "expression"]),
 )
-@example(password='"quoted"', expression="object.data.password", root="expression")
-def test_no_finding_ever_holds_the_data_of_a_secret(password: str, expression: str, root: str) -> None:
-    """Neither as text nor as stored, in a message or in an error."""
+@example(password='"quoted"', expression="object.data.password", field="expression")
+def test_no_finding_contains_the_data_of_a_secret(password: str, expression: str, field: str) -> None:
+    """Neither a message nor an error contains the password, plain or encoded."""
     validation = {"expression": "false", "messageExpression": f"'' + ({expression})"}
-    if root == "expression":
+    if field == "expression":
         validation = {"expression": f"int(dyn({expression})) == ({expression}).size() + {2**62}"}
-    found = " ".join(messages(a_secret(password), validations=[validation]))
+    texts = " ".join(messages(a_secret(password), validations=[validation]))
     policy_words = f"{WITHHELD} {WITHHELD_ERROR} no such key: {validation} failed resulted in error"
     assume(password not in policy_words)
-    assert found
-    assert password not in found
-    assert encoded(password) not in found
+    assert texts
+    assert password not in texts
+    assert encoded(password) not in texts
 
 
 def test_only_core_secrets_are_secrets() -> None:
-    """A kind of another group may be called Secret as well."""
+    """A kind of another group that is called Secret is no Secret."""
     other = Kind("example.com", "v1", "Secret", "secrets", namespaced=True)
     resource = resource_of(other, thing(other, "s", "default", stringData={"a": "opensesame"}))
     assert "opensesame" == masked("opensesame", resource)
 
 
-@pytest.mark.parametrize("expression", [f"({it}) == 'x'" for it in READING_EXPRESSIONS])
-def test_who_reads_the_data_of_secrets_is_given_it(expression: str) -> None:
-    """Whatever way there is to it."""
+@pytest.mark.parametrize("expression", [f"({expression}) == 'x'" for expression in READING_EXPRESSIONS])
+def test_policies_that_read_the_data_of_secrets_receive_it(expression: str) -> None:
+    """The fast path recognises every way to read the data."""
     assert not FastPath(*planned(expression)).drops_secret_data
 
 
@@ -258,16 +258,16 @@ def test_who_reads_the_data_of_secrets_is_given_it(expression: str) -> None:
         "namespaceObject.metadata.name == 'default'",
     ],
 )
-def test_nobody_else_is(expression: str) -> None:
-    """Neither are their evaluations different for it."""
+def test_policies_that_do_not_read_the_data_do_not_receive_it(expression: str) -> None:
+    """Their results are the same with and without the data."""
     fast_path = FastPath(*planned(expression))
     assert fast_path.drops_secret_data
-    given, withheld = (outcomes(expression, withholds=withholds) for withholds in (False, True))
+    given, withheld = (page_result(expression, withholds=withholds) for withholds in (False, True))
     assert given == withheld
 
 
-def test_what_is_withheld_is_masked_all_the_same() -> None:
-    """A copy of the value that stands elsewhere is recognised, although no policy was given the value itself."""
+def test_data_that_no_policy_receives_is_masked() -> None:
+    """A copy of the value in an annotation is recognised, although no policy received the value itself."""
     secret = a_secret("hunter2")
     secret["metadata"]["annotations"]["note"] = "it is hunter2"
     validations = [{"expression": "false", "messageExpression": "string(object.metadata.annotations['note'])"}]
@@ -276,15 +276,15 @@ def test_what_is_withheld_is_masked_all_the_same() -> None:
     assert [f"it is {MASK}"] == [finding.outcome.message for finding in scanned(cluster).findings]
 
 
-def test_a_secret_without_its_data_has_all_else() -> None:
-    """Nothing of it is in what expressions see."""
+def test_a_secret_without_its_data_has_all_other_fields() -> None:
+    """The body lacks `data` and `stringData`, which `withheld` keeps."""
     resource = without_data(resource_of(SECRETS, a_secret("hunter2")))
     assert {"apiVersion", "kind", "metadata"} == set(resource.body)
     assert {"data", "stringData"} == set(resource.withheld)
 
 
 def planned(expression: str) -> tuple[EvaluationContext, KindPlan]:
-    """The policies of the list of Secrets: one, with a validation."""
+    """The context and the plan of the list of Secrets, for a policy with one validation."""
     manifest = policy(
         "p", matchConstraints=ON_SECRETS, variables=VARIABLES[:0], validations=[{"expression": expression}]
     )
@@ -295,8 +295,8 @@ def planned(expression: str) -> tuple[EvaluationContext, KindPlan]:
     return EvaluationContext(ParamTable(KINDS), spaces, equivalents=equivalents(KINDS)), chosen
 
 
-def outcomes(expression: str, *, withholds: bool) -> Any:
-    """What a page with one Secret adds up to."""
+def page_result(expression: str, *, withholds: bool) -> Any:
+    """The result of a page with one Secret."""
     context, kind_plan = planned(expression)
     fast_path = FastPath(context, kind_plan)
     fast_path.drops_secret_data = withholds

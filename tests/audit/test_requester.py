@@ -1,4 +1,4 @@
-"""Whom a server would take a named user for."""
+"""The user info that a server would give a named user."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from scanner.model.requester import named
         ("system:serviceaccount:shop", (), ("system:authenticated",)),
     ],
 )
-def test_groups_that_nobody_names(username: str, groups: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """A server adds them when it impersonates somebody."""
+def test_a_server_adds_groups(username: str, groups: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    """A server adds these groups when it impersonates a user."""
     assert expected == named(username, groups).groups
 
 
-def test_the_rest_is_kept() -> None:
-    """The UID and what an authenticator adds."""
+def test_uid_and_extra_are_kept() -> None:
+    """The UID and the extra info of an authenticator are unchanged."""
     user = named("bob", uid="u-1", extra=(("scopes", ("a", "b")),))
     assert ("bob", "u-1", (("scopes", ("a", "b")),)) == (user.username, user.uid, user.extra)

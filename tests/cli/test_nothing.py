@@ -1,4 +1,4 @@
-"""A scan that had nothing to do says so, and what to do next: silence is never success."""
+"""A scan without policies or objects reports it with the remedy: silence is never success."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Write = Callable[[str, str], Path]
 
 
 def test_no_policies(assay: Assay, write: Write) -> None:
-    """Objects alone are not judged by anything."""
+    """Objects without policies are not evaluated."""
     write("cluster/all.yaml", config_map("x"))
 
     ran = assay("scan", "--from", "cluster")
@@ -24,7 +24,7 @@ def test_no_policies(assay: Assay, write: Write) -> None:
 
 
 def test_no_bindings(assay: Assay, write: Write) -> None:
-    """Policies that nothing binds are not in force."""
+    """Policies without bindings are not in force."""
     write("cluster/all.yaml", f"{config_map('x')}---\n{policy('loose')}")
 
     ran = assay("scan", "--from", "cluster")
@@ -33,7 +33,7 @@ def test_no_bindings(assay: Assay, write: Write) -> None:
 
 
 def test_no_objects(assay: Assay, write: Write) -> None:
-    """Policies that find nothing to look at have not passed anything."""
+    """Policies without objects have passed nothing."""
     write("cluster/all.yaml", bound("strict"))
 
     ran = assay("scan", "--from", "cluster")
@@ -109,7 +109,7 @@ def test_an_empty_folder(assay: Assay, home: Path) -> None:
 
 
 def test_policies_of_a_scan_without_policies(assay: Assay, write: Write) -> None:
-    """The list of policies is empty, and says where policies come from."""
+    """The list of policies is empty, and names the sources of policies."""
     write("cluster/all.yaml", config_map("x"))
     assay("scan", "--from", "cluster", "-q")
 

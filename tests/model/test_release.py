@@ -1,4 +1,4 @@
-"""The server's own word chooses the rules."""
+"""The version that the server reports selects the rules."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from scanner.model.scan import ClusterIdentity
         ("v1.37.0-alpha.1", (1, 37)),
     ],
 )
-def test_the_minor_version_chooses(version: str, rules: tuple[int, int]) -> None:
-    """Patch, build and vendor do not matter, and nothing needs to be said about it."""
+def test_the_minor_version_selects_the_rules(version: str, rules: tuple[int, int]) -> None:
+    """Patch, build and vendor have no effect, and the release has no note."""
     assert (rules, "") == (release_of(version).rules, release_of(version).note)
 
 
-def test_a_newer_server_is_judged_by_the_newest_rules_and_told_so() -> None:
-    """Nobody knows yet what 1.99 will change."""
+def test_a_newer_server_gets_the_newest_rules_and_a_note() -> None:
+    """The changes of 1.99 are not known yet."""
     release = release_of("v1.99.1")
 
     assert (1, 37) == NEWEST == release.rules
@@ -34,7 +34,7 @@ def test_a_newer_server_is_judged_by_the_newest_rules_and_told_so() -> None:
     assert note == release.note
 
 
-def test_an_older_server_is_judged_by_the_oldest_rules_and_told_so() -> None:
+def test_an_older_server_gets_the_oldest_rules_and_a_note() -> None:
     """Before 1.30 the policies were no stable API."""
     release = release_of("v1.28.3")
 
@@ -46,8 +46,8 @@ def test_an_older_server_is_judged_by_the_oldest_rules_and_told_so() -> None:
 
 
 @pytest.mark.parametrize("version", ["", "unknown", "v1", "v1.x", "v12345.1"])
-def test_who_does_not_say_is_judged_by_the_newest_rules(version: str) -> None:
-    """A version that cannot be read is no reason not to judge, but one to say so."""
+def test_a_server_without_a_version_gets_the_newest_rules_and_a_note(version: str) -> None:
+    """A version that cannot be read stops no scan."""
     release = ClusterIdentity("c", server_version=version).release
 
     assert NEWEST == release.rules

@@ -14,7 +14,7 @@ from scanner.scan.options import Options
 from scanner.scan.run import run
 from tests.documents import binding, namespace, pod, policy
 from tests.policies.required_label import KIND, RequiredLabels
-from tests.scan.fakes import NOON, FakeStore, Told
+from tests.scan.fakes import NOON, FakeStore, Recorded
 
 WITH_LABELS: tuple[Language, ...] = (*LANGUAGES, RequiredLabels())
 OWNED = {"apiVersion": "labels.example.com/v1", "kind": KIND, "metadata": {"name": "owned"}, "spec": {"label": "team"}}
@@ -22,7 +22,7 @@ POLICIES = (OWNED, policy("p", "object.metadata.name != 'bare'"), binding())
 OBJECTS = (namespace("default"), pod("labelled", labels={"team": "a"}), pod("bare"))
 
 
-def scan_of(folder: Path, languages: tuple[Language, ...]) -> Told:
+def scan_of(folder: Path, languages: tuple[Language, ...]) -> Recorded:
     """A scan of a folder of objects by a folder of policies."""
     for name, documents in (("policies", POLICIES), ("objects", OBJECTS)):
         (folder / name).mkdir()
@@ -30,7 +30,7 @@ def scan_of(folder: Path, languages: tuple[Language, ...]) -> Told:
     options = Options(Scope(), policy_files([folder / "policies"]), languages=languages)
     store = FakeStore()
     scan = run(SnapshotCluster([folder / "objects"]), store, options, scan_id="s1", clock=lambda: NOON)
-    return Told(scan, store.starts[0], store.ends[0], tuple(store.pages))
+    return Recorded(scan, store.starts[0], store.ends[0], tuple(store.pages))
 
 
 def test_a_new_language_finds_beside_the_others(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ HASH = "6b7f9c"
 
 
 def thing(kind: Kind, name: str, above: Examined | None = None, *, uid: str | None = None, namespace: str = "shop") -> Examined:  # fmt: skip
-    """An object whose UID is its name unless told, below another object."""
+    """An object below a controller; its UID is its name by default."""
     return Examined(
         kind=kind,
         namespace=namespace if kind.namespaced else "",
@@ -43,7 +43,7 @@ def reference(above: Examined) -> Controller:
 
 
 def resolved(examined: Examined, *others: Examined) -> Workload:
-    """The workload of an object, with the others known."""
+    """The workload of an object, given the other objects."""
     workloads = Workloads(SCOPES)
     for other in others:
         workloads.add(other)
@@ -58,17 +58,17 @@ DERIVED_WEB = Workload("apps/v1", "Deployment", "shop", "web", derived=True)
 
 
 def test_an_object_without_controller_is_its_own_workload() -> None:
-    """Whatever else is known."""
+    """Other objects have no effect."""
     assert Workload("v1", "Pod", "shop", "bare") == resolved(thing(PODS, "bare"), DEPLOYMENT)
 
 
 def test_a_pod_belongs_to_the_deployment_above_its_replica_set() -> None:
-    """Both were read."""
+    """The Pod has the workload of its ReplicaSet if both were read."""
     assert WEB == resolved(POD, REPLICA_SET, DEPLOYMENT)
 
 
 def test_a_pod_belongs_to_the_cron_job_above_its_job() -> None:
-    """The same rule for other kinds."""
+    """The rule is the same for other kinds."""
     cron_job = thing(CRON_JOBS, "nightly")
     job = thing(JOBS, "nightly-29340", cron_job)
     pod = thing(PODS, "nightly-29340-abcde", job)
@@ -76,7 +76,7 @@ def test_a_pod_belongs_to_the_cron_job_above_its_job() -> None:
 
 
 def test_a_deployment_of_an_operator_belongs_to_the_resource_of_the_operator() -> None:
-    """The chain does not end at kinds of Kubernetes."""
+    """The chain continues above the kinds of Kubernetes."""
     database = thing(DATABASES, "orders")
     deployment = thing(DEPLOYMENTS, "web", database)
     expected = Workload("db.example.com/v1", "Database", "shop", "orders")
@@ -84,7 +84,7 @@ def test_a_deployment_of_an_operator_belongs_to_the_resource_of_the_operator() -
 
 
 def test_a_cluster_scoped_controller_is_legal() -> None:
-    """As upstream: cluster-scoped owners may have namespaced dependents."""
+    """Upstream allows cluster-scoped owners of namespaced objects."""
     fleet = thing(FLEETS, "all")
     assert Workload("db.example.com/v1", "Fleet", "", "all") == resolved(thing(DATABASES, "orders", fleet), fleet)
 
@@ -96,30 +96,30 @@ def test_the_deployment_is_derived_when_the_replica_set_was_not_read(others: tup
 
 
 def test_a_hash_that_does_not_end_the_name_derives_nothing() -> None:
-    """Then the reference alone names the workload."""
+    """The reference alone names the workload."""
     pod = thing(PODS, f"odd-{HASH}", thing(REPLICA_SETS, "odd"))
     assert Workload("apps/v1", "ReplicaSet", "shop", "odd", derived=True) == resolved(pod)
 
 
 @pytest.mark.parametrize("name", [f"-{HASH}", HASH])
 def test_a_name_that_is_only_a_hash_derives_nothing(name: str) -> None:
-    """A Deployment has a name."""
+    """A Deployment has a name that is not empty."""
     pod = thing(PODS, "odd", thing(REPLICA_SETS, name))
     assert Workload("apps/v1", "ReplicaSet", "shop", name, derived=True) == resolved(pod)
 
 
 def test_a_controller_that_was_not_read_is_the_workload_by_its_reference() -> None:
-    """A right is missing: that Deployment may have a controller of its own."""
+    """A permission is missing: the Deployment may have a controller that is not known."""
     assert DERIVED_WEB == resolved(POD, REPLICA_SET)
 
 
 def test_a_cluster_scoped_controller_that_was_not_read_has_no_namespace() -> None:
-    """Mirror pods are controlled by their node."""
+    """The controller of a mirror pod is its Node."""
     assert Workload("v1", "Node", "", "node-1", derived=True) == resolved(thing(PODS, "etcd", thing(NODES, "node-1")))
 
 
 def test_a_controller_of_a_kind_that_is_not_served_is_in_the_namespace_of_its_object() -> None:
-    """Its definition was deleted, so its scope is not known."""
+    """The definition of the kind was deleted, so its scope is not known."""
     gone = Kind("gone.example.com", "v1", "Gone", "gones", namespaced=True)
     assert Workload("gone.example.com/v1", "Gone", "shop", "x", derived=True) == resolved(
         thing(PODS, "a", thing(gone, "x"))
@@ -127,14 +127,14 @@ def test_a_controller_of_a_kind_that_is_not_served_is_in_the_namespace_of_its_ob
 
 
 def test_a_controller_in_another_namespace_is_none() -> None:
-    """The garbage collector treats such a reference as one to an absent owner."""
+    """The garbage collector treats such a reference like one to an absent owner."""
     elsewhere = thing(DEPLOYMENTS, "web", namespace="other")
     replica_set = thing(REPLICA_SETS, "web-rs", elsewhere)
     assert Workload("apps/v1", "ReplicaSet", "shop", "web-rs") == resolved(replica_set, elsewhere)
 
 
 def test_a_namespaced_controller_of_a_cluster_scoped_object_is_none() -> None:
-    """Read or not."""
+    """The reference is ignored, whether the controller was read or not."""
     database = thing(DATABASES, "orders")
     node = thing(NODES, "node-1", database)
     expected = Workload("v1", "Node", "", "node-1")
@@ -142,14 +142,14 @@ def test_a_namespaced_controller_of_a_cluster_scoped_object_is_none() -> None:
 
 
 def test_a_controller_that_was_created_again_is_not_followed() -> None:
-    """Its namesake has another UID, and perhaps another controller: the reference alone names the workload."""
+    """The new object has another UID and perhaps another controller: the reference alone names the workload."""
     database = thing(DATABASES, "orders")
     again = thing(DEPLOYMENTS, "web", database, uid="another")
     assert DERIVED_WEB == resolved(REPLICA_SET, again, database)
 
 
 def test_a_reference_with_a_false_name_is_no_controller() -> None:
-    """A UID stands for the object of one name only."""
+    """A UID belongs to an object of a single name."""
     pod = thing(PODS, "a", thing(DEPLOYMENTS, "false", uid="web"))
     assert Workload("v1", "Pod", "shop", "a") == resolved(pod, DEPLOYMENT)
 
@@ -161,13 +161,13 @@ def test_a_uid_stands_for_objects_of_one_kind_only() -> None:
 
 
 def test_a_reference_in_another_version_finds_its_controller() -> None:
-    """The workload is in the version in which it was listed."""
+    """The workload has the version in which it was listed."""
     old = Examined(PODS, "shop", "a", "a", Controller("apps/v1beta2", "Deployment", "web", "web"))
     assert WEB == resolved(old, DEPLOYMENT)
 
 
 def test_controllers_without_uid_are_found_by_name() -> None:
-    """Objects in files may have lost theirs."""
+    """Objects in files may have no UID."""
     deployment = thing(DEPLOYMENTS, "web", uid="")
     fleet = thing(FLEETS, "all", uid="")
     assert WEB == resolved(REPLICA_SET, deployment)
@@ -176,7 +176,7 @@ def test_controllers_without_uid_are_found_by_name() -> None:
 
 @pytest.mark.parametrize("start", ["b", "c", "d"])
 def test_a_cycle_has_one_workload(start: str) -> None:
-    """Whichever of its objects the chain enters first; objects below the cycle have the same."""
+    """The objects of a cycle and those below it have the same workload."""
     names = {"b": "c", "c": "d", "d": "b"}
     cycle = [thing(DATABASES, name, thing(DATABASES, above)) for name, above in names.items()]
     below = thing(PODS, "pod", thing(DATABASES, start))
@@ -186,7 +186,7 @@ def test_a_cycle_has_one_workload(start: str) -> None:
 
 
 def test_an_object_that_controls_itself_is_its_own_workload() -> None:
-    """The shortest cycle."""
+    """This is the shortest cycle."""
     itself = thing(DATABASES, "orders", thing(DATABASES, "orders"))
     expected = Workload("db.example.com/v1", "Database", "shop", "orders", derived=True)
     assert expected == resolved(itself, itself)
@@ -195,8 +195,8 @@ def test_an_object_that_controls_itself_is_its_own_workload() -> None:
 @pytest.mark.parametrize(
     ("length", "top", "derived"), [(LONGEST_CHAIN - 1, "0", False), (LONGEST_CHAIN + 3, "3", True)]
 )
-def test_a_chain_has_an_end(length: int, top: str, derived: bool) -> None:  # noqa: FBT001 -- a row of the table
-    """Beyond the longest chain, the last controller that was followed is the workload."""
+def test_a_chain_has_a_greatest_length(length: int, top: str, derived: bool) -> None:  # noqa: FBT001 -- a row of the table
+    """Beyond it, the last controller that was followed is the workload."""
     chain = [thing(DATABASES, "0")]
     for number in range(1, length + 1):
         chain.append(thing(DATABASES, str(number), chain[-1]))
@@ -205,7 +205,7 @@ def test_a_chain_has_an_end(length: int, top: str, derived: bool) -> None:  # no
 
 
 def test_objects_of_one_controller_that_is_none_are_their_own_workloads() -> None:
-    """What is remembered about a reference is not the workload of its first object."""
+    """The cached result for a reference is not the workload of its first object."""
     elsewhere = thing(DEPLOYMENTS, "web", namespace="other")
     workloads = Workloads(SCOPES)
     workloads.add(elsewhere)
@@ -214,7 +214,7 @@ def test_objects_of_one_controller_that_is_none_are_their_own_workloads() -> Non
 
 
 def test_the_kinds_that_must_be_listed_are_those_that_were_not() -> None:
-    """Objects without controller ask for none; a kind that was tried is not asked for again."""
+    """Objects without controller need no list, and a kind is listed only once."""
     references = [None, reference(REPLICA_SET), reference(DEPLOYMENT), reference(REPLICA_SET)]
     assert (("apps", "Deployment"), ("apps", "ReplicaSet")) == intermediates(references, [PODS])
     assert (("apps", "Deployment"),) == intermediates(references, [PODS, REPLICA_SETS])
@@ -222,7 +222,7 @@ def test_the_kinds_that_must_be_listed_are_those_that_were_not() -> None:
 
 @given(st.integers(0, 2**32), st.integers(1, 30))
 def test_the_order_of_objects_changes_no_workload(seed: int, count: int) -> None:
-    """Chains, missing controllers and cycles, in any order of the lists."""
+    """Chains, missing controllers and cycles have the same workloads in any order of the lists."""
     dice = random.Random(seed)
     names = [str(number) for number in range(count)]
     objects = [thing(DATABASES, name, dice.choice([None, thing(DATABASES, dice.choice([*names, "gone"]))])) for name in names]  # fmt: skip
@@ -232,7 +232,7 @@ def test_the_order_of_objects_changes_no_workload(seed: int, count: int) -> None
 
 @given(st.integers(0, 2**32), st.integers(1, 12))
 def test_an_object_and_its_controller_have_one_workload(seed: int, count: int) -> None:
-    """Wherever the controller was read and the chain is not longer than it may be."""
+    """This holds if the controller was read and the chain is not too long."""
     dice = random.Random(seed)
     names = [str(number) for number in range(count)]
     objects = [thing(DATABASES, name, dice.choice([None, thing(DATABASES, dice.choice(names))])) for name in names]

@@ -1,4 +1,4 @@
-"""Made-up scans: a small ordinary one, a hostile one, and as large a one as is asked for."""
+"""Records of scans for tests: a small ordinary one, a hostile one, and one of any size."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def policy(name: str, *expressions: str, param_kind: ParamKind | None = None, so
     spec: JsonObject = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
-        "validations": [{"expression": it, "message": f"{name} asks for it"} for it in expressions],
+        "validations": [{"expression": expression, "message": f"{name} asks for it"} for expression in expressions],
     }
     return Policy(
         language="ValidatingAdmissionPolicy",
@@ -78,7 +78,7 @@ def policy(name: str, *expressions: str, param_kind: ParamKind | None = None, so
         param_kind=param_kind,
         match_conditions=(NamedExpression("not-system", "object.metadata.namespace != 'kube-system'"),),
         variables=(),
-        validations=tuple(Validation(it) for it in expressions),
+        validations=tuple(Validation(expression) for expression in expressions),
         audit_annotations=(),
         failure_policy="Fail",
         manifest={
@@ -154,30 +154,30 @@ def finding(
     )
 
 
-def tally(found: Sequence[StoredFinding], passes: dict[tuple[str, str, Check, str], int]) -> dict[TallyKey, int]:
+def tally(findings: Sequence[StoredFinding], passes: dict[tuple[str, str, Check, str], int]) -> dict[TallyKey, int]:
     """The tallies that belong to findings, and to passes of (policy, binding, check, namespace)."""
     tallies: dict[TallyKey, int] = {}
     for (of, by, asked, namespace), number in passes.items():
         key = TallyKey(of, by, "", "", asked, "apps/v1", "Deployment", namespace, OutcomeName.PASSED)
         tallies[key] = number
-    for stored in found:
+    for stored in findings:
         key = _key(stored.finding)
         tallies[key] = tallies.get(key, 0) + 1
     return tallies
 
 
-def _key(it: Finding) -> TallyKey:
+def _key(finding: Finding) -> TallyKey:
     return TallyKey(
-        it.policy,
-        it.binding,
-        it.param_namespace,
-        it.param_name,
-        it.check,
-        it.api_version,
-        it.kind,
-        it.namespace,
-        _outcome_name(it.outcome),
-        language=it.language,
+        finding.policy,
+        finding.binding,
+        finding.param_namespace,
+        finding.param_name,
+        finding.check,
+        finding.api_version,
+        finding.kind,
+        finding.namespace,
+        _outcome_name(finding.outcome),
+        language=finding.language,
     )
 
 
@@ -217,7 +217,7 @@ def scan(state: ScanState = ScanState.COMPLETE, scope: Scope | None = None, sour
 
 def small_record() -> ScanRecord:
     """Four policies, one with params, one never matched; errors, a passed policy, a cluster-scoped finding."""
-    found = _small_findings()
+    findings = _small_findings()
     resolved = [finding("old-web", status="resolved"), finding("old-api", status="resolved", namespace="pay")]
     return ScanRecord(
         scan=scan(),
@@ -235,7 +235,7 @@ def small_record() -> ScanRecord:
         gaps=(),
         tallies={
             **tally(
-                found,
+                findings,
                 {
                     ("require-limits", "require-limits-everywhere", check(LIMITS), "shop"): 5,
                     ("require-limits", "require-limits-everywhere", check(LIMITS), "pay"): 3,
@@ -246,7 +246,7 @@ def small_record() -> ScanRecord:
                 "require-owner", "require-owner", "", "", check(OWNER), "v1", "Namespace", "", OutcomeName.SKIPPED
             ): 2,
         },
-        findings=lambda: iter(found),
+        findings=lambda: iter(findings),
         resolved=lambda: iter(resolved),
         unchecked=1,
     )
@@ -292,7 +292,7 @@ def _small_findings() -> list[StoredFinding]:
 
 
 def partial_record() -> ScanRecord:
-    """The small scan, had it not been allowed to see everything."""
+    """The small scan with gaps, as without some permissions."""
     record = small_record()
     return replace(
         record,
@@ -331,7 +331,7 @@ HOSTILE = (
 
 def hostile_record() -> ScanRecord:
     """A scan in which every name and message is hostile: policies, bindings, namespaces, objects, params, checks."""
-    found = [_hostile_finding(text) for text in sorted(HOSTILE)]
+    findings = [_hostile_finding(text) for text in sorted(HOSTILE)]
     return ScanRecord(
         scan=replace(
             scan(),
@@ -339,14 +339,14 @@ def hostile_record() -> ScanRecord:
             requester=UserInfo(HOSTILE[0], groups=HOSTILE),
         ),
         previous=None,
-        policies=tuple(PolicyRecord(policy(it, it), (binding(it, it, "Deny"),), 1) for it in HOSTILE),
-        coverage=tuple(Coverage(it, it, CoverageState.FAILED, note=it) for it in HOSTILE),
-        health=tuple(Health(HealthKind.NOTE, it, it, it) for it in HOSTILE),
-        gaps=tuple(Gap(GapKind.OBJECT, it, it) for it in HOSTILE),
-        outside=tuple(OutOfScope(it, it, it) for it in HOSTILE),
-        tallies=tally(found, {}),
-        findings=lambda: iter(found),
-        resolved=lambda: (replace(it, status="resolved", resolved_at=FINISHED) for it in found),
+        policies=tuple(PolicyRecord(policy(text, text), (binding(text, text, "Deny"),), 1) for text in HOSTILE),
+        coverage=tuple(Coverage(text, text, CoverageState.FAILED, note=text) for text in HOSTILE),
+        health=tuple(Health(HealthKind.NOTE, text, text, text) for text in HOSTILE),
+        gaps=tuple(Gap(GapKind.OBJECT, text, text) for text in HOSTILE),
+        outside=tuple(OutOfScope(text, text, text) for text in HOSTILE),
+        tallies=tally(findings, {}),
+        findings=lambda: iter(findings),
+        resolved=lambda: (replace(finding, status="resolved", resolved_at=FINISHED) for finding in findings),
     )
 
 
@@ -365,7 +365,7 @@ def _hostile_finding(text: str) -> StoredFinding:
 
 
 def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) -> ScanRecord:
-    """Many findings, made while they are read: evenly over policies, then over namespaces."""
+    """Many findings, created while they are read: evenly over policies, then over namespaces."""
     names = [f"policy-{number:03}" for number in range(policies)]
     spaces = [f"team-{number:04}" for number in range(namespaces)]
     each, more = divmod(findings, policies)
@@ -382,7 +382,7 @@ def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) ->
     return ScanRecord(
         scan=scan(),
         previous=None,
-        policies=tuple(PolicyRecord(policy(it, LIMITS), (binding(it, it, "Deny"),), each) for it in names),
+        policies=tuple(PolicyRecord(policy(name, LIMITS), (binding(name, name, "Deny"),), each) for name in names),
         coverage=(Coverage("apps/v1", "Deployment", CoverageState.LISTED, findings, findings, 1),),
         health=(),
         gaps=(),

@@ -1,4 +1,4 @@
-"""Findings as policy reports: the shape that the definitions of both APIs ask for, and what Kyverno's users find in them."""
+"""Findings as policy reports: the fields that the definitions of both APIs require, and those that Kyverno sets."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def rendered(record: ScanRecord, name: str = "policyreport") -> list[Any]:
 @pytest.mark.parametrize("name", ["policyreport", "openreports"])
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
 def test_reports_have_the_shape_of_their_definitions(record: ScanRecord, name: str) -> None:
-    """No field is unknown, none that is required is missing."""
+    """No field is unknown, and no required field is missing."""
     validator = Draft202012Validator(REPORT)
     assert [] == [error.message for report in rendered(record, name) for error in validator.iter_errors(report)]
 
@@ -85,22 +85,22 @@ def test_reports_have_the_shape_of_their_definitions(record: ScanRecord, name: s
     ],
 )
 def test_each_namespace_has_its_report(kinds: set[str], api_version: str, name: str) -> None:
-    """What is in no namespace is in a report of the cluster."""
+    """Findings of cluster-scoped objects are in a cluster-wide report."""
     record = _record(finding("a", namespace="shop"), finding("b", namespace=""))
     reports = rendered(record, name)
     assert {api_version} == {report["apiVersion"] for report in reports}
     assert kinds == {report["kind"] for report in reports}
     assert {"shop": ["a"], "": ["b"]} == {
-        report["metadata"].get("namespace", ""): [one["resources"][0]["name"] for one in report["results"]]
+        report["metadata"].get("namespace", ""): [result["resources"][0]["name"] for result in report["results"]]
         for report in reports
         if report["results"]
     }
 
 
-def _record(*found: Any, language: str = "ValidatingAdmissionPolicy", annotations: Any = None) -> ScanRecord:
+def _record(*findings: Any, language: str = "ValidatingAdmissionPolicy", annotations: Any = None) -> ScanRecord:
     small = small_record()
-    of = found[0].finding.policy
-    theirs = [replace(stored, finding=replace(stored.finding, language=language)) for stored in found]
+    of = findings[0].finding.policy
+    theirs = [replace(stored, finding=replace(stored.finding, language=language)) for stored in findings]
     manifest = {"metadata": {"name": of, "annotations": annotations or {}}}
     made = replace(policy(of, "true"), language=language, manifest=manifest)
     tallies = {key: number for key, number in small.tallies.items() if not key.namespace}
@@ -112,8 +112,8 @@ def _record(*found: Any, language: str = "ValidatingAdmissionPolicy", annotation
     )
 
 
-def _result(*found: Any, **policy_facts: Any) -> Any:
-    (report,) = (report for report in rendered(_record(*found, **policy_facts)) if report["results"])
+def _result(*findings: Any, **policy_facts: Any) -> Any:
+    (report,) = (report for report in rendered(_record(*findings, **policy_facts)) if report["results"])
     return report["results"][0]
 
 
@@ -132,37 +132,37 @@ KNOWN = finding("a")
     ],
 )
 def test_the_result_is_one_of_five(expected: str, stored: Any, annotations: Any) -> None:
-    """Failures of an unscored policy are warnings; what an exception exempts is skipped."""
+    """A failure of an unscored policy is a warning; an exempted finding is skipped."""
     assert expected == _result(stored, language=KYVERNO, annotations=annotations)["result"]
 
 
-def test_a_result_says_what_kyvernos_say() -> None:
-    """Source, category, severity, index and time are where dashboards look for them."""
-    found = _result(
+def test_a_result_has_the_fields_that_kyverno_sets() -> None:
+    """Source, category, severity, index and time have the names that dashboards read."""
+    result = _result(
         KNOWN,
         language=KYVERNO,
         annotations={"policies.kyverno.io/category": "Pods", "policies.kyverno.io/severity": "high"},
     )
     assert ("KyvernoValidatingPolicy", "Pods", "high", True) == tuple(
-        found[key] for key in ("source", "category", "severity", "scored")
+        result[key] for key in ("source", "category", "severity", "scored")
     )
-    assert {"seconds": int(STARTED.timestamp()), "nanos": 0} == found["timestamp"]
-    assert "0" == found["properties"]["cel.validationIndex"]
-    assert "rule" not in found
+    assert {"seconds": int(STARTED.timestamp()), "nanos": 0} == result["timestamp"]
+    assert "0" == result["properties"]["cel.validationIndex"]
+    assert "rule" not in result
 
 
-def test_a_severity_that_nobody_knows_is_left_out() -> None:
+def test_an_unknown_severity_is_left_out() -> None:
     """The definitions allow five words in lower case."""
     assert "severity" not in _result(KNOWN, annotations={"policies.kyverno.io/severity": "Medium"})
 
 
 def test_the_rule_of_an_admission_policy_is_its_name() -> None:
-    """As Kyverno reports it."""
-    found = _result(KNOWN)
-    assert (found["policy"], "ValidatingAdmissionPolicy") == (found["rule"], found["source"])
+    """Kyverno reports the same rule."""
+    result = _result(KNOWN)
+    assert (result["policy"], "ValidatingAdmissionPolicy") == (result["rule"], result["source"])
 
 
-def test_the_summary_counts_what_passes() -> None:
+def test_the_summary_counts_passes() -> None:
     """Passes are counted and not listed."""
     reports = rendered(small_record())
     totals = document_of(small_record()).totals

@@ -1,4 +1,4 @@
-"""A cluster and a store in memory: they satisfy the Protocols of the line by shape."""
+"""A cluster and a store in memory, which satisfy the Protocols of a scan by shape."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 @dataclass
 class FakeCluster:
-    """Documents by the kinds they are written in, `page_size` to a page.
+    """Documents by kind, `page_size` to a page.
 
-    `refused` maps plurals to what their list raises before its first page, `broken` to what it raises after it,
-    `raw` to pages that are sent instead of any others.
+    `refused` maps plurals to the exception of their list before its first page, `broken` to that after it, `raw` to pages
+    that replace all others.
     """
 
     documents: Iterable[Document] = ()
@@ -93,15 +93,15 @@ class FakeCluster:
             return self.raw[kind.resource]
         here = ("", *([] if kind.namespaced else [namespace]))
         items = [
-            it
-            for it in self._items(kind, selector)
-            if namespace in here or namespace == it["metadata"].get("namespace")
+            item
+            for item in self._items(kind, selector)
+            if namespace in here or namespace == item["metadata"].get("namespace")
         ]
         starts = range(0, max(len(items), 1), self.page_size)
         return [json.dumps({"items": items[start : start + self.page_size]}).encode() for start in starts]
 
     def _items(self, kind: Kind, selector: str) -> list[dict[str, Any]]:
-        """The objects as list answers show them: without apiVersion and kind."""
+        """The objects as in list responses: without apiVersion and kind."""
         key, _, value = selector.partition("=")
         return [
             {"metadata": document["metadata"], **{k: v for k, v in document.items() if k not in ("apiVersion", "kind")}}
@@ -113,7 +113,7 @@ class FakeCluster:
 
 @dataclass
 class FakeStore:
-    """Keeps what it is told."""
+    """Keeps everything that a scan records."""
 
     starts: list[ScanStart] = field(default_factory=list)
     pages: list[PageResult] = field(default_factory=list)
@@ -145,8 +145,8 @@ class FakeStore:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a scan told its store."""
+class Recorded:
+    """Everything that a scan recorded in its store."""
 
     scan: Scan
     start: ScanStart
@@ -155,7 +155,7 @@ class Told:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All findings, in the order in which they were told."""
+        """All findings, in the order in which they were recorded."""
         return tuple(finding for page in self.pages for finding in page.findings)
 
     @property
@@ -165,7 +165,7 @@ class Told:
 
     @property
     def tallies(self) -> dict[TallyKey, int]:
-        """The counts of all pages."""
+        """The counts of all pages together."""
         total: dict[TallyKey, int] = {}
         for page in self.pages:
             for key, count in page.tallies.items():
@@ -173,36 +173,40 @@ class Told:
         return total
 
     def counted(self, *names: OutcomeName) -> int:
-        """How many outcomes have one of these names, or how many there are at all."""
+        """The number of outcomes with one of these names, or of all outcomes."""
         return sum(count for key, count in self.tallies.items() if not names or key.outcome in names)
 
     def coverage(self, kind: str, api_version: str = "") -> Coverage:
-        """The line of one kind."""
-        return next(it for it in self.end.coverage if it.kind == kind and api_version in ("", it.api_version))
+        """The coverage of one kind."""
+        return next(
+            coverage
+            for coverage in self.end.coverage
+            if coverage.kind == kind and api_version in ("", coverage.api_version)
+        )
 
     @property
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         """The findings as `namespace/name: message`, sorted."""
-        return sorted(f"{it.namespace}/{it.name}: {it.outcome.message}" for it in self.findings)
+        return sorted(f"{finding.namespace}/{finding.name}: {finding.outcome.message}" for finding in self.findings)
 
     @property
     def health(self) -> list[tuple[str, str, str]]:
-        """Policy health, without the details."""
-        return [(str(it.kind), it.policy, it.binding) for it in self.end.health]
+        """Kind, policy and binding of each problem in policy health."""
+        return [(str(problem.kind), problem.policy, problem.binding) for problem in self.end.health]
 
 
-def scanned(cluster: FakeCluster, options: Options | None = None, workers: int = 1) -> Told:
-    """Scan a cluster from noon on."""
+def scanned(cluster: FakeCluster, options: Options | None = None, workers: int = 1) -> Recorded:
+    """Scan a cluster at noon, and return the records."""
     store = FakeStore()
     scan = run(cluster, store, options or Options(), scan_id="s1", clock=lambda: NOON, workers=workers)
-    return Told(scan, store.starts[0], store.ends[0], tuple(store.pages))
+    return Recorded(scan, store.starts[0], store.ends[0], tuple(store.pages))
 
 
 def changed(cluster: FakeCluster, **fields: Any) -> FakeCluster:
-    """The same cluster with something else about it, and nothing listed yet."""
+    """The same cluster with other fields, before any list."""
     return replace(cluster, **{"listed": [], **fields})
 
 
 def forbidden(what: str) -> ListFailed:
-    """What listing without the right to do so raises."""
+    """The error of a list without permission."""
     return ListFailed("forbidden", f"cannot list {what}: forbidden")

@@ -1,4 +1,4 @@
-"""Whatever a cluster or a file holds: an outcome, a gap or a message, and never a traceback."""
+"""Any content of a cluster or a file leads to an outcome, a gap or a message, and never to a traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scanner.model.scan import ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import CONFIG_MAPS, LIMITS, Document, binding, namespace, pod, policy, rule, thing
-from tests.scan.fakes import FakeCluster, Told, changed, scanned
+from tests.scan.fakes import FakeCluster, Recorded, changed, scanned
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
 RICH = policy(
@@ -78,7 +78,7 @@ JSON = st.recursive(
 
 
 def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The paths of everything in a document."""
+    """The paths of all values in a document."""
     items = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
@@ -87,10 +87,12 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @st.composite
 def spoiled(draw: st.DrawFn, document: Document) -> Document:
-    """A document in which something is not what it should be; its kind and name stay."""
+    """A document with some values replaced or removed; its kind and name stay."""
     made = deepcopy(document)
     kept = (("apiVersion",), ("kind",), ("metadata",), ("metadata", "name"), ())
-    for place in draw(st.lists(st.sampled_from([it for it in places(document) if it not in kept]), max_size=3)):
+    for place in draw(
+        st.lists(st.sampled_from([place for place in places(document) if place not in kept]), max_size=3)
+    ):
         inside = made
         for step in place[:-1]:
             inside = inside[step] if isinstance(inside, (dict, list)) and _has(inside, step) else {}
@@ -103,28 +105,30 @@ def _has(inside: Any, step: Any) -> bool:
     return step in inside if isinstance(inside, dict) else isinstance(step, int) and step < len(inside)
 
 
-def faults(told: Told) -> list[str]:
-    """What went wrong in Assay itself."""
-    return [gap.why for gap in told.gaps if "internal error" in gap.why]
+def internal_errors(recorded: Recorded) -> list[str]:
+    """The gaps that record a bug of Assay."""
+    return [gap.why for gap in recorded.gaps if "internal error" in gap.why]
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.tuples(*map(spoiled, (RICH, BOUND, PARAM, pod("a", labels={"a": "c"}), namespace("default")))))
 def test_nothing_in_a_cluster_breaks_a_scan(documents: tuple[Document, ...]) -> None:
-    """Stored policies, bindings, params, objects and namespaces are judged as they are, or missed and named."""
-    told = scanned(FakeCluster([*documents, pod("other")]))
-    assert [] == faults(told)
-    assert told.scan.state in (ScanState.COMPLETE, ScanState.PARTIAL)
+    """Stored policies, bindings, params, objects and namespaces are evaluated as they are, or are gaps."""
+    recorded = scanned(FakeCluster([*documents, pod("other")]))
+    assert [] == internal_errors(recorded)
+    assert recorded.scan.state in (ScanState.COMPLETE, ScanState.PARTIAL)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.tuples(*map(spoiled, (RICH, BOUND, PARAM))))
 def test_nothing_in_a_file_breaks_a_scan(documents: tuple[Document, ...]) -> None:
-    """What the API would refuse is a gap that says why, what it would store is judged."""
-    files = tuple(Manifest(f"f.yaml, document {number}", it) for number, it in enumerate(documents, start=1))
-    told = scanned(FakeCluster([namespace("default", team="a"), pod("a")]), Options(manifests=files))
-    assert [] == faults(told)
-    assert all(gap.kind is GapKind.DOCUMENT for gap in told.gaps)
+    """A document that the API would reject is a gap with the reason; any other document is evaluated."""
+    files = tuple(
+        Manifest(f"f.yaml, document {number}", document) for number, document in enumerate(documents, start=1)
+    )
+    recorded = scanned(FakeCluster([namespace("default", team="a"), pod("a")]), Options(manifests=files))
+    assert [] == internal_errors(recorded)
+    assert all(gap.kind is GapKind.DOCUMENT for gap in recorded.gaps)
 
 
 CLUSTER = FakeCluster([namespace("default", team="a"), pod("web"), policy("p", "false"), binding("b", "p")])
@@ -147,33 +151,33 @@ CLUSTER = FakeCluster([namespace("default", team="a"), pod("web"), policy("p", "
     ],
 )
 def test_an_object_without_metadata_is_a_gap(plural: str, where: str, item: object) -> None:
-    """It could be anything, and is not passed over."""
+    """The item may be any object, so the scan is partial."""
     raw = {plural: [json.dumps({"items": [item]}).encode()]}
-    told = scanned(changed(CLUSTER, raw=raw))
-    assert ScanState.PARTIAL == told.scan.state
-    assert where in {gap.where for gap in told.gaps}
+    recorded = scanned(changed(CLUSTER, raw=raw))
+    assert ScanState.PARTIAL == recorded.scan.state
+    assert where in {gap.where for gap in recorded.gaps}
 
 
 def test_a_namespace_that_goes_away_while_scanning_is_a_gap() -> None:
-    """Its objects are named: what their namespace's labels were, nobody knows."""
+    """The gap names the object, because the labels of its namespace are not known."""
     selecting = policy(
         "p",
         "false",
         matchConstraints={"resourceRules": [rule("pods")], "namespaceSelector": {"matchLabels": {"a": "b"}}},
     )
-    told = scanned(FakeCluster([namespace("default"), pod("left", "gone"), selecting, binding("b", "p")]))
-    assert [(GapKind.OBJECT, "v1/Pod gone/left")] == [(gap.kind, gap.where) for gap in told.gaps]
+    recorded = scanned(FakeCluster([namespace("default"), pod("left", "gone"), selecting, binding("b", "p")]))
+    assert [(GapKind.OBJECT, "v1/Pod gone/left")] == [(gap.kind, gap.where) for gap in recorded.gaps]
 
 
 def test_params_that_vanish_are_a_gap_of_their_policy() -> None:
-    """The list breaks off, or its kind is not served any more: not finding a param would be a verdict."""
+    """The list breaks off, or the kind is not served any more: a missing param would be a verdict."""
     asking = policy("p", "true", paramKind={"apiVersion": "example.com/v1", "kind": "Limit"})
     bound = binding("b", "p", paramRef={"selector": {}, "parameterNotFoundAction": "Deny"})
     cluster = FakeCluster([namespace("default"), pod("web"), thing(LIMITS, "x"), asking, bound])
     gone = ListFailed("failed", "cannot list limits.example.com: the server no longer serves this kind")
     for trouble in ({"refused": {"limits.example.com": gone}}, {"broken": {"limits.example.com": gone}}):
-        told = scanned(changed(cluster, **trouble))
-        assert (["policy p"], ()) == ([gap.where for gap in told.gaps], told.findings)
+        recorded = scanned(changed(cluster, **trouble))
+        assert (["policy p"], ()) == ([gap.where for gap in recorded.gaps], recorded.findings)
 
 
 @pytest.mark.parametrize(
@@ -188,8 +192,8 @@ def test_params_that_vanish_are_a_gap_of_their_policy() -> None:
 )
 @pytest.mark.parametrize("field", ["namespaceSelector", "objectSelector"])
 def test_a_stored_selector_that_cannot_be_parsed_denies(field: str, selector: Document) -> None:
-    """It is a configuration error on every object that the rules match, and on no other."""
+    """The selector is a configuration error for every object that the rules match, and for no other."""
     broken = policy("p", "true", matchConstraints={"resourceRules": [rule("pods")], field: selector})
-    told = scanned(FakeCluster([namespace("default"), pod("web"), broken, binding("b", "p", "Audit")]))
-    assert [("web", True)] == [(it.name, it.denies) for it in told.findings]
-    assert told.findings[0].outcome.message.startswith("failed to configure policy: ")
+    recorded = scanned(FakeCluster([namespace("default"), pod("web"), broken, binding("b", "p", "Audit")]))
+    assert [("web", True)] == [(finding.name, finding.denies) for finding in recorded.findings]
+    assert recorded.findings[0].outcome.message.startswith("failed to configure policy: ")

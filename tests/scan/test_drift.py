@@ -1,4 +1,4 @@
-"""A scan with mutating policies: what they would change is recorded, and nothing passes in silence."""
+"""Scans with mutating policies record the changes that they would make."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scanner.policies.mutating import mutation_order
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import KINDS
-from tests.scan.fakes import FakeCluster, Told, scanned
+from tests.scan.fakes import FakeCluster, Recorded, scanned
 
 VERSION = "admissionregistration.k8s.io/v1"
 
@@ -46,7 +46,7 @@ def policy(name: str, *mutations: str, **spec: Any) -> dict[str, Any]:
 
 
 def binding(name: str) -> dict[str, Any]:
-    """What puts a policy into force."""
+    """The binding of a policy."""
     return {
         "apiVersion": VERSION,
         "kind": "MutatingAdmissionPolicyBinding",
@@ -78,38 +78,38 @@ KINDS_OF_POLICIES = (
 
 
 def cluster(*documents: dict[str, Any], kinds: tuple[Kind, ...] = ()) -> FakeCluster:
-    """A cluster that holds these documents, and the namespace that they are in."""
+    """A cluster with these documents and their namespace."""
     return FakeCluster((NAMESPACE, *documents), kinds=(*KINDS, *KINDS_OF_POLICIES, *kinds))
 
 
-def test_what_a_policy_would_change_is_recorded_as_drift() -> None:
-    """An object that differs is drift, one that is as the policy wants it passes; neither is a violation."""
-    told = scanned(
+def test_a_change_is_recorded_as_drift() -> None:
+    """An object that the policy would change is drift, an unchanged object passes; neither is a violation."""
+    recorded = scanned(
         cluster(LABEL, binding("label"), config_map("a"), config_map("b", metadata={"labels": {"team": "x"}}))
     )
-    (finding,) = told.findings
+    (finding,) = recorded.findings
 
     assert WouldChange((Change("add", "/metadata/labels", {"team": "x"}),)) == finding.outcome
     assert not finding.denies
-    assert (1, 1) == (told.counted(OutcomeName.WOULD_CHANGE), told.counted(OutcomeName.PASSED))
+    assert (1, 1) == (recorded.counted(OutcomeName.WOULD_CHANGE), recorded.counted(OutcomeName.PASSED))
 
 
-def test_mutations_see_what_the_ones_before_them_did() -> None:
-    """The second mutation builds on the first, and each has its own patch."""
+def test_a_mutation_reads_the_result_of_earlier_mutations() -> None:
+    """The second mutation changes the result of the first, and each has a patch of its own."""
     both = policy(
         "both",
         'Object{data: {"b": "2"}}',
         '[JSONPatch{op: "add", path: "/data/c", value: object.data.b + "!"}]',
     )
-    told = scanned(cluster(both, binding("both"), config_map("a")))
+    recorded = scanned(cluster(both, binding("both"), config_map("a")))
 
     assert [(Change("add", "/data/b", "2"),), (Change("add", "/data/c", "2!"),)] == [
-        finding.outcome.patch for finding in told.findings if isinstance(finding.outcome, WouldChange)
+        finding.outcome.patch for finding in recorded.findings if isinstance(finding.outcome, WouldChange)
     ]
 
 
-def test_a_policy_that_never_ends_is_marked() -> None:
-    """A patch that a second application would make once more does not converge."""
+def test_a_policy_that_does_not_converge_is_marked() -> None:
+    """A second application of the patch would change the object again."""
     grows = policy("grows", '[JSONPatch{op: "add", path: "/data/a", value: object.data.a + "1"}]')
     (finding,) = scanned(cluster(grows, binding("grows"), config_map("a"))).findings
 
@@ -117,7 +117,7 @@ def test_a_policy_that_never_ends_is_marked() -> None:
 
 
 def test_a_policy_that_may_run_again_has_the_patch_of_both_runs() -> None:
-    """IfNeeded: the policy runs once more in the same request, because it patched something."""
+    """With IfNeeded a policy runs again in the same request after it changed the object."""
     grows = policy(
         "grows", '[JSONPatch{op: "add", path: "/data/a", value: object.data.a + "1"}]', reinvocationPolicy="IfNeeded"
     )
@@ -129,7 +129,7 @@ def test_a_policy_that_may_run_again_has_the_patch_of_both_runs() -> None:
 
 @pytest.mark.parametrize(("failure_policy", "denies"), [("Fail", True), ("Ignore", False)])
 def test_a_mutation_that_fails_is_an_error_of_its_own(failure_policy: str, *, denies: bool) -> None:
-    """What goes wrong is said, with what admission makes of it, and the other mutations are judged all the same."""
+    """The error states the decision of admission, and the other mutations are evaluated."""
     fails = policy(
         "fails", '[JSONPatch{op: "remove", path: "/x"}]', 'Object{data: {"b": "2"}}', failurePolicy=failure_policy
     )
@@ -144,31 +144,31 @@ def test_a_mutation_that_fails_is_an_error_of_its_own(failure_policy: str, *, de
     assert isinstance(second.outcome, WouldChange)
 
 
-def test_a_kind_without_a_schema_is_a_gap_that_says_so() -> None:
-    """What only a server can tell is not guessed."""
+def test_a_kind_without_a_schema_is_a_gap() -> None:
+    """A merge without a schema would be a guess."""
     gizmo = Kind("mx.example.com", "v1", "Gizmo", "gizmos", namespaced=True)
-    one = {"apiVersion": "mx.example.com/v1", "kind": "Gizmo", "metadata": {"name": "g", "namespace": "shop"}}
-    told = scanned(cluster(LABEL, binding("label"), one, kinds=(gizmo,)))
+    document = {"apiVersion": "mx.example.com/v1", "kind": "Gizmo", "metadata": {"name": "g", "namespace": "shop"}}
+    recorded = scanned(cluster(LABEL, binding("label"), document, kinds=(gizmo,)))
 
-    assert [(GapKind.EVALUATION, "mx.example.com/v1/Gizmo")] == [(gap.kind, gap.where) for gap in told.gaps]
-    assert "no OpenAPI schema of mx.example.com/v1/Gizmo is known" in told.gaps[0].why
+    assert [(GapKind.EVALUATION, "mx.example.com/v1/Gizmo")] == [(gap.kind, gap.where) for gap in recorded.gaps]
+    assert "no OpenAPI schema of mx.example.com/v1/Gizmo is known" in recorded.gaps[0].why
 
 
 def test_a_binding_joins_only_policies_of_its_language() -> None:
-    """A mutating policy is not put into force by a validating binding of the same name."""
+    """A validating binding does not bind a mutating policy of the same name."""
     validating = {
         **binding("label"),
         "kind": "ValidatingAdmissionPolicyBinding",
         "spec": {"policyName": "label", "validationActions": ["Deny"]},
     }
-    told = scanned(cluster(LABEL, validating, config_map("a")))
+    recorded = scanned(cluster(LABEL, validating, config_map("a")))
 
-    assert [] == [*told.findings]
-    assert HealthKind.UNBOUND in {kind for kind, *_ in told.health}
+    assert [] == [*recorded.findings]
+    assert HealthKind.UNBOUND in {kind for kind, *_ in recorded.health}
 
 
 def test_a_policy_without_a_binding_can_be_previewed() -> None:
-    """--assume-bound makes up a binding; the action plays no part."""
+    """--assume-bound adds a binding; its action has no effect on mutations."""
     options = Options(manifests=(Manifest("label.yaml", LABEL),), assume_bound=(("label", "Deny"),))
     (finding,) = scanned(cluster(config_map("a")), options).findings
 
@@ -176,8 +176,8 @@ def test_a_policy_without_a_binding_can_be_previewed() -> None:
     assert isinstance(finding.outcome, WouldChange)
 
 
-def test_the_values_of_a_secret_never_leave() -> None:
-    """Of a Secret only metadata is shown, and no value of it elsewhere."""
+def test_no_value_of_a_secret_is_recorded() -> None:
+    """Of a Secret only changes to metadata are recorded."""
     copies = policy(
         "copies",
         '[JSONPatch{op: "add", path: "/data/b", value: object.data.a},'
@@ -188,46 +188,52 @@ def test_the_values_of_a_secret_never_leave() -> None:
         },
     )
     secret = {**config_map("s"), "kind": "Secret", "data": {"a": "aHVudGVyMg=="}}
-    told = scanned(cluster(copies, binding("copies"), secret))
+    recorded = scanned(cluster(copies, binding("copies"), secret))
 
-    assert told.findings
-    assert "aHVudGVyMg" not in repr(told.findings)
+    assert recorded.findings
+    assert "aHVudGVyMg" not in repr(recorded.findings)
 
 
-def test_what_several_policies_make_of_an_object_is_said_with_each() -> None:
-    """Each is judged on the stored object; what all of them do together is told beside it."""
-    one = policy("one", 'Object{metadata: Object.metadata{labels: {"one": "1"}}}')
-    two = policy("two", 'Object{metadata: Object.metadata{labels: {"two": "2"}}}')
-    first, second = scanned(cluster(one, binding("one"), two, binding("two"), config_map("a"))).findings
+def test_the_joint_result_of_several_policies_is_recorded_with_each() -> None:
+    """Each policy is evaluated on the stored object; the changes of all together are a field of each outcome."""
+    first = policy("one", 'Object{metadata: Object.metadata{labels: {"one": "1"}}}')
+    second = policy("two", 'Object{metadata: Object.metadata{labels: {"two": "2"}}}')
+    findings = scanned(cluster(first, binding("one"), second, binding("two"), config_map("a"))).findings
     together = (Change("add", "/metadata/labels", {"one": "1", "two": "2"}),)
 
-    assert WouldChange((Change("add", "/metadata/labels", {"one": "1"}),), together=together) == first.outcome
-    assert WouldChange((Change("add", "/metadata/labels", {"two": "2"}),), together=together) == second.outcome
+    assert WouldChange((Change("add", "/metadata/labels", {"one": "1"}),), together=together) == findings[0].outcome
+    assert WouldChange((Change("add", "/metadata/labels", {"two": "2"}),), together=together) == findings[1].outcome
 
 
-def test_policies_that_fight_each_other_are_marked() -> None:
-    """Where the last word counts, the order of the policies matters, and on a server it is random."""
-    one = policy("one", 'Object{data: {"a": "one"}}')
-    two = policy("two", 'Object{data: {"a": "two"}}')
+def test_policies_whose_order_matters_are_marked() -> None:
+    """Two policies set a field to different values, and a server applies them in random order."""
+    first = policy("one", 'Object{data: {"a": "one"}}')
+    second = policy("two", 'Object{data: {"a": "two"}}')
     outcomes = [
-        it.outcome for it in scanned(cluster(one, binding("one"), two, binding("two"), config_map("a"))).findings
+        finding.outcome
+        for finding in scanned(cluster(first, binding("one"), second, binding("two"), config_map("a"))).findings
     ]
 
-    assert [True, True] == [isinstance(it, WouldChange) and it.order_matters for it in outcomes]
-    assert all(isinstance(it, WouldChange) and it.together[0].value == "two" for it in outcomes)
+    assert [True, True] == [isinstance(outcome, WouldChange) and outcome.order_matters for outcome in outcomes]
+    assert all(isinstance(outcome, WouldChange) and outcome.together[0].value == "two" for outcome in outcomes)
 
 
 @pytest.mark.parametrize(("rules", "expected"), [((1, 36), []), ((1, 37), ["plain"])])
-def test_policies_that_see_the_object_in_either_form_are_named(rules: tuple[int, int], expected: list[str]) -> None:
-    """From 1.37 on a policy with match conditions changes what one without them sees, if it happens to run first."""
+def test_policies_that_may_read_either_form_of_the_object_are_named(
+    rules: tuple[int, int], expected: list[str]
+) -> None:
+    """From 1.37 on, a policy with match conditions changes the form of the object for later policies.
+
+    A policy without match conditions reads either form, because the order of policies is random.
+    """
     made = [
         policy("asks", "Object{}", matchConditions=[{"name": "any", "expression": "true"}]),
         policy("plain", "Object{metadata: Object.metadata{labels: object.metadata.labels}}"),
         policy("blind", 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'),
     ]
     bound = mutating.bind(
-        [mutating.read_policy(one) for one in made],
-        [mutating.read_binding(binding(one["metadata"]["name"])) for one in made],
+        [mutating.read_policy(manifest) for manifest in made],
+        [mutating.read_binding(binding(manifest["metadata"]["name"])) for manifest in made],
         KnownSchemas(builtin_schemas()),
         rules=rules,
     )
@@ -235,8 +241,8 @@ def test_policies_that_see_the_object_in_either_form_are_named(rules: tuple[int,
     assert expected == [note.policy for note in mutation_order.of_policies(bound, KINDS, rules)]
 
 
-def test_what_stood_there_before_is_kept_short() -> None:
-    """A diff is for readers; the patch itself is whole."""
+def test_the_previous_value_is_shortened() -> None:
+    """The previous value is for readers; the patch itself is complete."""
     empties = policy("empties", '[JSONPatch{op: "replace", path: "/data/a", value: ""}]')
     (finding,) = scanned(cluster(empties, binding("empties"), config_map("a", data={"a": "x" * 1_000_000}))).findings
 
@@ -260,7 +266,7 @@ FREE = {
 
 
 class Deep(FakeCluster):
-    """A cluster with two custom resources, of which one nests so many levels deep."""
+    """A cluster with two custom resources, one of which has `levels` nested levels."""
 
     levels = 0
 
@@ -279,39 +285,44 @@ class Deep(FakeCluster):
         yield Page(kind, 1, f'{{"items": [{", ".join(items)}]}}'.encode())
 
 
-def on_gadgets(*texts: str, levels: int) -> Told:
-    """A scan of the two by a policy for each text."""
+def on_gadgets(*texts: str, levels: int) -> Recorded:
+    """A scan of both objects by one policy for each text."""
     rule = {"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["gadgets"]}
     policies = [
         policy(f"p{number}", text, matchConstraints={"resourceRules": [rule]}) for number, text in enumerate(texts)
     ]
     bindings = [binding(f"p{number}") for number in range(len(texts))]
-    found = Deep((NAMESPACE, *policies, *bindings), kinds=(*KINDS, *KINDS_OF_POLICIES, GADGETS))
-    found.levels = levels
-    return scanned(found)
+    gadgets = Deep((NAMESPACE, *policies, *bindings), kinds=(*KINDS, *KINDS_OF_POLICIES, GADGETS))
+    gadgets.levels = levels
+    return scanned(gadgets)
 
 
 @pytest.mark.parametrize("levels", [400, 1000])
-def test_an_object_that_nests_deeply_is_judged_as_any_other(levels: int) -> None:
-    """Its patches are small; what two policies make of it together is told too."""
+def test_a_deeply_nested_object_is_evaluated_like_any_other(levels: int) -> None:
+    """Its patches are small, and the joint result of two policies is recorded."""
     texts = [
         "Object{metadata: Object.metadata{labels: {'a': 'b'}}}",
         "[JSONPatch{op: 'add', path: '/flag', value: true}]",
     ]
-    told = on_gadgets(*texts, levels=levels)
-    assert ([], {"deep": 2, "flat": 2}) == ([*told.gaps], Counter(one.name for one in told.findings))
-    assert all("other policies or bindings also change this object" in one.outcome.message for one in told.findings)
+    recorded = on_gadgets(*texts, levels=levels)
+    assert ([], {"deep": 2, "flat": 2}) == ([*recorded.gaps], Counter(finding.name for finding in recorded.findings))
+    assert all(
+        "other policies or bindings also change this object" in finding.outcome.message for finding in recorded.findings
+    )
 
 
-def test_a_patch_that_nests_deeply_is_not_recorded_and_said() -> None:
-    """No database and no report could take it; its object counts as not auditable."""
-    told = on_gadgets("[JSONPatch{op: 'add', path: '/copy', value: object.free}]", levels=400)
-    assert (["flat"], 1) == ([one.name for one in told.findings], told.counted(OutcomeName.NOT_AUDITABLE))
+def test_a_deeply_nested_patch_is_not_auditable() -> None:
+    """No database and no report could store the patch."""
+    recorded = on_gadgets("[JSONPatch{op: 'add', path: '/copy', value: object.free}]", levels=400)
+    assert (["flat"], 1) == (
+        [finding.name for finding in recorded.findings],
+        recorded.counted(OutcomeName.NOT_AUDITABLE),
+    )
 
 
-def test_of_a_page_with_an_object_that_nobody_can_decode_the_others_are_judged() -> None:
-    """It is a gap that says so."""
-    told = on_gadgets("[JSONPatch{op: 'add', path: '/flag', value: true}]", levels=3000)
-    assert ["flat"] == [one.name for one in told.findings]
-    (gap,) = told.gaps
+def test_an_object_that_cannot_be_decoded_is_a_gap() -> None:
+    """The other objects of the page are evaluated."""
+    recorded = on_gadgets("[JSONPatch{op: 'add', path: '/flag', value: true}]", levels=3000)
+    assert ["flat"] == [finding.name for finding in recorded.findings]
+    (gap,) = recorded.gaps
     assert gap.why.startswith("an item of the list could not be decoded: depth limit exceeded")

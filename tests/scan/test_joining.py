@@ -1,4 +1,4 @@
-"""Which policies are in force, for which objects, and what else decides."""
+"""The policies and bindings in force, the objects that they match, and webhooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scanner.model.scan import OutOfScope, ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import BINDINGS, KINDS, POLICIES, Document, binding, namespace, pod, policy, rule, thing
-from tests.scan.fakes import FakeCluster, Told, changed, scanned
+from tests.scan.fakes import FakeCluster, Recorded, changed, scanned
 
 GROUP = "admissionregistration.k8s.io"
 VALIDATING = Kind(GROUP, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False)
@@ -31,93 +31,104 @@ CLUSTER = FakeCluster(
 STATIC = "admission.static.k8s.io"
 
 
-def told(*documents: Document, files: tuple[Document, ...] = (), **fields: Any) -> Told:
-    """A scan of the cluster with these documents in it, and these in files."""
-    manifests = tuple(Manifest(f"f.yaml, document {number}", it) for number, it in enumerate(files, start=1))
+def scan_of(*documents: Document, files: tuple[Document, ...] = (), **fields: Any) -> Recorded:
+    """A scan of the cluster with these documents added, and `files` as policy files."""
+    manifests = tuple(
+        Manifest(f"f.yaml, document {number}", document) for number, document in enumerate(files, start=1)
+    )
     cluster = changed(CLUSTER, documents=[*CLUSTER.documents, *documents], **fields)
     return scanned(cluster, Options(manifests=manifests))
 
 
-def found(scan: Told) -> list[tuple[str, str]]:
-    """Kind and name of what was found fault with."""
-    return sorted((it.kind, it.name) for it in scan.findings)
+def objects_with_findings(scan: Recorded) -> list[tuple[str, str]]:
+    """Kind and name of the objects with findings."""
+    return sorted((finding.kind, finding.name) for finding in scan.findings)
 
 
-def test_a_policy_that_nothing_binds_never_runs() -> None:
-    """It is reported as such; a scan without any bound policy is not complete."""
-    scan = told(policy("p", "false"))
-    assert ([], [("unbound", "p", "")], ScanState.PARTIAL) == (found(scan), scan.health, scan.scan.state)
+def test_a_policy_without_a_binding_is_not_evaluated() -> None:
+    """Policy health reports it; a scan without any bound policy is not complete."""
+    scan = scan_of(policy("p", "false"))
+    assert ([], [("unbound", "p", "")], ScanState.PARTIAL) == (
+        objects_with_findings(scan),
+        scan.health,
+        scan.scan.state,
+    )
 
 
 def test_policy_objects_are_exempt_and_webhook_configurations_are_not() -> None:
-    """Contrary to common belief."""
-    scan = told(policy("p", "false", **ON_ADMISSION), binding("b", "p"))
-    assert [("ValidatingWebhookConfiguration", "guard")] == found(scan)
+    """kube-apiserver exempts policies and bindings alone."""
+    scan = scan_of(policy("p", "false", **ON_ADMISSION), binding("b", "p"))
+    assert [("ValidatingWebhookConfiguration", "guard")] == objects_with_findings(scan)
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
 def test_every_version_of_the_api_means_the_same(version: str) -> None:
-    """Whatever is served, and whatever a file is written in."""
-    documents = [{**it, "apiVersion": f"{GROUP}/{version}"} for it in (policy("p", "false"), binding("b", "p"))]
-    kinds = [
-        Kind(it.group, version, it.kind, it.plural, it.namespaced) if it in (POLICIES, BINDINGS) else it
-        for it in CLUSTER.kinds
+    """Documents of every served version, and of every version in files, have the same results."""
+    documents = [
+        {**document, "apiVersion": f"{GROUP}/{version}"} for document in (policy("p", "false"), binding("b", "p"))
     ]
-    assert [("Pod", "web")] == found(told(*documents, kinds=tuple(kinds)))
-    assert [("Pod", "web")] == found(told(files=tuple(documents)))
+    kinds = [
+        Kind(kind.group, version, kind.kind, kind.plural, kind.namespaced) if kind in (POLICIES, BINDINGS) else kind
+        for kind in CLUSTER.kinds
+    ]
+    assert [("Pod", "web")] == objects_with_findings(scan_of(*documents, kinds=tuple(kinds)))
+    assert [("Pod", "web")] == objects_with_findings(scan_of(files=tuple(documents)))
 
 
 def test_the_newest_served_version_is_listed() -> None:
-    """Once: the other versions show the same objects."""
-    old = [Kind(it.group, "v1beta1", it.kind, it.plural, it.namespaced) for it in (POLICIES, BINDINGS)]
-    scan = told(policy("p", "false"), binding("b", "p"), kinds=(*old, *CLUSTER.kinds))
-    assert [("Pod", "web")] == found(scan)
+    """The other versions have the same objects and are not listed."""
+    old = [Kind(kind.group, "v1beta1", kind.kind, kind.plural, kind.namespaced) for kind in (POLICIES, BINDINGS)]
+    scan = scan_of(policy("p", "false"), binding("b", "p"), kinds=(*old, *CLUSTER.kinds))
+    assert [("Pod", "web")] == objects_with_findings(scan)
 
 
-def test_only_an_alpha_binding_may_leave_out_what_becomes_of_missing_params() -> None:
-    """It defaults to Deny there, and is required since."""
+def test_only_an_alpha_binding_may_omit_parameter_not_found_action() -> None:
+    """In v1alpha1 the default is Deny; later versions require the field."""
     asking = policy("p", "true", paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
     bound = binding("b", "p", paramRef={"name": "c", "namespace": "default"})
-    alpha = told(files=(asking, {**bound, "apiVersion": f"{GROUP}/v1alpha1"}))
+    alpha = scan_of(files=(asking, {**bound, "apiVersion": f"{GROUP}/v1alpha1"}))
     assert ["no params found for policy binding with `Deny` parameterNotFoundAction"] == [
-        it.outcome.message.removeprefix("failed to configure binding: ") for it in alpha.findings
+        finding.outcome.message.removeprefix("failed to configure binding: ") for finding in alpha.findings
     ]
-    refused = told(files=(asking, bound))
+    refused = scan_of(files=(asking, bound))
     assert ["spec.paramRef.parameterNotFoundAction: Required value"] == [
         gap.why.partition(" is invalid: ")[2] for gap in refused.gaps
     ]
 
 
-def test_static_policies_see_policy_objects() -> None:
-    """They are manifests of the control plane, which no API lists; files show them."""
+def test_static_policies_evaluate_policy_objects() -> None:
+    """Static policies are manifests of the control plane, which no API lists and files contain."""
     files = (policy(STATIC, "false", **ON_ADMISSION), binding(f"b.{STATIC}", STATIC))
-    scan = told(policy("other", "true"), binding("other", "other"), files=files)
+    scan = scan_of(policy("other", "true"), binding("other", "other"), files=files)
     assert [
         ("ValidatingAdmissionPolicy", "other"),
         ("ValidatingAdmissionPolicyBinding", "other"),
         ("ValidatingWebhookConfiguration", "guard"),
-    ] == found(scan)
+    ] == objects_with_findings(scan)
 
 
-def test_a_policy_of_the_api_is_not_static_whatever_its_name() -> None:
-    """An older server lets such a name be taken; the policy is exempted as any other."""
-    scan = told(policy(STATIC, "false", **ON_ADMISSION), binding(f"b.{STATIC}", STATIC))
-    assert [("ValidatingWebhookConfiguration", "guard")] == found(scan)
+def test_a_policy_of_the_api_with_a_static_name_is_not_static() -> None:
+    """An older server accepts such a name, and exempts policy objects from the policy."""
+    scan = scan_of(policy(STATIC, "false", **ON_ADMISSION), binding(f"b.{STATIC}", STATIC))
+    assert [("ValidatingWebhookConfiguration", "guard")] == objects_with_findings(scan)
 
 
 def test_bindings_of_the_api_do_not_bind_static_policies() -> None:
-    """Either side is joined with its own."""
-    scan = told(binding("b", STATIC), files=(policy(STATIC, "false"),))
-    assert ([], {("unbound", STATIC, ""), ("danglingBinding", STATIC, "b")}) == (found(scan), set(scan.health))
+    """A binding binds only policies from the same source."""
+    scan = scan_of(binding("b", STATIC), files=(policy(STATIC, "false"),))
+    assert ([], {("unbound", STATIC, ""), ("danglingBinding", STATIC, "b")}) == (
+        objects_with_findings(scan),
+        set(scan.health),
+    )
 
 
 def test_a_static_policy_can_be_previewed() -> None:
-    """Like any other."""
+    """--assume-bound applies to static policies."""
     cluster = changed(CLUSTER)
     options = Options(
         manifests=(Manifest("f.yaml", policy(STATIC, "false", **ON_ADMISSION)),), assume_bound=((STATIC, "Warn"),)
     )
-    assert ["guard"] == [it.name for it in scanned(cluster, options).findings]
+    assert ["guard"] == [finding.name for finding in scanned(cluster, options).findings]
 
 
 @pytest.mark.parametrize(
@@ -128,22 +139,25 @@ def test_a_static_policy_can_be_previewed() -> None:
     ],
 )
 def test_a_name_alone_makes_no_static_manifest(asking: Document, bound: Document) -> None:
-    """The API server takes such names, too, unless it reads manifests of its own; a file may be meant for either."""
-    scan = told(files=(asking, bound))
-    assert ([], set()) == ([*scan.gaps], {it for it in scan.health if it[0] in ("unbound", "danglingBinding")})
+    """A server without static manifests accepts such names, so a document from a file may be either."""
+    scan = scan_of(files=(asking, bound))
+    assert ([], set()) == (
+        [*scan.gaps],
+        {problem for problem in scan.health if problem[0] in ("unbound", "danglingBinding")},
+    )
 
 
 def test_a_policy_with_params_is_no_static_manifest() -> None:
-    """The control plane would not load it: it is an object of the API, whatever its name is."""
+    """The control plane would not load it, so it is an object of the API despite its name."""
     params = {"apiVersion": "v1", "kind": "ConfigMap"}
     reference = {"name": "limits", "namespace": "default", "parameterNotFoundAction": "Allow"}
     files = (policy(STATIC, "false", paramKind=params, **ON_ADMISSION), binding("b", STATIC, paramRef=reference))
-    assert "ValidatingAdmissionPolicy" not in {kind for kind, _ in found(told(files=files))}
+    assert "ValidatingAdmissionPolicy" not in {kind for kind, _ in objects_with_findings(scan_of(files=files))}
 
 
 def test_webhooks_are_named_as_out_of_scope() -> None:
-    """They decide about requests too, and what a program decides is not written in the API."""
-    scan = told(policy("p", "true"), binding("b", "p"))
+    """Webhooks decide about requests too, and a scan does not evaluate them."""
+    scan = scan_of(policy("p", "true"), binding("b", "p"))
     assert (
         OutOfScope(
             "ValidatingWebhookConfiguration",
@@ -159,16 +173,16 @@ def test_webhooks_are_named_as_out_of_scope() -> None:
     assert ScanState.COMPLETE == scan.scan.state
 
 
-def test_webhooks_that_may_not_be_listed_are_said_to_be_unknown() -> None:
-    """That is no gap: they would not have been evaluated."""
+def test_webhooks_that_may_not_be_listed_are_unknown() -> None:
+    """The missing permission is no gap, because webhooks would not be evaluated."""
     refused = {f"{MUTATING.plural}.{GROUP}": ListFailed("forbidden", "forbidden for auditor")}
-    scan = told(refused=refused)
+    scan = scan_of(refused=refused)
     assert ("MutatingWebhookConfiguration", "", "whether there are any is not known: forbidden for auditor") in {
-        (it.kind, it.name, it.why) for it in scan.end.outside
+        (out_of_scope.kind, out_of_scope.name, out_of_scope.why) for out_of_scope in scan.end.outside
     }
     assert () == scan.gaps
 
 
 def test_a_cluster_without_webhooks_has_nothing_out_of_scope() -> None:
-    """Nothing is said then."""
+    """The list of objects out of scope is empty."""
     assert () == scanned(FakeCluster([namespace("default")], kinds=CLUSTER.kinds)).end.outside

@@ -1,4 +1,4 @@
-"""What the ledger says of lists that do not show one moment: nothing is lost in silence, nothing counted twice."""
+"""The coverage of lists that do not show one moment: no object is lost unreported or counted twice."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ AGAIN = "the list expired after page 1 and was started again"
 
 
 @dataclass
-class Forgetful(FakeCluster):
-    """Shows these pages of pods, each with what stands between it and the one before; then it may break off."""
+class InconsistentCluster(FakeCluster):
+    """Lists these pages of pods, each with its inconsistency; then the list may break off."""
 
     shown: list[tuple[str, list[dict[str, object]]]] = field(default_factory=list)
     end: ListFailed | None = None
@@ -44,16 +44,16 @@ class Forgetful(FakeCluster):
             raise self.end
 
 
-def showing(*pages: tuple[str, list[dict[str, object]]], end: ListFailed | None = None) -> Forgetful:
-    """A cluster with one policy about pods, and these pages of them."""
-    return Forgetful(RULES, shown=list(pages), end=end)
+def showing(*pages: tuple[str, list[dict[str, object]]], end: ListFailed | None = None) -> InconsistentCluster:
+    """A cluster with one policy for pods, and these pages of pods."""
+    return InconsistentCluster(RULES, shown=list(pages), end=end)
 
 
-def test_a_list_that_went_on_later_is_inconsistent() -> None:
-    """Everything was seen, but not at one moment: the ledger and a gap say so, and the scan is not complete."""
+def test_a_list_continued_at_a_later_moment_is_inconsistent() -> None:
+    """Every object was listed, but not at one moment: coverage and a gap state this, and the scan is partial."""
     inconsistency = "the list expired after page 1 and was continued at a later moment"
-    told = scanned(showing(("", [WEB]), (inconsistency, [API])))
-    line = told.coverage("Pod")
+    recorded = scanned(showing(("", [WEB]), (inconsistency, [API])))
+    line = recorded.coverage("Pod")
     assert (CoverageState.INCONSISTENT, 2, 2, "101", inconsistency) == (
         line.state,
         line.objects,
@@ -62,73 +62,73 @@ def test_a_list_that_went_on_later_is_inconsistent() -> None:
         line.note,
     )
     assert (ScanState.PARTIAL, [(GapKind.LIST, "v1/Pod")]) == (
-        told.scan.state,
-        [(gap.kind, gap.where) for gap in told.gaps],
+        recorded.scan.state,
+        [(gap.kind, gap.where) for gap in recorded.gaps],
     )
 
 
 def test_objects_of_a_list_that_was_begun_again_count_once() -> None:
-    """What was judged before is passed over, what is new is judged."""
-    told = scanned(showing(("", [WEB, API]), (AGAIN, [WEB, API]), ("", [DB])))
-    line = told.coverage("Pod")
+    """Objects of earlier pages are skipped, and new objects are evaluated."""
+    recorded = scanned(showing(("", [WEB, API]), (AGAIN, [WEB, API]), ("", [DB])))
+    line = recorded.coverage("Pod")
     assert (CoverageState.INCONSISTENT, 3, 3, 3) == (line.state, line.objects, line.evaluated, line.pages)
-    assert (3, 3) == (len(told.findings), told.counted(OutcomeName.VIOLATED))
+    assert (3, 3) == (len(recorded.findings), recorded.counted(OutcomeName.VIOLATED))
     assert AGAIN == line.note
 
 
-def test_an_object_that_comes_twice_counts_once() -> None:
-    """A server that repeats objects without a word makes its list doubtful."""
-    told = scanned(showing(("", [WEB, API]), ("", [API, DB, DB])))
-    line = told.coverage("Pod")
+def test_a_repeated_object_counts_once() -> None:
+    """A list that repeats objects without an error is inconsistent."""
+    recorded = scanned(showing(("", [WEB, API]), ("", [API, DB, DB])))
+    line = recorded.coverage("Pod")
     assert (CoverageState.INCONSISTENT, 3, "page 2 repeats 2 objects, counted once") == (
         line.state,
         line.objects,
         line.note,
     )
-    assert 3 == len({finding.fingerprint for finding in told.findings}) == len(told.findings)
+    assert 3 == len({finding.fingerprint for finding in recorded.findings}) == len(recorded.findings)
 
 
-def test_a_list_that_breaks_off_after_a_seam_is_partial() -> None:
-    """The worse of two troubles decides."""
-    told = scanned(showing(("", [WEB]), (AGAIN, [WEB, API]), end=ListFailed("failed", "it broke off")))
-    assert (CoverageState.PARTIAL, 2) == (told.coverage("Pod").state, told.coverage("Pod").objects)
+def test_an_inconsistent_list_that_breaks_off_is_partial() -> None:
+    """The worse of the two problems decides the state."""
+    recorded = scanned(showing(("", [WEB]), (AGAIN, [WEB, API]), end=ListFailed("failed", "it broke off")))
+    assert (CoverageState.PARTIAL, 2) == (recorded.coverage("Pod").state, recorded.coverage("Pod").objects)
 
 
-def test_the_ledger_adds_up_the_time_that_pages_took() -> None:
-    """Seconds are the cluster's, not ours."""
+def test_coverage_has_the_sum_of_the_pages_seconds() -> None:
+    """The seconds are those of the list requests."""
     assert 0.5 == scanned(showing(("", [WEB]), ("", [API]))).coverage("Pod").seconds
 
 
-def test_large_objects_are_objects_like_others() -> None:
-    """Two megabytes of annotations, five hundred containers: judged, counted, and not in the way of the next one."""
+def test_large_objects_are_evaluated_like_others() -> None:
+    """An object with two megabytes of annotations or five hundred containers is evaluated and counted."""
     large = pod(
-        "large", "default", hostNetwork=True, containers=[{"name": f"c{it}", "image": "x"} for it in range(500)]
+        "large", "default", hostNetwork=True, containers=[{"name": f"c{number}", "image": "x"} for number in range(500)]
     )
     large["metadata"] = {**large["metadata"], "annotations": {"note": "x" * 2_000_000}}
-    told = scanned(showing(("", [large, WEB])))
+    recorded = scanned(showing(("", [large, WEB])))
     assert (CoverageState.LISTED, 2, 2) == (
-        told.coverage("Pod").state,
-        told.coverage("Pod").objects,
-        len(told.findings),
+        recorded.coverage("Pod").state,
+        recorded.coverage("Pod").objects,
+        len(recorded.findings),
     )
 
 
-def test_policies_that_come_twice_are_read_once() -> None:
-    """A list of policies that was begun again does not look like two policies of one name."""
+def test_repeated_policies_are_read_once() -> None:
+    """A list of policies that was started again does not look like two policies of one name."""
     cluster = FakeCluster([*RULES, WEB], page_size=1)
     doubled = replace(cluster, documents=[*RULES, *RULES[1:], WEB])
     assert scanned(cluster).end == scanned(doubled).end
 
 
-def test_who_only_looks_ahead_fetches_nothing() -> None:
-    """What a scan would judge can be known without its lists."""
+def test_a_preparation_fetches_no_objects() -> None:
+    """The plans of a scan are known without its lists."""
     cluster = FakeCluster([*RULES, WEB])
     prepare(cluster, Options(), NOON)
     assert [] == cluster.expected
 
 
-def test_the_cluster_hears_what_will_be_listed() -> None:
-    """In the order in which it will be, without what the user leaves out."""
+def test_the_lists_are_announced_to_the_cluster() -> None:
+    """They are announced in their order, without the kinds that the user leaves out."""
     cluster = FakeCluster([*RULES, WEB])
     scanned(cluster, Options(Scope(namespaces=("default",))))
     assert ["default/pods"] == cluster.expected

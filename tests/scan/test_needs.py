@@ -1,4 +1,4 @@
-"""The rights that are named before a scan are those that it makes use of: none is missing, none is too much."""
+"""The permissions named before a scan are those that it uses."""
 
 from __future__ import annotations
 
@@ -43,49 +43,54 @@ SCOPES = [
 
 
 def used(cluster: FakeCluster) -> set[str]:
-    """The lists that were made, as `namespace/resource`; one Namespace by its name is read, not listed."""
-    return {f"namespaces {it.split('/')[0]}" if it.endswith("/namespaces") else it for it in cluster.listed}
+    """The lists that were made, as `namespace/resource`; a single Namespace is read by name and not listed."""
+    return {
+        f"namespaces {listed_kind.split('/')[0]}" if listed_kind.endswith("/namespaces") else listed_kind
+        for listed_kind in cluster.listed
+    }
 
 
-def named(need: Need) -> str:
-    """A right in the same words."""
+def text_of(need: Need) -> str:
+    """A permission in the form of `used`."""
     resource = f"{need.resource}.{need.group}" if need.group else need.resource
     if need.verb == "get":
         return f"{need.resource} {need.name}"
     return f"{need.namespace}/{resource}" if need.namespace else resource
 
 
-def covered(lists: set[str]) -> set[str]:
-    """Without the lists of one namespace that a list of all covers."""
-    return {it for it in lists if "/" not in it or it.split("/")[1] not in lists}
+def without_redundant(lists: set[str]) -> set[str]:
+    """The lists without those of one namespace whose resource is listed in all namespaces."""
+    return {name for name in lists if "/" not in name or name.split("/")[1] not in lists}
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
-def test_what_is_needed_is_what_is_used(scope: Scope) -> None:
-    """Both ways, in every scope."""
+def test_needed_and_used_permissions_are_equal(scope: Scope) -> None:
+    """They are equal in every scope."""
     cluster = FakeCluster(CLUSTER.documents)
     scanned(cluster, Options(scope))
-    rights = {named(need) for need in needs(FakeCluster(CLUSTER.documents), Options(scope)).rights}
-    assert rights - {"namespaces kube-system"} == covered(used(cluster))
+    rights = {text_of(need) for need in needs(FakeCluster(CLUSTER.documents), Options(scope)).rights}
+    assert rights - {"namespaces kube-system"} == without_redundant(used(cluster))
 
 
-def test_every_right_says_what_it_is_for() -> None:
-    """Whoever is asked to grant it wants to know."""
-    reasons = {named(need): need.why for need in needs(CLUSTER, Options()).rights}
+def test_every_permission_states_its_purpose() -> None:
+    """The purpose names the policies that need the permission."""
+    reasons = {text_of(need): need.why for need in needs(CLUSTER, Options()).rights}
     assert "policy plain, with-limits, with-own-params, with-params" == reasons["pods"]
     assert "params of policy with-own-params, with-params" == reasons["configmaps"]
     assert "" not in reasons.values()
 
 
-def test_only_what_makes_scans_incomplete_is_vital() -> None:
-    """The UID of kube-system only tells clusters apart."""
-    optional = {named(need) for need in needs(CLUSTER, Options()).rights if need.optional}
-    assert {"namespaces kube-system"} == {it for it in optional if "webhook" not in it}
+def test_only_permissions_for_a_complete_scan_are_required() -> None:
+    """The UID of kube-system only distinguishes clusters, so the permission to read it is optional."""
+    optional = {text_of(need) for need in needs(CLUSTER, Options()).rights if need.optional}
+    assert {"namespaces kube-system"} == {name for name in optional if "webhook" not in name}
 
 
 def test_policies_that_cannot_be_listed_are_a_gap() -> None:
-    """Then nobody knows what else is needed."""
-    refused = FakeCluster(CLUSTER.documents, refused={f"{it}.{GROUP}": forbidden(it) for it in POLICIES})
-    found = needs(refused, Options())
-    assert set(POLICIES) <= {need.resource for need in found.rights}
-    assert 2 <= len(found.gaps)
+    """The further permissions are not known then."""
+    refused = FakeCluster(
+        CLUSTER.documents, refused={f"{resource}.{GROUP}": forbidden(resource) for resource in POLICIES}
+    )
+    needed = needs(refused, Options())
+    assert set(POLICIES) <= {need.resource for need in needed.rights}
+    assert 2 <= len(needed.gaps)

@@ -1,7 +1,7 @@
-"""The promises of a scan, held against clusters that nobody would write.
+"""The promises of a scan, tested with random clusters.
 
-Conservation: every matched resource, invocation and check yields exactly one outcome. Silence is never success: what was
-not seen makes the scan partial, and is a gap. Same input, same report: the order of documents decides nothing.
+Conservation: every matched resource, invocation and check yields exactly one outcome. Silence is never success: an item
+that was not listed makes the scan partial, and is a gap. Same input, same report: the order of documents decides nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.documents import (
     rule,
     thing,
 )
-from tests.scan.fakes import FakeCluster, Told, changed, scanned
+from tests.scan.fakes import FakeCluster, Recorded, changed, scanned
 
 SPACES = ("default", "prod", "test")
 EXPRESSIONS = (
@@ -154,7 +154,7 @@ OBJECTS = st.one_of(
 
 
 def identity(document: Document) -> tuple[str, ...]:
-    """What a server holds only one of."""
+    """The key that is unique for an object of a server."""
     metadata = document["metadata"]
     return document["apiVersion"].partition("/")[0], document["kind"], metadata.get("namespace", ""), metadata["name"]
 
@@ -178,19 +178,19 @@ CLUSTERS = st.builds(
 )
 
 
-def checks_of(told: Told, name: str) -> int:
-    """How many checks a policy has."""
-    (found,) = (it for it in told.start.policies if it.name == name)
-    return len(found.validations) + len(found.audit_annotations)
+def checks_of(recorded: Recorded, name: str) -> int:
+    """The number of checks of a policy."""
+    (policy,) = (policy for policy in recorded.start.policies if policy.name == name)
+    return len(policy.validations) + len(policy.audit_annotations)
 
 
 @given(CLUSTERS)
 def test_every_check_of_a_matched_invocation_has_one_outcome(cluster: FakeCluster) -> None:
-    """For each object and invocation: all checks of the policy, or its conditions or configuration, each once."""
-    told = scanned(cluster)
+    """Each object and invocation has one outcome for every check of the policy, or one for its conditions or configuration."""
+    recorded = scanned(cluster)
     per_invocation: Counter[tuple[object, ...]] = Counter()
     whole: Counter[tuple[object, ...]] = Counter()
-    for key, count in told.tallies.items():
+    for key, count in recorded.tallies.items():
         place = (key.policy, key.binding, key.param_namespace, key.param_name, key.api_version, key.kind, key.namespace)
         if key.check.kind in (CheckKind.CONDITIONS, CheckKind.CONFIGURATION):
             whole[place] += count
@@ -200,51 +200,52 @@ def test_every_check_of_a_matched_invocation_has_one_outcome(cluster: FakeCluste
     for (*invocation, _), count in per_invocation.items():
         by_check.setdefault(tuple(invocation), []).append(count)
     for invocation_key, counts in by_check.items():
-        assert [counts[0]] * checks_of(told, str(invocation_key[0])) == counts
-    judged = Counter({key: counts[0] for key, counts in by_check.items()}) + whole
-    assert all(told.coverage(str(place[5]), str(place[4])).evaluated > 0 for place in judged)
+        assert [counts[0]] * checks_of(recorded, str(invocation_key[0])) == counts
+    evaluated = Counter({key: counts[0] for key, counts in by_check.items()}) + whole
+    assert all(recorded.coverage(str(place[5]), str(place[4])).evaluated > 0 for place in evaluated)
 
 
 @given(CLUSTERS)
-def test_what_does_not_pass_is_a_finding(cluster: FakeCluster) -> None:
-    """Findings are what was counted as violated or errored: no more, no less, each told once."""
-    told = scanned(cluster)
+def test_every_violation_and_error_is_one_finding(cluster: FakeCluster) -> None:
+    """The number of findings equals the number of violated and errored outcomes."""
+    recorded = scanned(cluster)
     bad = (OutcomeName.VIOLATED, OutcomeName.ERRORED_DENY, OutcomeName.ERRORED_ADMIT)
-    assert told.counted(*bad) == len(told.findings)
-    assert len(told.findings) == len({finding.fingerprint for finding in told.findings})
+    assert recorded.counted(*bad) == len(recorded.findings)
+    assert len(recorded.findings) == len({finding.fingerprint for finding in recorded.findings})
 
 
 @given(CLUSTERS)
 def test_matched_objects_are_no_more_than_listed_ones(cluster: FakeCluster) -> None:
-    """Evaluated objects are among the listed ones, and every object of a listed kind is in the ledger."""
-    told = scanned(cluster)
-    for line in told.end.coverage:
+    """Coverage counts every object of a listed kind, and the evaluated objects among them."""
+    recorded = scanned(cluster)
+    for line in recorded.end.coverage:
         assert 0 <= line.evaluated <= line.objects
         assert line.objects == sum(
-            (it["apiVersion"], it["kind"]) == (line.api_version, line.kind) for it in cluster.documents
+            (document["apiVersion"], document["kind"]) == (line.api_version, line.kind)
+            for document in cluster.documents
         )
 
 
 @given(CLUSTERS)
-def test_no_verdict_is_a_fault_of_ours(cluster: FakeCluster) -> None:
-    """Whatever the policies say: nothing raises where a server would have an answer."""
-    told = scanned(cluster)
-    assert not [gap for gap in told.gaps if "internal error" in gap.why]
+def test_no_policy_causes_an_internal_error(cluster: FakeCluster) -> None:
+    """Assay has an outcome wherever a server would have one."""
+    recorded = scanned(cluster)
+    assert not [gap for gap in recorded.gaps if "internal error" in gap.why]
 
 
 @given(CLUSTERS)
 def test_errors_keep_both_facts(cluster: FakeCluster) -> None:
-    """What went wrong, and what admission would have done about it."""
-    told = scanned(cluster)
-    ignoring = {it.name for it in told.start.policies if it.failure_policy == "Ignore"}
-    for finding in told.findings:
+    """An errored outcome has the error and the decision of admission."""
+    recorded = scanned(cluster)
+    ignoring = {policy.name for policy in recorded.start.policies if policy.failure_policy == "Ignore"}
+    for finding in recorded.findings:
         if isinstance(finding.outcome, Errored):
             assert finding.outcome.message
             assert (finding.policy in ignoring) != finding.outcome.would_deny
 
 
-def trouble(cluster: FakeCluster, data: st.DataObject, kinds: list[str]) -> FakeCluster:
-    """The cluster with something that cannot be seen."""
+def with_trouble(cluster: FakeCluster, data: st.DataObject, kinds: list[str]) -> FakeCluster:
+    """The cluster with a list that is denied, breaks off or cannot be read."""
     plural = data.draw(st.sampled_from(kinds))
     faults: list[Callable[[], dict[str, Any]]] = [
         lambda: {"refused": {plural: ListFailed("forbidden", "forbidden")}},
@@ -257,27 +258,27 @@ def trouble(cluster: FakeCluster, data: st.DataObject, kinds: list[str]) -> Fake
 
 
 @given(CLUSTERS, st.data())
-def test_what_cannot_be_seen_is_never_complete(cluster: FakeCluster, data: st.DataObject) -> None:
-    """Refused, broken off or unreadable: of all that a scan looks at, nothing is missed in silence."""
+def test_a_scan_without_a_list_is_never_complete(cluster: FakeCluster, data: st.DataObject) -> None:
+    """A list that is denied, breaks off or cannot be read is a gap."""
     looked_at = changed(cluster)
     scanned(looked_at)
     # Params of one namespace are listed by that namespace.
     kinds = sorted({plural.rpartition("/")[2] for plural in looked_at.listed})
-    told = scanned(trouble(cluster, data, kinds))
-    assert ScanState.PARTIAL == told.scan.state
-    assert told.gaps
+    recorded = scanned(with_trouble(cluster, data, kinds))
+    assert ScanState.PARTIAL == recorded.scan.state
+    assert recorded.gaps
 
 
 @given(CLUSTERS, st.data())
-def test_what_cannot_be_seen_adds_no_verdict(cluster: FakeCluster, data: st.DataObject) -> None:
-    """A finding of a scan that saw less is a finding of the scan that saw everything.
+def test_a_missing_list_adds_no_finding(cluster: FakeCluster, data: st.DataObject) -> None:
+    """The findings of a scan without a list are findings of the complete scan.
 
     An object whose namespace does not exist is a gap, but only for a scan that may list namespaces.
     """
     everything = {finding.fingerprint for finding in scanned(cluster).findings}
-    there = {"", *(it["metadata"]["name"] for it in cluster.documents if it["kind"] == "Namespace")}
-    told = scanned(trouble(cluster, data, ["pods", "nodes", "namespaces", "configmaps", "limits.example.com"]))
-    assert {finding.fingerprint for finding in told.findings if finding.namespace in there} <= everything
+    there = {"", *(document["metadata"]["name"] for document in cluster.documents if document["kind"] == "Namespace")}
+    recorded = scanned(with_trouble(cluster, data, ["pods", "nodes", "namespaces", "configmaps", "limits.example.com"]))
+    assert {finding.fingerprint for finding in recorded.findings if finding.namespace in there} <= everything
 
 
 @given(
@@ -285,37 +286,39 @@ def test_what_cannot_be_seen_adds_no_verdict(cluster: FakeCluster, data: st.Data
     st.sampled_from([{}, {"spec": 3}, {"metadata": {"name": "Bad_Name"}}, {"kind": "MutatingAdmissionPolicy"}]),
 )
 def test_a_bad_policy_document_is_a_gap(documents: list[Document], fault: Document) -> None:
-    """It stops nothing, and is not passed over."""
+    """The scan continues with the other documents."""
     bad = Manifest("f.yaml, document 1", policy("bad") | {"spec": {}} | fault)
-    told = scanned(FakeCluster(documents), Options(manifests=(bad,)))
-    assert ScanState.PARTIAL == told.scan.state
-    assert "f.yaml, document 1" in {gap.where for gap in told.gaps}
+    recorded = scanned(FakeCluster(documents), Options(manifests=(bad,)))
+    assert ScanState.PARTIAL == recorded.scan.state
+    assert "f.yaml, document 1" in {gap.where for gap in recorded.gaps}
 
 
 @given(CLUSTERS)
 def test_a_partial_scan_has_a_gap_or_nothing_to_evaluate(cluster: FakeCluster) -> None:
-    """And a complete one has neither: the ledger and the gaps agree."""
-    told = scanned(cluster)
-    complete = all(line.state in (CoverageState.LISTED, CoverageState.SKIPPED) for line in told.end.coverage)
-    objects = sum(line.objects for line in told.end.coverage)
-    assert (told.scan.state is ScanState.COMPLETE) == (complete and not told.gaps and objects > 0)
+    """A complete scan has neither: coverage and gaps agree."""
+    recorded = scanned(cluster)
+    complete = all(line.state in (CoverageState.LISTED, CoverageState.SKIPPED) for line in recorded.end.coverage)
+    objects = sum(line.objects for line in recorded.end.coverage)
+    assert (recorded.scan.state is ScanState.COMPLETE) == (complete and not recorded.gaps and objects > 0)
 
 
 @given(CLUSTERS, st.data())
 @settings(max_examples=60)
 def test_the_order_of_documents_decides_nothing(cluster: FakeCluster, data: st.DataObject) -> None:
-    """Shuffled and in pages of other sizes, the same cluster gives the same findings, counts, gaps and health."""
+    """Documents in another order and in pages of another size have the same findings, counts, gaps and health."""
     shuffled = data.draw(st.permutations(list(cluster.documents)))
     other = changed(cluster, documents=shuffled, page_size=data.draw(st.integers(1, 5)))
-    one, two = scanned(cluster), scanned(other)
-    assert {it.fingerprint: it for it in one.findings} == {it.fingerprint: it for it in two.findings}
-    assert (one.tallies, set(one.gaps), one.end.health) == (two.tallies, set(two.gaps), two.end.health)
-    assert one.start.policies == two.start.policies
+    first, second = scanned(cluster), scanned(other)
+    assert {finding.fingerprint: finding for finding in first.findings} == {
+        finding.fingerprint: finding for finding in second.findings
+    }
+    assert (first.tallies, set(first.gaps), first.end.health) == (second.tallies, set(second.gaps), second.end.health)
+    assert first.start.policies == second.start.policies
 
 
 @given(CLUSTERS)
 @settings(max_examples=30)
 def test_the_same_cluster_gives_the_same_report(cluster: FakeCluster) -> None:
-    """To the last field, in the same order."""
-    one, two = scanned(changed(cluster)), scanned(changed(cluster))
-    assert (one.start, one.pages, one.end) == (two.start, two.pages, two.end)
+    """Two scans of a cluster record equal data in equal order."""
+    first, second = scanned(changed(cluster)), scanned(changed(cluster))
+    assert (first.start, first.pages, first.end) == (second.start, second.pages, second.end)

@@ -1,4 +1,4 @@
-"""Facts about which objects have come already."""
+"""Facts about the detection of repeated objects."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ PAGES = st.lists(st.lists(st.text(max_size=3), max_size=6), max_size=12)
 
 
 @given(PAGES, st.lists(st.text(max_size=3)))
-def test_what_has_come_is_known(pages: list[list[str]], asked: list[str]) -> None:
-    """All of it, whatever came on which page, and nothing else."""
+def test_every_added_name_is_detected(pages: list[list[str]], asked: list[str]) -> None:
+    """All names that were added on any page are detected, and no other name."""
     seen = RepeatDetector()
     for page in pages:
         seen.add(page)

@@ -1,4 +1,7 @@
-"""Facts about the line on several cores: the number of processes changes nothing, and no death of one loses an object."""
+"""Facts about evaluation on several cores.
+
+The number of processes changes no result, and the end of a process loses no object.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from scanner.scan.run import run
 from scanner.scan.workers import Job, JobResult, Relay, Workers, cores
 from tests.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan import test_drift
-from tests.scan.fakes import NOON, FakeCluster, FakeStore, Told, scanned
+from tests.scan.fakes import NOON, FakeCluster, FakeStore, Recorded, scanned
 
 SPACES = ("default", "prod", "test")
 ALLOWED = "authorizer.group('').resource('pods').check('delete').allowed()"
@@ -37,12 +40,12 @@ REPEATED = "page 2 repeats 1 objects, counted once"
 
 
 def rules(*resources: str) -> Document:
-    """Constraints for some resources."""
+    """Constraints that match some resources."""
     return {"resourceRules": [rule(*resources)]}
 
 
 def documents() -> list[Document]:
-    """Pods and config maps in several namespaces, policies that some of them pass, and some that nobody can decide."""
+    """Pods and config maps in several namespaces, with policies that pass, are violated and fail."""
     return [
         *(namespace(space, env=space) for space in SPACES),
         *(pod(f"pod-{number:02}", SPACES[number % 3], spec={"x": number}) for number in range(17)),
@@ -56,7 +59,7 @@ def documents() -> list[Document]:
 
 
 class Clerk:
-    """An authorizer that remembers what it was asked, in its own process."""
+    """An authorizer that keeps the questions that its own process received."""
 
     def __init__(self, answer: Answer | None) -> None:
         self.asked: list[Question] = []
@@ -70,24 +73,24 @@ class Clerk:
 
 
 def asking(clerk: Clerk) -> FakeCluster:
-    """A cluster whose policy asks what the requester may do."""
+    """A cluster with a policy that reads the authorizer."""
     pods = [pod(f"pod-{number}") for number in range(9)]
     return FakeCluster([namespace("default"), *pods, policy("p", ALLOWED), binding("b", "p")], clerk=clerk)
 
 
-def recorded(told: Told) -> tuple[object, ...]:
-    """All that was told."""
-    return told.scan, told.start, told.end, told.pages
+def all_of(recorded: Recorded) -> tuple[object, ...]:
+    """All records of a scan."""
+    return recorded.scan, recorded.start, recorded.end, recorded.pages
 
 
 @pytest.mark.parametrize("workers", [2, 4, 9])
 def test_the_number_of_workers_changes_nothing(workers: int) -> None:
-    """The same pages in the same order, with the same findings, counts and gaps, and the same end."""
-    assert recorded(scanned(FakeCluster(documents()))) == recorded(scanned(FakeCluster(documents()), workers=workers))
+    """The same pages are recorded in the same order, with the same end."""
+    assert all_of(scanned(FakeCluster(documents()))) == all_of(scanned(FakeCluster(documents()), workers=workers))
 
 
-class Nowhere:
-    """A network that is never asked."""
+class NoNetwork:
+    """A network that must not be used."""
 
     def request(self, call: object, /) -> tuple[int, bytes]:
         raise AssertionError(call)
@@ -96,15 +99,15 @@ class Nowhere:
         raise AssertionError(reference)
 
 
-def test_whoever_may_ask_the_network_judges_alone() -> None:
-    """Its connections are not for two processes, and its requests are made once in a scan."""
+def test_a_scan_with_a_network_uses_one_process() -> None:
+    """Processes cannot share its connections, and each request is sent once in a scan."""
     alone: list[int] = []
 
     class Watching(FakeStore):
         def page(self, scan_id: str, result: PageResult) -> None:
             alone.append(len(active_children()))
 
-    for network in (None, Nowhere()):
+    for network in (None, NoNetwork()):
         store = Watching()
         options = Options(languages=with_options(Kyverno(network=network)))
         run(FakeCluster(documents()), store, options, scan_id="s1", clock=lambda: NOON, workers=2)
@@ -112,54 +115,54 @@ def test_whoever_may_ask_the_network_judges_alone() -> None:
     assert ([2] * pages, [0] * pages) == (alone[:pages], alone[pages:])
 
 
-def test_the_authorizer_is_asked_once_by_all_workers_together() -> None:
-    """The process with the connections asks, whoever wants to know."""
+def test_all_workers_together_ask_the_authorizer_once() -> None:
+    """The parent sends the check for every worker."""
     clerk = Clerk(Answer(allowed=True))
-    told = scanned(asking(clerk), workers=3)
-    assert (9, 1) == (told.counted(OutcomeName.PASSED), len(clerk.asked))
+    recorded = scanned(asking(clerk), workers=3)
+    assert (9, 1) == (recorded.counted(OutcomeName.PASSED), len(clerk.asked))
 
 
-def test_an_authorizer_that_falls_silent_leaves_the_same_gaps() -> None:
-    """What a worker is told by its parent is what it would have been told by the cluster."""
+def test_an_authorizer_without_an_answer_leaves_the_same_gaps() -> None:
+    """A worker receives the error that the cluster raised in the parent."""
     alone = scanned(asking(Clerk(None)))
-    assert recorded(alone) == recorded(scanned(asking(Clerk(None)), workers=3))
+    assert all_of(alone) == all_of(scanned(asking(Clerk(None)), workers=3))
     assert 9 == sum(gap.kind is GapKind.EVALUATION for gap in alone.gaps)
 
 
 def test_schemas_reach_the_workers() -> None:
-    """What a mutation would do is merged by the schema that the parent has."""
+    """Workers merge mutations with the schemas of the parent."""
     maps = [test_drift.config_map(f"map-{number}") for number in range(7)]
     cluster = test_drift.cluster(test_drift.LABEL, test_drift.binding("label"), *maps)
     alone = scanned(cluster)
     assert 7 == alone.counted(OutcomeName.WOULD_CHANGE)
-    assert recorded(alone) == recorded(scanned(cluster, workers=2))
+    assert all_of(alone) == all_of(scanned(cluster, workers=2))
 
 
-def test_an_object_that_comes_again_is_counted_once() -> None:
-    """Whichever process has judged it before."""
+def test_a_repeated_object_is_counted_once() -> None:
+    """It is counted once, whether one or two processes evaluated it."""
     maps = [thing(CONFIG_MAPS, name, "default", data={"n": "1"}) for name in ("a", "b", "c", "d")]
     shown = [[maps[0], maps[1]], [maps[1], maps[2]], [maps[2], maps[3]]]
     cluster = FakeCluster(documents(), raw={"configmaps": [orjson.dumps({"items": items}) for items in shown]})
-    told = scanned(cluster, workers=2)
-    coverage = told.coverage("ConfigMap")
+    recorded = scanned(cluster, workers=2)
+    coverage = recorded.coverage("ConfigMap")
     assert (CoverageState.INCONSISTENT, 4) == (coverage.state, coverage.objects)
     assert coverage.note.startswith(REPEATED)
-    assert recorded(scanned(cluster)) == recorded(told)
+    assert all_of(scanned(cluster)) == all_of(recorded)
 
 
 @pytest.mark.parametrize("trouble", [KeyboardInterrupt(), ListFailed("failed", "it broke off")])
-def test_what_ends_a_list_ends_it_in_any_number_of_processes(trouble: BaseException) -> None:
-    """The ledger says so, nothing is counted that was not judged, and no process stays behind."""
-    told = scanned(FakeCluster(documents(), broken={"pods": trouble}), workers=3)
-    judged = sum(page.objects for page in told.pages)
-    assert ScanState.PARTIAL is told.scan.state
-    assert sum(line.objects for line in told.end.coverage) == judged
-    assert CoverageState.LISTED is not told.coverage("Pod").state
+def test_a_list_that_ends_early_ends_in_any_number_of_processes(trouble: BaseException) -> None:
+    """Coverage states it, only evaluated objects are counted, and no process stays."""
+    recorded = scanned(FakeCluster(documents(), broken={"pods": trouble}), workers=3)
+    evaluated = sum(page.objects for page in recorded.pages)
+    assert ScanState.PARTIAL is recorded.scan.state
+    assert sum(line.objects for line in recorded.end.coverage) == evaluated
+    assert CoverageState.LISTED is not recorded.coverage("Pod").state
     assert [] == active_children()
 
 
 @dataclass(frozen=True)
-class Deadly:
+class DeadlyEvaluator:
     """A page evaluator that ends its process, or raises, as the page says; files in `folder` count the ends."""
 
     folder: Path
@@ -181,35 +184,35 @@ class Deadly:
 PLAN = KindPlan(PODS, ())
 
 
-def evaluated(folder: Path, pages: Iterable[dict[str, Any]], workers: int = 2) -> list[PageResult]:
-    """What comes of the pages."""
+def page_results(folder: Path, pages: Iterable[dict[str, Any]], workers: int = 2) -> list[PageResult]:
+    """The results of the pages."""
     relay = Relay(lambda: KnownSchemas(builtin_schemas()))
-    page_evaluator: Any = Deadly(folder)
+    page_evaluator: Any = DeadlyEvaluator(folder)
     jobs = [Job(Page(PODS, number, orjson.dumps(page)), PLAN) for number, page in enumerate(pages, start=1)]
     with Workers(page_evaluator, [PLAN], relay, nullcontext, count=workers) as processes:
         return [step.result for step in processes.ordered(jobs) if isinstance(step, JobResult)]
 
 
 def counted(results: Iterable[PageResult]) -> list[tuple[int, int]]:
-    """Number of the page, and objects."""
+    """The number of each page, and its number of objects."""
     return [(result.number, result.objects) for result in results]
 
 
 @pytest.mark.parametrize("workers", [2, 3])
 @pytest.mark.parametrize("deadly", [1, 2, 5, 8])
-def test_a_worker_that_dies_is_replaced_and_its_page_done_again(tmp_path: Path, workers: int, deadly: int) -> None:
-    """Nothing is lost, nothing counted twice, and the order is the same."""
+def test_a_worker_that_dies_is_replaced_and_its_page_evaluated_again(tmp_path: Path, workers: int, deadly: int) -> None:
+    """No page is lost or counted twice, and the order is the same."""
     pages = [{"objects": number, "deaths": number == deadly} for number in range(1, 9)]
-    results = evaluated(tmp_path, pages, workers)
+    results = page_results(tmp_path, pages, workers)
     assert [(number, number) for number in range(1, 9)] == counted(results)
     assert [] == [gap for result in results for gap in result.gaps]
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_a_page_that_kills_twice_is_a_gap(tmp_path: Path, workers: int) -> None:
-    """It is not tried a third time; the pages beside it are whole."""
+def test_a_page_with_which_two_workers_die_is_a_gap(tmp_path: Path, workers: int) -> None:
+    """The page is not tried a third time; the other pages are complete."""
     pages = [{"objects": number, "deaths": 2 if number == 3 else 0} for number in range(1, 9)]
-    results = evaluated(tmp_path, pages, workers)
+    results = page_results(tmp_path, pages, workers)
     assert [(number, 0 if number == 3 else number) for number in range(1, 9)] == counted(results)
     [gap] = [gap for result in results for gap in result.gaps]
     assert (GapKind.OBJECT, "v1/Pod") == (gap.kind, gap.where)
@@ -218,18 +221,18 @@ def test_a_page_that_kills_twice_is_a_gap(tmp_path: Path, workers: int) -> None:
 
 
 def test_every_worker_may_die(tmp_path: Path) -> None:
-    """One after the other, each with its page."""
+    """Workers die one after the other, each with its page."""
     pages = [{"objects": number, "deaths": 1} for number in range(1, 9)]
-    assert [(number, number) for number in range(1, 9)] == counted(evaluated(tmp_path, pages))
+    assert [(number, number) for number in range(1, 9)] == counted(page_results(tmp_path, pages))
 
 
 @pytest.mark.parametrize(
     ("workers", "fault", "name"),
     [(1, "raises", "LookupError"), (2, "raises", "LookupError"), (2, "unsendable", "AttributeError")],
 )
-def test_a_fault_of_ours_is_a_gap(tmp_path: Path, workers: int, fault: str, name: str) -> None:
-    """In whatever process: the scan goes on, and the gap quotes no object."""
-    results = evaluated(tmp_path, [{"objects": 1}, {"objects": 2, fault: True}, {"objects": 3}], workers)
+def test_an_internal_error_is_a_gap(tmp_path: Path, workers: int, fault: str, name: str) -> None:
+    """The scan continues in any process, and the gap quotes no object."""
+    results = page_results(tmp_path, [{"objects": 1}, {"objects": 2, fault: True}, {"objects": 3}], workers)
     assert [(1, 1), (2, 0), (3, 3)] == counted(results)
     assert (Gap(GapKind.OBJECT, "v1/Pod", f"page 2 was not judged: internal error: {name}; please report it"),) == (
         results[1].gaps
@@ -237,9 +240,9 @@ def test_a_fault_of_ours_is_a_gap(tmp_path: Path, workers: int, fault: str, name
 
 
 def test_little_work_needs_no_other_process() -> None:
-    """Processes are begun once there is enough for them."""
+    """Processes start once enough bytes of pages were read."""
     relay = Relay(lambda: KnownSchemas({}))
-    page_evaluator: Any = Deadly(Path())
+    page_evaluator: Any = DeadlyEvaluator(Path())
     jobs = [Job(Page(PODS, number, b'{"objects": 1}'), PLAN) for number in range(1, 9)]
     size = len(jobs[0].page.data)
     with Workers(page_evaluator, [PLAN], relay, nullcontext, count=3, fork_after_bytes=3 * size) as processes:
@@ -252,7 +255,7 @@ def test_little_work_needs_no_other_process() -> None:
     [("max 100000", 64), ("100000 100000", 1), ("150000 100000", 2), ("5000 100000", 1), ("nonsense", 64)],
 )
 def test_a_container_has_as_many_cores_as_it_may_use(tmp_path: Path, limit: str, most: int) -> None:
-    """Its CPU limit counts, rounded up, and never more than the processors there are or eight."""
+    """The CPU limit is rounded up, and the result is at most the number of processors and eight."""
     path = tmp_path / "cpu.max"
     path.write_text(f"{limit}\n")
     assert min(most, 8, len(os.sched_getaffinity(0))) == cores(path)
@@ -261,7 +264,7 @@ def test_a_container_has_as_many_cores_as_it_may_use(tmp_path: Path, limit: str,
 def test_a_scan_beats_while_its_workers_evaluate(tmp_path: Path) -> None:
     """A page that takes seconds is no silence."""
     relay = Relay(lambda: KnownSchemas({}))
-    page_evaluator: Any = Deadly(tmp_path)
+    page_evaluator: Any = DeadlyEvaluator(tmp_path)
     beats: list[int] = []
     job = Job(Page(PODS, 1, b'{"objects": 1, "seconds": 1.5}'), PLAN)
     with Workers(

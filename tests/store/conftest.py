@@ -1,4 +1,4 @@
-"""Databases of each kind: empty ones, and ones that are set up and hold no scan yet."""
+"""Databases of each kind: empty ones, and prepared ones without a scan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """One database of each kind that is set up, kept for the whole run: setting one up takes longer than most tests."""
+    """One prepared database of each kind, kept for the whole run: preparing one takes longer than most tests."""
     with ExitStack() as kept:
         yield _Prepared(kept, tmp_path_factory.mktemp("prepared"))
 
@@ -43,7 +43,7 @@ class _Prepared(dict[str, str]):
 
 @pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, prepared: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    """The URL of a database that is set up and holds no scan."""
+    """The URL of a prepared database without a scan."""
     kept = prepared[request.param]
     if request.param == "sqlite":
         yield f"sqlite:///{shutil.copy(path_of(kept), tmp_path / 'assay.db')}"
@@ -54,6 +54,6 @@ def url(request: pytest.FixtureRequest, prepared: dict[str, str], tmp_path: Path
 
 @pytest.fixture
 def store(url: str) -> Iterator[SqlStore]:
-    """A store that no scan was written to yet."""
+    """A store without a scan."""
     with open_store(url, clock) as opened:
         yield opened

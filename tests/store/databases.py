@@ -1,4 +1,4 @@
-"""Empty databases, thrown away afterwards; PostgreSQL gets a schema of its own in the server that is offered."""
+"""Temporary empty databases; PostgreSQL gets a schema of its own in the given server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POSTGRES = os.environ.get("ASSAY_TEST_POSTGRES", "")
 
 @contextmanager
 def database(kind: str, folder: Path) -> Iterator[str]:
-    """The URL of an empty database; skips the test, saying how to enable it, when there is no server for it."""
+    """The URL of an empty database; without a server for it the test is skipped with the remedy."""
     if kind == "sqlite":
         yield f"sqlite:///{folder / uuid.uuid4().hex}.db"
         return
@@ -52,12 +52,12 @@ def path_of(url: str) -> Path:
 
 
 def emptied(url: str) -> None:
-    """Take everything out of the tables again."""
+    """Delete the rows of all tables."""
     execute(url, f"TRUNCATE {', '.join(METADATA.tables)}")
 
 
 def count(url: str, table: str) -> int:
-    """How many rows a table has."""
+    """The number of rows of a table."""
     engine = create_engine(url)
     with engine.connect() as connection:
         rows = connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one()
@@ -66,7 +66,7 @@ def count(url: str, table: str) -> int:
 
 
 def execute(url: str, statement: str, **values: object) -> None:
-    """Change a database behind the store's back."""
+    """Change a database without the store."""
     engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(text(statement), values)
@@ -74,15 +74,15 @@ def execute(url: str, statement: str, **values: object) -> None:
 
 
 def without_column(connection: sqlite3.Connection, table: str, column: str) -> None:
-    """Take a column away, and whatever refers to it: SQLite drops none that has a foreign key."""
+    """Drop a column with everything that refers to it: SQLite drops no column with a foreign key."""
     kept = ", ".join(f'"{row[1]}"' for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != column)
     connection.execute(f"CREATE TABLE kept AS SELECT {kept} FROM {table}")
     connection.execute(f"DROP TABLE {table}")
     connection.execute(f"ALTER TABLE kept RENAME TO {table}")
 
 
-def without_lines_in_common(connection: sqlite3.Connection) -> None:
-    """What migrations 0008 to 0011 do, undone."""
+def without_shared_rows(connection: sqlite3.Connection) -> None:
+    """Undo migrations 0008 to 0011."""
     without_identity_and_runs(connection)
     connection.execute("DROP TABLE kube_assay")
     for name in ("policies_of", "bindings_of", "health_of", "outside_of", "matched"):

@@ -1,4 +1,4 @@
-"""Made-up scans, small enough to be read at a glance."""
+"""Small scans for tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROD = ClusterIdentity("prod", "6d1c", "v1.36.0")
 
 
 def clock() -> datetime:
-    """The moment at which made-up scans show signs of life."""
+    """The moment of the heartbeats of these scans."""
     return DAWN
 
 
@@ -66,26 +66,26 @@ def finding(
 
 
 def policy(name: str, **more: object) -> Policy:
-    """A policy of that name, with next to nothing in it."""
+    """A policy of that name with a single check."""
     manifest: JsonObject = {"metadata": {"name": name}, "spec": {"validations": [{"expression": CHECK.expression}]}}
     made = Policy(VALIDATING, name, None, None, (), (), (), (), "Fail", manifest, f"digest of {name}")
     return replace(made, **more)  # type: ignore[arg-type]
 
 
 def binding(policy_name: str, **more: object) -> Binding:
-    """The binding that puts a policy into force."""
+    """The binding of a policy."""
     made = Binding(VALIDATING, f"{policy_name}-binding", policy_name, None, None, ("Deny", "Audit"), {}, policy_name)
     return replace(made, **more)  # type: ignore[arg-type]
 
 
 def listed(kind: str, state: CoverageState = CoverageState.LISTED) -> Coverage:
-    """The ledger line of a kind."""
+    """The coverage of a kind that was listed."""
     return Coverage("v1" if kind in {"Pod", "Namespace"} else "apps/v1", kind, state, objects=9, pages=1)
 
 
 @dataclass(frozen=True)
 class Round:
-    """One scan, from begin to finish; by default it looks at everything and sees nothing wrong."""
+    """One scan from `begin` to `finish`; by default it lists everything and finds nothing."""
 
     findings: tuple[Finding, ...] = ()
     scope: Scope = EVERYTHING
@@ -97,13 +97,13 @@ class Round:
     cluster: ClusterIdentity = PROD
 
     def start(self, number: int) -> ScanStart:
-        """How the scan of a number begins; there is one a day."""
+        """The start of scan `number`; one scan is made each day."""
         policies = tuple(policy(name) for name in self.policies)
         bindings = tuple(binding(name) for name in self.bound)
         return ScanStart(f"scan-{number}", self.cluster, began(number), self.scope, "0.1.0", policies, bindings)
 
     def page(self) -> PageResult:
-        """What came out of its only page."""
+        """The result of its only page."""
         tallies: dict[TallyKey, int] = {}
         for item in self.findings:
             tallies[tally(item)] = tallies.get(tally(item), 0) + 1
@@ -112,7 +112,7 @@ class Round:
         )
 
     def end(self, number: int) -> ScanEnd:
-        """How it ends."""
+        """The end of the scan."""
         return ScanEnd(
             ended(number), self.state, self.coverage, (), self.gaps, tuple((VALIDATING, name) for name in self.policies)
         )
@@ -125,17 +125,17 @@ class Round:
 
 
 def began(number: int) -> datetime:
-    """When the scan of a number began."""
+    """The start of scan `number`."""
     return DAWN + timedelta(days=number)
 
 
 def ended(number: int) -> datetime:
-    """When it ended."""
+    """The end of scan `number`."""
     return began(number) + timedelta(minutes=5)
 
 
 def tally(item: Finding) -> TallyKey:
-    """Under what a finding is counted."""
+    """The key under which a finding is counted."""
     return TallyKey(
         policy=item.policy,
         binding=item.binding,
@@ -150,13 +150,13 @@ def tally(item: Finding) -> TallyKey:
     )
 
 
-def told(findings: Iterable[StoredFinding]) -> dict[str, str]:
-    """Names of objects and the status of what was found on them."""
+def statuses(findings: Iterable[StoredFinding]) -> dict[str, str]:
+    """The status of the findings by name of the object."""
     return {item.finding.name: item.status for item in findings}
 
 
 def snapshot(store: SqlStore, number: int) -> tuple[Any, ...]:
-    """Everything that a record says."""
+    """All data of a record."""
     record = store.record(f"scan-{number}")
     told_once = (record.scan, record.previous, record.policies, record.coverage, record.health, record.gaps)
     return (*told_once, record.tallies, record.unchecked, list(record.findings()), list(record.resolved()))

@@ -13,7 +13,7 @@ from scanner.errors import StoreError
 from scanner.store import open_store, upgrade
 from scanner.store.backup import back_up
 from scanner.store.schema import HEAD
-from tests.store.made import Round, clock, finding, told
+from tests.store.made import Round, clock, finding, statuses
 
 OLD = Path(__file__).parent / "old" / "0001.sql"
 
@@ -61,7 +61,7 @@ def test_the_copy_brings_the_database_back(old: Path) -> None:
     upgrade(str(old))
 
     with open_store(str(old), clock) as store:
-        assert {"a": "open"} == told(store.record(store.find_scan("last").id).findings())
+        assert {"a": "open"} == statuses(store.record(store.find_scan("last").id).findings())
 
 
 def test_a_database_without_data_is_not_copied(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from scanner.errors import UsageError
 from scanner.model.scan import ClusterIdentity
 from scanner.store import SqlStore
-from tests.store.made import Round, finding, told
+from tests.store.made import Round, finding, statuses
 
 PROD = ClusterIdentity("prod", "uid-1", "v1.36.0", server="server-1")
 OTHER = ClusterIdentity("prod", "uid-2", "v1.36.0", server="server-2")
@@ -26,7 +26,7 @@ def named(cluster: ClusterIdentity, name: str) -> ClusterIdentity:
 def record(store: SqlStore, number: int, cluster: ClusterIdentity, *names: str) -> dict[str, str]:
     """Scan a cluster, find something on objects with these names, and return the resolved findings."""
     Round(tuple(finding(name) for name in names), cluster=cluster).record(store, number)
-    return told(store.record(f"scan-{number}").resolved())
+    return statuses(store.record(f"scan-{number}").resolved())
 
 
 @pytest.mark.parametrize(

@@ -51,21 +51,21 @@ nouns = st.builds(Policy) | st.builds(Binding) | st.builds(Scope)
 @pytest.mark.parametrize(
     "noun", [POLICY, replace(POLICY, match=None, param_kind=None), BINDING, Scope(("a",), selector="x=y")]
 )
-def test_a_noun_comes_back(noun: object) -> None:
-    """Nested nouns, tuples, absent parts and manifests included."""
+def test_a_noun_is_read_as_it_was_written(noun: object) -> None:
+    """Nested nouns, tuples, absent parts and manifests are included."""
     assert noun == from_text(type(noun), to_text(noun))
 
 
 @given(selector=st.builds(Selector), name=st.text(), actions=st.sampled_from([(), ("Deny",), ("Warn", "Audit")]))
-def test_any_text_comes_back(selector: Selector, name: str, actions: tuple[str, ...]) -> None:
-    """Also what is not valid Unicode."""
+def test_any_text_is_read_as_it_was_written(selector: Selector, name: str, actions: tuple[str, ...]) -> None:
+    """Text that is not valid Unicode is included."""
     noun = replace(BINDING, name=name, param_ref=ParamRef(name, "", selector, "Deny"), actions=actions)  # type: ignore[arg-type]
 
     assert noun == from_text(Binding, to_text(noun))
 
 
 def test_fields_of_another_version_do_no_harm() -> None:
-    """Unknown fields are left out, and missing ones have their defaults."""
+    """Unknown fields are left out, and missing fields have their defaults."""
     stored = json.loads(to_text(POLICY))
     del stored["source"]
     stored["owner"] = "nobody"
@@ -73,7 +73,7 @@ def test_fields_of_another_version_do_no_harm() -> None:
     assert replace(POLICY, source="cluster") == from_text(Policy, json.dumps(stored))
 
 
-def test_something_else_is_refused() -> None:
+def test_other_json_is_rejected() -> None:
     """A list is not a policy."""
     with pytest.raises(ValueError, match="not a stored Policy"):
         from_text(Policy, "[]")
@@ -81,12 +81,12 @@ def test_something_else_is_refused() -> None:
 
 @given(numbers=st.sets(st.integers(0, 5000)), asked=st.integers(0, 6000))
 def test_a_set_of_numbers_survives_packing(numbers: set[int], asked: int) -> None:
-    """Members, and their count."""
+    """The members and their count are the same."""
     packed = unpacked(RowIdSet(numbers).packed())
 
     assert (asked in numbers, len(numbers)) == (asked in packed, packed.count)
 
 
 def test_a_run_of_numbers_takes_next_to_no_space() -> None:
-    """A hundred thousand findings that were not looked at are less than 100 bytes."""
+    """A hundred thousand unchecked findings take less than 100 bytes."""
     assert 100 > len(RowIdSet(range(1, 100_001)).packed())

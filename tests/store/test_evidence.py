@@ -1,4 +1,4 @@
-"""Why findings are is kept with them, for as long as they look the same."""
+"""Evidence is stored with findings, and kept while it is the same."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sqlalchemy import create_engine, text
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.evidence import evidence_of, evidence_text
-from tests.store.databases import without_column, without_lines_in_common
-from tests.store.made import Round, clock, finding, told
+from tests.store.databases import without_column, without_shared_rows
+from tests.store.made import Round, clock, finding, statuses
 
 WHY = Evidence(
     (Reason("object.spec.replicas", "7", "spec.replicas"), Reason("x", "no such key: x", "", "v", erred=True)), 2
@@ -21,27 +21,27 @@ WHY = Evidence(
 OTHER = Evidence((Reason("object.spec.replicas", "8", "spec.replicas"),))
 
 
-def kept(store: SqlStore, scan: str) -> dict[str, Evidence]:
-    """The evidence of what a scan saw, by the name of the object."""
-    return {it.finding.name: it.finding.evidence for it in store.record(scan).findings()}
+def evidence_by_name(store: SqlStore, scan: str) -> dict[str, Evidence]:
+    """The evidence of a scan by the name of the object."""
+    return {finding.finding.name: finding.finding.evidence for finding in store.record(scan).findings()}
 
 
 def test_evidence_reads_back_as_it_was(store: SqlStore) -> None:
-    """A finding that has none keeps none."""
+    """A finding without evidence is read without evidence."""
     Round((finding("a", evidence=WHY), finding("b"))).record(store, 1)
-    assert {"a": WHY, "b": NO_EVIDENCE} == kept(store, "scan-1")
+    assert {"a": WHY, "b": NO_EVIDENCE} == evidence_by_name(store, "scan-1")
 
 
 def test_each_scan_shows_the_evidence_of_its_own_time(store: SqlStore) -> None:
-    """A finding whose values have changed is no new finding, and the older scan still reads as it did."""
+    """Other values make no new finding, and the record of the older scan is unchanged."""
     Round((finding("a", evidence=WHY),)).record(store, 1)
     Round((finding("a", evidence=OTHER),)).record(store, 2)
-    assert ({"a": WHY}, {"a": OTHER}) == (kept(store, "scan-1"), kept(store, "scan-2"))
-    assert {"a": "open"} == told(store.record("scan-2").findings())
+    assert ({"a": WHY}, {"a": OTHER}) == (evidence_by_name(store, "scan-1"), evidence_by_name(store, "scan-2"))
+    assert {"a": "open"} == statuses(store.record("scan-2").findings())
 
 
-def test_what_is_resolved_keeps_its_last_evidence(store: SqlStore) -> None:
-    """A report says why it was a finding."""
+def test_a_resolved_finding_keeps_its_last_evidence(store: SqlStore) -> None:
+    """A report states the reasons of a resolved finding."""
     Round((finding("a", evidence=WHY),)).record(store, 1)
     Round((finding("a", evidence=OTHER),)).record(store, 2)
     Round().record(store, 3)
@@ -50,7 +50,7 @@ def test_what_is_resolved_keeps_its_last_evidence(store: SqlStore) -> None:
 
 
 def test_the_same_evidence_is_written_once(url: str) -> None:
-    """However many objects it is about, and however often they are scanned."""
+    """Equal evidence of several objects and scans is a single row."""
     with open_store(url, clock) as store:
         for number in (1, 2):
             Round(tuple(finding(name, evidence=WHY) for name in "abc")).record(store, number)
@@ -68,24 +68,24 @@ def test_the_same_evidence_is_written_once(url: str) -> None:
     [("a\0b", "a\ufffdb"), ("\ud800", "\ufffd"), ('"]\\', '"]\\'), ("🙂\n", "🙂\n")],
 )
 def test_hostile_texts_are_made_fit(store: SqlStore, hostile: str, expected: str) -> None:
-    """No database refuses a value for what is in it."""
+    """Every database accepts the cleaned texts."""
     Round((finding("a", evidence=Evidence((Reason("e", hostile, hostile),))),)).record(store, 1)
-    assert {"a": Evidence((Reason("e", expected, expected),))} == kept(store, "scan-1")
+    assert {"a": Evidence((Reason("e", expected, expected),))} == evidence_by_name(store, "scan-1")
 
 
 @pytest.mark.parametrize("evidence", [NO_EVIDENCE, WHY, OTHER])
-def test_the_text_says_all(evidence: Evidence) -> None:
-    """Nothing is lost between the text and the noun."""
+def test_the_text_of_evidence_is_complete(evidence: Evidence) -> None:
+    """The noun that is read from the text equals the written noun."""
     assert evidence == evidence_of(evidence_text(evidence))
 
 
 def test_findings_of_older_versions_have_none_until_they_are_seen_again(tmp_path: Path) -> None:
-    """Then they stay what they were, and have it from that scan on."""
+    """A later scan adds evidence to them without making them new."""
     path = tmp_path / "older.db"
     with open_store(str(path), clock) as store:
         Round((finding("a"),)).record(store, 1)
     with closing(sqlite3.connect(path)) as connection, connection:
-        without_lines_in_common(connection)
+        without_shared_rows(connection)
         connection.execute("ALTER TABLE scans DROP COLUMN opinion")
         without_column(connection, "findings", "evidence")
         connection.execute("DROP TABLE evidence")
@@ -93,5 +93,8 @@ def test_findings_of_older_versions_have_none_until_they_are_seen_again(tmp_path
     upgrade(str(path))
     with open_store(str(path), clock) as store:
         Round((finding("a", evidence=WHY),)).record(store, 2)
-        assert ({"a": NO_EVIDENCE}, {"a": WHY}) == (kept(store, "scan-1"), kept(store, "scan-2"))
-        assert {"a": "open"} == told(store.record("scan-2").findings())
+        assert ({"a": NO_EVIDENCE}, {"a": WHY}) == (
+            evidence_by_name(store, "scan-1"),
+            evidence_by_name(store, "scan-2"),
+        )
+        assert {"a": "open"} == statuses(store.record("scan-2").findings())

@@ -1,4 +1,4 @@
-"""Policy exceptions in the database: kept with the verdict, and no change of what was written before there were any."""
+"""Policy exceptions are stored with the verdict, and change no row of an older version."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from sqlalchemy import create_engine, insert
 from scanner.store import SqlStore
 from scanner.store.interning import Interned, digest
 from scanner.store.tables import LAST_IDS, VERDICTS
-from tests.store.made import Round, finding, told
+from tests.store.made import Round, finding, statuses
 
 KNOWN = finding("a", excepted_by="team/let-be", denies=False)
 
 
 def test_a_finding_keeps_its_exceptions(store: SqlStore) -> None:
-    """It comes back as it was told."""
+    """The finding is read as it was written."""
     Round((KNOWN,)).record(store, 1)
 
     assert [KNOWN] == [item.finding for item in store.record("scan-1").findings()]
 
 
 def test_a_finding_that_becomes_excepted_stays_open(store: SqlStore) -> None:
-    """An exception is a change of the verdict and no new finding."""
+    """An exception changes the verdict and makes no new finding."""
     Round((finding("a"),)).record(store, 1)
     Round((KNOWN,)).record(store, 2)
 
-    assert {"a": "open"} == told(store.record("scan-2").findings())
+    assert {"a": "open"} == statuses(store.record("scan-2").findings())
 
 
 def test_verdicts_of_older_databases_are_found_again() -> None:
-    """What is not excepted has the digest that it had before exceptions were known."""
+    """The digest of a verdict without exceptions is that of older versions."""
     older = ("violated", "m", "Invalid", 422, False, False, "CREATE", "Deny", True)
     names = [column.name for column in VERDICTS.columns]
     engine = create_engine("sqlite://")

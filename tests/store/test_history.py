@@ -1,4 +1,4 @@
-"""What becomes of a finding from scan to scan."""
+"""The status of findings from scan to scan."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ from scanner.model.scan import (
 )
 from scanner.store import SqlStore
 from tests.store.databases import count
-from tests.store.made import Round, began, binding, clock, ended, finding, listed, policy, snapshot, tally, told
+from tests.store.made import Round, began, binding, clock, ended, finding, listed, policy, snapshot, statuses, tally
 
 A, B, C = finding("a"), finding("b"), finding("c")
 
 
-def test_what_was_never_seen_is_new(store: SqlStore) -> None:
-    """The first scan's findings are all new."""
+def test_the_findings_of_the_first_scan_are_new(store: SqlStore) -> None:
+    """No earlier scan has these findings."""
     Round((A, B)).record(store, 1)
 
-    assert {"a": "new", "b": "new"} == told(store.record("scan-1").findings())
+    assert {"a": "new", "b": "new"} == statuses(store.record("scan-1").findings())
 
 
-def test_what_stays_is_open(store: SqlStore) -> None:
-    """A finding seen again is open, and one that comes on top is new."""
+def test_a_finding_of_two_scans_is_open(store: SqlStore) -> None:
+    """A finding of the second scan alone is new."""
     Round((A,)).record(store, 1)
     Round((A, B)).record(store, 2)
 
-    assert {"a": "open", "b": "new"} == told(store.record("scan-2").findings())
+    assert {"a": "open", "b": "new"} == statuses(store.record("scan-2").findings())
 
 
-def test_what_is_gone_is_resolved(store: SqlStore) -> None:
-    """A finding that a complete scan no longer sees is resolved by that scan, and by no later one."""
+def test_a_missing_finding_is_resolved(store: SqlStore) -> None:
+    """The complete scan that no longer has a finding resolves it, and no later scan does."""
     Round((A, B)).record(store, 1)
     Round((A,)).record(store, 2)
     Round((A,)).record(store, 3)
 
-    assert {"b": "resolved"} == told(store.record("scan-2").resolved())
-    assert {} == told(store.record("scan-3").resolved())
+    assert {"b": "resolved"} == statuses(store.record("scan-2").resolved())
+    assert {} == statuses(store.record("scan-3").resolved())
 
 
-def test_what_comes_back_is_reopened(store: SqlStore) -> None:
-    """A resolved finding seen again is reopened, and keeps the day on which it was first seen."""
+def test_a_resolved_finding_that_returns_is_reopened(store: SqlStore) -> None:
+    """The finding keeps the time at which it was first seen."""
     Round((A,)).record(store, 1)
     Round(()).record(store, 2)
     Round((A,)).record(store, 3)
     Round((A,)).record(store, 4)
 
-    assert {"a": "reopened"} == told(store.record("scan-3").findings())
-    assert {"a": "open"} == told(store.record("scan-4").findings())
+    assert {"a": "reopened"} == statuses(store.record("scan-3").findings())
+    assert {"a": "open"} == statuses(store.record("scan-4").findings())
     assert {ended(1)} == {item.first_seen for item in store.record("scan-4").findings()}
 
 
 def test_the_scan_counts_its_changes(store: SqlStore) -> None:
-    """`new` counts what was not open before, reopened findings included; `resolved` what was fixed."""
+    """`new` counts findings that were not open before, reopened ones included; `resolved` counts fixed findings."""
     Round((A, B)).record(store, 1)
     Round((B,)).record(store, 2)
     scan = Round((A, C)).record(store, 3)
@@ -67,8 +67,8 @@ def test_the_scan_counts_its_changes(store: SqlStore) -> None:
     assert (2, 2, 1) == (scan.findings, scan.new, scan.resolved)
 
 
-def test_a_resolved_finding_tells_its_dates(store: SqlStore) -> None:
-    """First seen, last seen and resolved are the ends of the scans that saw it so."""
+def test_a_resolved_finding_has_its_dates(store: SqlStore) -> None:
+    """First seen, last seen and resolved are the ends of the scans concerned."""
     Round((A,)).record(store, 1)
     Round((A,)).record(store, 2)
     Round(()).record(store, 3)
@@ -77,8 +77,8 @@ def test_a_resolved_finding_tells_its_dates(store: SqlStore) -> None:
     assert (ended(1), ended(2), ended(3)) == (fixed.first_seen, fixed.last_seen, fixed.resolved_at)
 
 
-def test_last_seen_skips_scans_that_did_not_look(store: SqlStore) -> None:
-    """A scan of another namespace does not count as having seen a finding."""
+def test_last_seen_skips_scans_of_another_scope(store: SqlStore) -> None:
+    """A scan of another namespace does not see the finding."""
     Round((A,)).record(store, 1)
     Round((), scope=Scope(namespaces=("other",))).record(store, 2)
     Round(()).record(store, 3)
@@ -87,28 +87,28 @@ def test_last_seen_skips_scans_that_did_not_look(store: SqlStore) -> None:
     assert ended(1) == fixed.last_seen
 
 
-def test_a_scan_does_not_report_what_it_did_not_see(store: SqlStore) -> None:
-    """What stays open unchecked is counted, not listed among what the scan saw."""
+def test_a_scan_does_not_list_unchecked_findings(store: SqlStore) -> None:
+    """Findings that stay open unchecked are counted."""
     Round((A, B)).record(store, 1)
     Round((finding("z", namespace="other"),), scope=Scope(namespaces=("other",))).record(store, 2)
     record = store.record("scan-2")
 
-    assert {"z": "new"} == told(record.findings())
+    assert {"z": "new"} == statuses(record.findings())
     assert 2 == record.unchecked
 
 
-def test_what_was_unchecked_is_open_when_it_is_seen_again(store: SqlStore) -> None:
-    """Not having looked closes nothing, so nothing has to be reopened."""
+def test_an_unchecked_finding_is_open_in_the_next_scan(store: SqlStore) -> None:
+    """A scan that does not check a finding does not close it."""
     Round((A,)).record(store, 1)
     Round((), scope=Scope(namespaces=("other",))).record(store, 2)
     scan = Round((A,)).record(store, 3)
 
-    assert {"a": "open"} == told(store.record("scan-3").findings())
+    assert {"a": "open"} == statuses(store.record("scan-3").findings())
     assert 0 == scan.new
 
 
-def test_a_finding_that_looks_different_stays_the_same_finding(store: SqlStore) -> None:
-    """A new message is no new finding: its status is open, its first day is kept."""
+def test_a_finding_with_a_new_message_is_the_same_finding(store: SqlStore) -> None:
+    """Its status is open, and its first time is kept."""
     Round((A,)).record(store, 1)
     scan = Round((replace(A, outcome=Violated("7 replicas"), resource_version="2"),)).record(store, 2)
     [seen] = store.record("scan-2").findings()
@@ -118,7 +118,7 @@ def test_a_finding_that_looks_different_stays_the_same_finding(store: SqlStore) 
 
 
 def test_a_rescan_with_nothing_changed_writes_no_findings(store: SqlStore, url: str) -> None:
-    """The tables of findings, texts and policies keep their rows; only the scan's own lines are added."""
+    """The tables of findings, texts and policies keep their rows; only the scan's own rows are added."""
     tables = ("findings", "verdicts", "checks", "kinds", "policies", "bindings", "unchecked", "staged_pages")
     Round((A, B, C)).record(store, 1)
     before = {table: count(url, table) for table in tables}
@@ -127,16 +127,16 @@ def test_a_rescan_with_nothing_changed_writes_no_findings(store: SqlStore, url: 
     assert before == {table: count(url, table) for table in tables}
 
 
-def test_a_rescan_writes_a_row_for_what_changed(store: SqlStore, url: str) -> None:
-    """One finding of three looks different: one row more."""
+def test_a_rescan_writes_a_row_for_each_change(store: SqlStore, url: str) -> None:
+    """One of three findings has a new message: one row is added."""
     Round((A, B, C)).record(store, 1)
     Round((A, B, replace(C, resource_version="2"))).record(store, 2)
 
     assert 4 == count(url, "findings")
 
 
-def test_an_old_scan_says_for_ever_what_it_said_on_its_day(store: SqlStore) -> None:
-    """Messages, statuses, gaps and counts of a scan are the same after later scans changed, fixed and reopened."""
+def test_the_record_of_an_old_scan_never_changes(store: SqlStore) -> None:
+    """Its messages, statuses, gaps and counts are the same after later scans changed, fixed and reopened findings."""
     rounds = (
         Round((A, B), gaps=(Gap(GapKind.LIST, "v1/Secret", "forbidden"),), state=ScanState.PARTIAL),
         Round((replace(A, outcome=Errored("no such key", would_deny=True)), C)),
@@ -152,7 +152,7 @@ def test_an_old_scan_says_for_ever_what_it_said_on_its_day(store: SqlStore) -> N
 
 
 def test_findings_come_in_the_order_of_a_report(store: SqlStore) -> None:
-    """Policy, binding, param, check, kind, namespace, name; by code point, whatever the locale."""
+    """The order is policy, binding, param, check, kind, namespace and name, by code point in any locale."""
     ordered = (
         finding("z", policy="Labels"),
         finding("B"),
@@ -167,26 +167,26 @@ def test_findings_come_in_the_order_of_a_report(store: SqlStore) -> None:
 
 
 def test_clusters_do_not_share_findings(store: SqlStore) -> None:
-    """The same fingerprint in two clusters is two findings; a scan of one resolves nothing of the other."""
+    """The same fingerprint in two clusters is two findings; a scan of one cluster resolves no finding of the other."""
     Round((A,)).record(store, 1)
     elsewhere = Round((A,), cluster=ClusterIdentity("test", "77aa")).record(store, 2)
     Round((), cluster=ClusterIdentity("test", "77aa")).record(store, 3)
     Round((A,)).record(store, 4)
 
     assert 1 == elsewhere.new
-    assert {"a": "open"} == told(store.record("scan-4").findings())
+    assert {"a": "open"} == statuses(store.record("scan-4").findings())
 
 
 def test_a_cluster_is_known_by_its_uid(store: SqlStore) -> None:
-    """A cluster that is called something else on another day is still the same."""
+    """A cluster with another name and the same UID is the same cluster."""
     Round((A,)).record(store, 1)
     Round((A,), cluster=ClusterIdentity("production", "6d1c")).record(store, 2)
 
-    assert {"a": "open"} == told(store.record("scan-2").findings())
+    assert {"a": "open"} == statuses(store.record("scan-2").findings())
 
 
 def test_a_fingerprint_seen_twice_counts_once(store: SqlStore) -> None:
-    """An object that two pages show is one finding, as the first of them showed it."""
+    """An object on two pages is one finding, with the content of the first page."""
     store.begin(Round().start(1))
     store.page("scan-1", Round((A, B)).page())
     store.page("scan-1", Round((replace(A, outcome=Violated("again")), C)).page())
@@ -197,7 +197,7 @@ def test_a_fingerprint_seen_twice_counts_once(store: SqlStore) -> None:
 
 
 def test_pages_add_up(store: SqlStore) -> None:
-    """Tallies and matched objects of pages are summed; gaps of pages and of the end are put together."""
+    """Tallies and matched objects of pages are summed; the gaps of pages and of the end are joined."""
     lost = Gap(GapKind.OBJECT, "v1/Pod shop/x", "its namespace is gone")
     late = Gap(GapKind.DISCOVERY, "metrics.k8s.io/v1beta1", "does not answer")
     store.begin(Round().start(1))
@@ -211,8 +211,8 @@ def test_pages_add_up(store: SqlStore) -> None:
     assert {"replicas": 18, "labels": 0} == {item.policy.name: item.matched for item in record.policies}
 
 
-def test_a_record_holds_what_the_scan_used(store: SqlStore) -> None:
-    """Policies, their bindings, coverage and health come back as they were given."""
+def test_a_record_has_the_policies_of_the_scan(store: SqlStore) -> None:
+    """Policies, their bindings, coverage and health are read as they were written."""
     health = Health(HealthKind.UNBOUND, "lonely", "", "nothing binds it")
     store.begin(
         replace(Round().start(1), policies=(policy("lonely"), policy("replicas")), bindings=(binding("replicas"),))
@@ -228,7 +228,7 @@ def test_a_record_holds_what_the_scan_used(store: SqlStore) -> None:
 
 
 def test_the_previous_scan_is_the_one_before_in_the_same_cluster(store: SqlStore) -> None:
-    """Scans of other clusters, and failed ones, are passed over."""
+    """Scans of other clusters and failed scans are skipped."""
     Round().record(store, 1)
     Round(cluster=ClusterIdentity("test")).record(store, 2)
     Round(state=ScanState.FAILED).record(store, 3)
@@ -241,7 +241,7 @@ def test_the_previous_scan_is_the_one_before_in_the_same_cluster(store: SqlStore
 
 
 def test_a_failed_scan_is_kept_apart_from_history(store: SqlStore) -> None:
-    """It resolves nothing and opens nothing: what it saw is news to the next scan. Its counts and gaps are kept."""
+    """It resolves and opens nothing: its findings are new in the next scan. Its counts and gaps are kept."""
     Round((A,)).record(store, 1)
     failed = Round((B,), state=ScanState.FAILED, gaps=(Gap(GapKind.LIST, "v1/Pod", "401"),)).record(store, 2)
     Round((A, B)).record(store, 3)
@@ -249,11 +249,11 @@ def test_a_failed_scan_is_kept_apart_from_history(store: SqlStore) -> None:
 
     assert (0, 0, 0) == (failed.findings, failed.new, failed.resolved)
     assert ([], 1, {tally(B): 1}, 1) == (list(record.findings()), record.unchecked, record.tallies, len(record.gaps))
-    assert {"a": "open", "b": "new"} == told(store.record("scan-3").findings())
+    assert {"a": "open", "b": "new"} == statuses(store.record("scan-3").findings())
 
 
-def test_times_come_back_in_utc(store: SqlStore) -> None:
-    """Start and end are the moments that were given."""
+def test_times_are_read_in_utc(store: SqlStore) -> None:
+    """Start and end are the moments that were written."""
     scan = Round().record(store, 1)
 
     assert (began(1), ended(1)) == (scan.started_at, scan.finished_at)
@@ -262,7 +262,7 @@ def test_times_come_back_in_utc(store: SqlStore) -> None:
 
 @pytest.mark.parametrize("size", [999, 1000, 1001, 2500])
 def test_a_page_may_hold_any_number_of_findings(store: SqlStore, size: int) -> None:
-    """Nothing is lost at the borders of the portions in which rows are written and read."""
+    """No finding is lost between the portions in which rows are written and read."""
     many = tuple(finding(f"pod-{number}", outcome=Violated(f"message {number}")) for number in range(size))
     Round(many).record(store, 1)
     scan = Round(many[1:]).record(store, 2)

@@ -1,4 +1,4 @@
-"""Scans whose process is gone, and scans whose process only seems to be."""
+"""Scans whose process ended, and scans whose process only seems to have ended."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def victim(url: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize("stage", ["begun", "paged"])
 def test_a_killed_scan_is_failed(url: str, stage: str) -> None:
-    """A reader sees it failed as of its last sign of life; the next scan records so, and drops its pages."""
+    """A reader sees it as failed at its last heartbeat; the next scan records this, and deletes its pages."""
     with victim(url, "prod", stage) as process:
         assert process.stdout is not None
         assert f"{stage}\n" == process.stdout.readline()
@@ -54,7 +54,7 @@ def test_a_killed_scan_is_failed(url: str, stage: str) -> None:
 
 
 def test_a_killed_scan_leaves_no_findings(url: str) -> None:
-    """What a killed scan staged is not in history, and its record says nothing but that it failed."""
+    """Its staged pages are not in history, and its record states only that it failed."""
     with victim(url, "prod", "paged") as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -70,7 +70,7 @@ def test_a_killed_scan_leaves_no_findings(url: str) -> None:
 
 @pytest.mark.parametrize("moment", [0.0, 0.02, 0.05, 0.1, 0.2])
 def test_killed_at_any_moment_no_half_scan_is_called_complete(url: str, moment: float) -> None:
-    """Every scan in the database is either there as a whole or failed."""
+    """Every scan in the database is either complete or failed."""
     open_store(url).close()
     with victim(url, "prod", "done") as process:
         wait_for_scan(url)
@@ -78,14 +78,14 @@ def test_killed_at_any_moment_no_half_scan_is_called_complete(url: str, moment: 
         process.kill()
         process.wait()
     with open_store(url, clock) as store:
-        found = {scan.id: len(list(store.record(scan.id).findings())) for scan in store.scans()}
+        counts = {scan.id: len(list(store.record(scan.id).findings())) for scan in store.scans()}
         complete = {scan.id for scan in store.scans() if scan.state is ScanState.COMPLETE}
 
-    assert found == {scan_id: 16 if scan_id in complete else 0 for scan_id in found}
+    assert counts == {scan_id: 16 if scan_id in complete else 0 for scan_id in counts}
 
 
 def wait_for_scan(url: str) -> None:
-    """Until a scan has begun."""
+    """Wait until a scan has begun."""
     deadline = time.monotonic() + 60
     while not count(url, "scans"):
         assert time.monotonic() < deadline
@@ -106,7 +106,7 @@ def test_a_running_scan_is_left_alone(store: SqlStore, url: str) -> None:
 
 
 def test_a_running_scan_cannot_be_reported(store: SqlStore) -> None:
-    """Asking for its record says to wait."""
+    """The error asks the user to wait."""
     store.begin(Round().start(1))
 
     with pytest.raises(UsageError, match="still running"):
@@ -126,8 +126,8 @@ def test_a_running_scan_cannot_be_reported(store: SqlStore) -> None:
         pytest.param(Owner(socket.gethostname(), 2**22 + 1, "1"), timedelta(0), ScanState.FAILED, id="no such process"),
     ],
 )
-def test_who_counts_as_dead(url: str, owner: Owner, silence: timedelta, state: ScanState) -> None:
-    """On the own host the process decides; on another host only silence does."""
+def test_the_owner_of_a_scan_is_alive_or_dead(url: str, owner: Owner, silence: timedelta, state: ScanState) -> None:
+    """On the same host the process decides; on another host the age of the heartbeat does."""
     with open_store(url, clock) as store:
         store.begin(Round().start(1))
     change = "UPDATE scans SET host = :host, process = :process, process_started = :started"
@@ -139,14 +139,14 @@ def test_who_counts_as_dead(url: str, owner: Owner, silence: timedelta, state: S
 
 
 def test_a_process_of_another_user_is_alive() -> None:
-    """Not being allowed to signal a process does not make it dead."""
+    """A process that may not be signalled exists."""
     first = Owner(socket.gethostname(), 1, "")
 
     assert first.alive(heartbeat=DAWN, now=DAWN, silence=timedelta(0))
 
 
 def test_the_next_scan_finds_the_killed_one(url: str) -> None:
-    """Nobody has to look: beginning a scan is enough."""
+    """The start of a scan records killed scans as failed."""
     with open_store(url, clock) as store:
         store.begin(Round().start(1))
         execute(url, "UPDATE scans SET process_started = '1'")
@@ -156,7 +156,7 @@ def test_the_next_scan_finds_the_killed_one(url: str) -> None:
 
 
 def test_a_scan_that_was_given_up_cannot_go_on(url: str) -> None:
-    """Its process learns so at the next page, instead of writing into nothing."""
+    """Its next page raises an error."""
     with open_store(url, clock) as store:
         store.begin(Round().start(1))
         execute(url, "UPDATE scans SET state = 'failed'")
@@ -167,8 +167,8 @@ def test_a_scan_that_was_given_up_cannot_go_on(url: str) -> None:
             store.finish("scan-1", Round().end(1))
 
 
-def test_a_sign_of_life_comes_with_every_page(url: str) -> None:
-    """A scan on another host that still writes pages is not given up."""
+def test_every_page_updates_the_heartbeat(url: str) -> None:
+    """A scan on another host that still writes pages stays running."""
     with open_store(url, lambda: DAWN + timedelta(hours=1)) as store:
         store.begin(Round().start(1))
         execute(url, "UPDATE scans SET host = 'another-host', heartbeat = '2026-03-01 00:00:00'")

@@ -1,4 +1,4 @@
-"""What scans have in common is written once, and every scan reads as if it had its own."""
+"""Rows that scans have in common are written once, and every scan reads as if it had its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, text
 from scanner.model.policy import VALIDATING
 from scanner.model.scan import Health, HealthKind, OutOfScope, PolicyRecord, ScanEnd
 from scanner.store import SqlStore, open_store, upgrade
-from tests.store.databases import count, without_lines_in_common
+from tests.store.databases import count, without_shared_rows
 from tests.store.made import DAWN, Round, clock, finding
 
 NOTE = Health(HealthKind.NOTE, "replicas", "", "it is odd", VALIDATING)
@@ -25,7 +25,7 @@ LINES = ("scan_policies", "scan_bindings", "health", "outside")
 
 @dataclass(frozen=True)
 class Noted(Round):
-    """A scan that finds something wrong with a policy, and a webhook."""
+    """A scan with a problem of a policy and a webhook."""
 
     health: tuple[Health, ...] = (NOTE,)
     outside: tuple[OutOfScope, ...] = (WEBHOOK,)
@@ -37,28 +37,28 @@ class Noted(Round):
 FIRST = Noted((finding("a"),))
 
 
-def lines(url: str) -> list[int]:
-    """How many lines there are of each sort."""
+def row_counts(url: str) -> list[int]:
+    """The number of rows of each table."""
     return [count(url, table) for table in LINES]
 
 
 def names(policies: tuple[PolicyRecord, ...]) -> list[tuple[str, int]]:
-    """The policies of a record and how many objects they matched."""
-    return [(entry.policy.name, entry.matched) for entry in policies]
+    """The policies of a record, and the numbers of objects that they matched."""
+    return [(policy.policy.name, policy.matched) for policy in policies]
 
 
-def test_a_scan_with_nothing_new_writes_no_lines(store: SqlStore, url: str) -> None:
-    """Nor do those after it, and each has its policies, their health and the webhooks."""
+def test_a_scan_with_nothing_new_writes_no_shared_rows(store: SqlStore, url: str) -> None:
+    """Every scan still has its policies, their health and the webhooks."""
     FIRST.record(store, 1)
-    written = lines(url)
+    written = row_counts(url)
     for number in (2, 3):
         FIRST.record(store, number)
-    assert written == lines(url) == [2, 2, 1, 1]
+    assert written == row_counts(url) == [2, 2, 1, 1]
     for number in (1, 2, 3):
         record = store.record(f"scan-{number}")
         assert [("replicas", 9), ("labels", 0)] == names(record.policies)
         assert ((NOTE,), (WEBHOOK,)) == (record.health, record.outside)
-        assert ["replicas-binding"] == [it.name for it in record.policies[0].bindings]
+        assert ["replicas-binding"] == [binding.name for binding in record.policies[0].bindings]
 
 
 @pytest.mark.parametrize(
@@ -72,30 +72,30 @@ def test_a_scan_with_nothing_new_writes_no_lines(store: SqlStore, url: str) -> N
         (replace(FIRST, outside=(WEBHOOK, replace(WEBHOOK, name="other"))), [2, 2, 1, 3]),
     ],
 )
-def test_what_has_changed_is_written(store: SqlStore, url: str, changed: Noted, written: list[int]) -> None:
-    """Every scan reads as it was, the ones before the change and the one that goes back to what was before."""
-    for number, one in enumerate((FIRST, changed, FIRST), start=1):
-        one.record(store, number)
+def test_changed_rows_are_written(store: SqlStore, url: str, changed: Noted, written: list[int]) -> None:
+    """Every scan reads as it was: those before the change, and one that returns to the earlier rows."""
+    for number, state in enumerate((FIRST, changed, FIRST), start=1):
+        state.record(store, number)
         if number == 2:
-            assert written == lines(url)
-    for number, one in enumerate((FIRST, changed, FIRST), start=1):
+            assert written == row_counts(url)
+    for number, state in enumerate((FIRST, changed, FIRST), start=1):
         record = store.record(f"scan-{number}")
-        assert (list(one.policies), one.health, one.outside) == (
-            [entry.policy.name for entry in record.policies],
+        assert (list(state.policies), state.health, state.outside) == (
+            [policy.policy.name for policy in record.policies],
             record.health,
             record.outside,
         )
-        bound = {binding.policy_name for entry in record.policies for binding in entry.bindings}
-        assert set(one.bound) & set(one.policies) == bound
+        bound = {binding.policy_name for policy in record.policies for binding in policy.bindings}
+        assert set(state.bound) & set(state.policies) == bound
 
 
-def test_what_an_older_version_counted_is_kept(tmp_path: Path) -> None:
-    """How many objects each policy matched was a column of its lines."""
+def test_the_counts_of_an_older_version_are_kept(tmp_path: Path) -> None:
+    """The number of objects that each policy matched was a column of the shared rows."""
     path = tmp_path / "older.db"
     with open_store(str(path), clock) as store:
         FIRST.record(store, 1)
     with closing(sqlite3.connect(path)) as connection, connection:
-        without_lines_in_common(connection)
+        without_shared_rows(connection)
         connection.execute("UPDATE scan_policies SET matched = 7 + position")
         connection.execute("UPDATE alembic_version SET version_num = '0007'")
     upgrade(str(path))
@@ -108,8 +108,8 @@ def test_what_an_older_version_counted_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "beats"), [(0, False), (9, False), (10, True), (3600, True), (-5, True)])
-def test_a_scan_shows_signs_of_life_now_and_then(url: str, seconds: int, beats: bool) -> None:  # noqa: FBT001
-    """Not with every page: that would be a row written for each."""
+def test_the_heartbeat_is_written_now_and_then(url: str, seconds: int, beats: bool) -> None:  # noqa: FBT001
+    """A heartbeat with every page would write a row for each."""
     moment = DAWN
 
     with open_store(url, lambda: moment) as store:
@@ -120,7 +120,7 @@ def test_a_scan_shows_signs_of_life_now_and_then(url: str, seconds: int, beats: 
 
 
 def heartbeat(url: str) -> str:
-    """The last sign of life of the only scan."""
+    """The last heartbeat of the only scan."""
     engine = create_engine(url)
     with engine.connect() as connection:
         beat = str(connection.execute(text("SELECT heartbeat FROM scans")).scalar())

@@ -1,4 +1,4 @@
-"""What people type to name a scan or a finding."""
+"""The texts with which users name a scan or a finding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEST = ClusterIdentity("test", "77aa")
 
 
 def scan(store: SqlStore, scan_id: str, number: int, each: Round | None = None) -> None:
-    """A scan under a given id."""
+    """A scan with a given id."""
     chosen = each or Round()
     store.begin(replace(chosen.start(number), id=scan_id))
     store.page(scan_id, chosen.page())
@@ -34,7 +34,7 @@ def several(store: SqlStore) -> SqlStore:
 
 
 def test_the_last_scan_is_the_last_of_history(store: SqlStore) -> None:
-    """Clocks may be set back: the order is that in which scans became part of history."""
+    """The order is that of history, because clocks may be set back."""
     scan(store, "first", 9)
     scan(store, "second", 1)
 
@@ -55,7 +55,7 @@ def test_the_last_scan_is_the_last_of_history(store: SqlStore) -> None:
     ],
 )
 def test_a_scan_is_found(several: SqlStore, typed: str, meant: str) -> None:
-    """By id, by the beginning of it, or counted back from the last one that did not fail."""
+    """It is named by its id, by the beginning of its id, or counted back from the last scan that did not fail."""
     assert meant == several.find_scan(typed).id
 
 
@@ -71,29 +71,29 @@ def test_a_scan_is_found(several: SqlStore, typed: str, meant: str) -> None:
         ("\0\ud800", r"There is no scan"),
     ],
 )
-def test_a_scan_that_cannot_be_told_is_asked_back(several: SqlStore, typed: str, said: str) -> None:
-    """The message says what there is."""
+def test_an_ambiguous_scan_is_rejected(several: SqlStore, typed: str, said: str) -> None:
+    """The message lists the scans."""
     with pytest.raises(UsageError, match=said):
         several.find_scan(typed)
 
 
 def test_a_whole_id_wins_over_longer_ones(store: SqlStore) -> None:
-    """An id that begins another one can still be named."""
+    """An id that begins another id names its own scan."""
     scan(store, "ab", 1)
     scan(store, "abc", 2)
 
     assert "ab" == store.find_scan("ab").id
 
 
-def test_without_any_scan_the_message_tells_how_to_make_one(store: SqlStore) -> None:
-    """An empty database says so."""
+def test_an_empty_database_is_reported_with_the_remedy(store: SqlStore) -> None:
+    """The message names the command that makes a scan."""
     with pytest.raises(UsageError, match=r"has no scans\. Run: assay scan\."):
         store.find_scan("last")
 
 
 @pytest.mark.parametrize(("cluster", "meant"), [(None, "c001"), ("prod", "c001"), ("77aa", "3f9b"), ("test", "3f9b")])
-def test_the_latest_scan_of_a_cluster(several: SqlStore, cluster: str | None, meant: str) -> None:
-    """A cluster is named by its name or its UID; failed scans do not count."""
+def test_a_cluster_is_named_by_its_name_or_its_uid(several: SqlStore, cluster: str | None, meant: str) -> None:
+    """Failed scans do not count as the latest."""
     latest = several.latest(cluster)
 
     assert latest is not None
@@ -101,27 +101,27 @@ def test_the_latest_scan_of_a_cluster(several: SqlStore, cluster: str | None, me
 
 
 def test_an_unknown_cluster_has_no_latest_scan(several: SqlStore) -> None:
-    """None, and no error: a cluster may well have had no scan yet."""
+    """The result is None and no error, because a cluster may have no scan yet."""
     assert several.latest("staging") is None
 
 
 def test_scans_are_listed_newest_first(several: SqlStore) -> None:
-    """All states, and no more than asked for."""
+    """Scans in all states are listed, up to the limit."""
     assert ["dead", "c001", "3f9b"] == [item.id for item in several.scans(3)]
 
 
 def test_a_finding_is_found_by_its_short_id(store: SqlStore) -> None:
-    """With the policy as the last scan that saw it used it."""
+    """The result has the policy as the last scan with the finding used it."""
     Round((finding("a"), finding("b"))).record(store, 1)
     [shown] = [item for item in store.record("scan-1").findings() if item.finding == finding("a")]
-    found = store.finding(shown.id)
+    explained = store.finding(shown.id)
 
-    assert (12, shown) == (len(shown.id), found.stored)
-    assert (policy("replicas"), "scan-1") == (found.policy, found.scan.id)
+    assert (12, shown) == (len(shown.id), explained.stored)
+    assert (policy("replicas"), "scan-1") == (explained.policy, explained.scan.id)
 
 
-def test_a_finding_is_told_as_it_stands_now(store: SqlStore) -> None:
-    """The newest look; last seen by the last scan that looked."""
+def test_a_finding_is_shown_in_its_current_state(store: SqlStore) -> None:
+    """Its message is the newest one, and last seen is the last scan that checked it."""
     worse = replace(finding("a"), outcome=Violated("much worse"))
     Round((finding("a"),)).record(store, 1)
     Round((worse,)).record(store, 2)
@@ -132,7 +132,7 @@ def test_a_finding_is_told_as_it_stands_now(store: SqlStore) -> None:
 
 
 def test_a_resolved_finding_is_still_found(store: SqlStore) -> None:
-    """With the day of its fix."""
+    """The result has the time at which it was resolved."""
     Round((finding("a"),)).record(store, 1)
     Round(()).record(store, 2)
     stored = store.finding(finding("a").fingerprint).stored
@@ -140,7 +140,7 @@ def test_a_resolved_finding_is_still_found(store: SqlStore) -> None:
     assert ("resolved", ended(2)) == (stored.status, stored.resolved_at)
 
 
-def test_a_finding_of_two_clusters_is_told_where_it_was_seen_last(store: SqlStore) -> None:
+def test_a_finding_of_two_clusters_is_shown_for_the_latest_scan(store: SqlStore) -> None:
     """The same object in two saved clusters has the same fingerprint."""
     Round((finding("a"),)).record(store, 1)
     Round((finding("a"),), cluster=TEST).record(store, 2)
@@ -149,16 +149,16 @@ def test_a_finding_of_two_clusters_is_told_where_it_was_seen_last(store: SqlStor
 
 
 @pytest.mark.parametrize("typed", ["", "xyz", "0000000000000", "f" * 65, "'; DROP TABLE findings; --"])
-def test_what_is_no_finding_is_refused(store: SqlStore, typed: str) -> None:
-    """Neither nonsense nor a wrong id finds anything."""
+def test_an_unknown_finding_is_rejected(store: SqlStore, typed: str) -> None:
+    """Neither other text nor a wrong id finds anything."""
     Round((finding("a"),)).record(store, 1)
 
     with pytest.raises(UsageError, match="There is no finding"):
         store.finding(typed)
 
 
-def test_an_ambiguous_finding_is_asked_back(store: SqlStore) -> None:
-    """The message shows the ids that it could be."""
+def test_an_ambiguous_finding_is_rejected(store: SqlStore) -> None:
+    """The message lists the possible ids."""
     twins = [replace(finding(name), fingerprint="ab" * 5 + f"{digit}" * 54) for name, digit in (("a", 1), ("b", 2))]
     Round(tuple(twins)).record(store, 1)
 
@@ -168,6 +168,6 @@ def test_an_ambiguous_finding_is_asked_back(store: SqlStore) -> None:
 
 
 def test_an_unknown_scan_has_no_record(store: SqlStore) -> None:
-    """The message says where to look."""
+    """The message names the command that lists scans."""
     with pytest.raises(UsageError, match="There is no scan nothing in this database"):
         store.record("nothing")

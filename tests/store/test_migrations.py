@@ -1,4 +1,4 @@
-"""The migrations build what the code expects."""
+"""The migrations create the tables that the code expects."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def two_fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[
     folders = tmp_path / "one", tmp_path / "other"
     for folder in folders:
         folder.mkdir()
-    with database(request.param, folders[0]) as one, database(request.param, folders[1]) as other:
-        yield one, other
+    with database(request.param, folders[0]) as first, database(request.param, folders[1]) as second:
+        yield first, second
 
 
 def opened(url: str) -> None:
-    """Make a database at once."""
+    """Create the tables directly."""
     open_store(url).close()
 
 
 def migrated(url: str) -> None:
-    """Make a database step by step."""
+    """Create the tables step by step."""
     engine = engine_for(address_of(url))
     with writing_shared(engine) as connection:
         schema.run_migrations(connection)
@@ -57,29 +57,29 @@ Make = Callable[[str], None]
 
 @pytest.mark.parametrize("make", [opened, migrated])
 def test_a_database_is_the_one_the_code_describes(fresh: str, make: Make) -> None:
-    """Tables, columns, types, keys and indexes are the same, whether it was made at once or step by step."""
+    """Tables, columns, types, keys and indexes are the same, created directly or step by step."""
     make(fresh)
     engine = create_engine(fresh)
     with engine.connect() as connection:
         options = {"compare_type": True, "compare_server_default": True}
         differences = compare_metadata(MigrationContext.configure(connection, opts=options), METADATA)
-        found = set(inspect(connection).get_table_names())
+        existing = set(inspect(connection).get_table_names())
     engine.dispose()
 
     assert [] == differences
-    assert {"alembic_version", *METADATA.tables} == found
+    assert {"alembic_version", *METADATA.tables} == existing
 
 
 def test_a_database_made_at_once_is_as_if_it_had_been_migrated(two_fresh: tuple[str, str]) -> None:
-    """All that a database says about itself is the same, but for the order of columns."""
+    """The descriptions of both databases are equal except for the order of columns."""
     for url, make in zip(two_fresh, (opened, migrated), strict=True):
         make(url)
-    one, other = (described(url) for url in two_fresh)
-    assert one == other
+    first, second = (described(url) for url in two_fresh)
+    assert first == second
 
 
 def described(url: str) -> dict[str, object]:
-    """What a database says about its tables, and which version it claims to be."""
+    """The description that a database gives of its tables, and its version."""
     engine = create_engine(url)
     with engine.connect() as connection:
         seen = inspect(connection)
@@ -100,17 +100,17 @@ def described(url: str) -> dict[str, object]:
 
 
 def without_type_objects(column: ReflectedColumn) -> dict[str, object]:
-    """A column whose type is a text."""
+    """A column with its type as text."""
     return {**column, "type": repr(column["type"])}
 
 
 def plain(index: ReflectedIndex) -> dict[str, object]:
-    """An index whose condition is a text."""
+    """An index with its condition as text."""
     options = {key: str(value) for key, value in index.get("dialect_options", {}).items()}
     return {**index, "dialect_options": options}
 
 
-def test_findings_are_looked_up_in_the_index_that_does_not_grow(fresh: str) -> None:
+def test_fingerprints_have_a_partial_index(fresh: str) -> None:
     """The index of fingerprints is partial: superseded rows are not in it."""
     open_store(fresh).close()
     engine = create_engine(fresh)

@@ -1,4 +1,4 @@
-"""What an older version recorded finds the policy that it is about, where policies of two languages have one name."""
+"""Records of an older version belong to the right policy where policies of two languages have one name."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scanner.model.outcome import Change, Check, CheckKind, WouldChange
 from scanner.model.policy import VALIDATING
 from scanner.model.scan import ScanStart
 from scanner.store import open_store, upgrade
-from tests.store.databases import without_column, without_lines_in_common
-from tests.store.made import Round, binding, clock, finding, policy, told
+from tests.store.databases import without_column, without_shared_rows
+from tests.store.made import Round, binding, clock, finding, policy, statuses
 
 MUTATING = "MutatingAdmissionPolicy"
 DRIFT = finding(
@@ -26,10 +26,10 @@ DRIFT = finding(
 
 
 class Both(Round):
-    """A scan by a validating and a mutating policy of one name."""
+    """A scan with a validating and a mutating policy of one name."""
 
     def start(self, number: int) -> ScanStart:
-        """How the scan begins."""
+        """The start of the scan."""
         start = super().start(number)
         return replace(
             start,
@@ -40,14 +40,14 @@ class Both(Round):
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """A database as the version before it knew of languages left it."""
+    """A database without languages, as the version before them wrote it."""
     path = tmp_path / "older.db"
     with open_store(str(path), clock) as store:
         Both((finding("a"), DRIFT)).record(store, 1)
     with closing(sqlite3.connect(path)) as connection, connection:
         for table in ("checks", "health"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN language")
-        without_lines_in_common(connection)
+        without_shared_rows(connection)
         connection.execute("ALTER TABLE scans DROP COLUMN opinion")
         without_column(connection, "findings", "evidence")
         connection.execute("DROP TABLE evidence")
@@ -56,21 +56,23 @@ def older(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_was_found_belongs_to_the_policy_that_can_have_said_it(older: Path) -> None:
-    """A mutation is the mutating policy's; any other check the other's."""
+def test_a_finding_belongs_to_the_policy_with_such_checks(older: Path) -> None:
+    """A mutation belongs to the mutating policy, every other check to the validating one."""
     upgrade(str(older))
     with open_store(str(older), clock) as store:
         record = store.record("scan-1")
-    assert {"a": VALIDATING, "drifted": MUTATING} == {it.finding.name: it.finding.language for it in record.findings()}
+    assert {"a": VALIDATING, "drifted": MUTATING} == {
+        finding.finding.name: finding.finding.language for finding in record.findings()
+    }
     assert {VALIDATING, MUTATING} == {key.language for key in record.tallies}
 
 
 def test_the_same_checks_are_found_again(older: Path) -> None:
-    """No finding looks different because the database was upgraded."""
+    """An upgrade of the database changes no finding."""
     upgrade(str(older))
     with open_store(str(older), clock) as store:
         Both((finding("a"), DRIFT)).record(store, 2)
-        assert {"a": "open", "drifted": "open"} == told(store.record("scan-2").findings())
+        assert {"a": "open", "drifted": "open"} == statuses(store.record("scan-2").findings())
     with closing(sqlite3.connect(older)) as connection:
         assert (2, 2) == tuple(
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("checks", "findings")

@@ -1,4 +1,4 @@
-"""The third promise: a finding is resolved only by a later scan that would have seen it."""
+"""The third promise: a finding is resolved only by a later scan that would have found it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scanner.model.outcome import Finding, Gap, GapKind, Violated
 from scanner.model.scan import ClusterIdentity, Coverage, CoverageState, ScanState, Scope, TallyKey
 from scanner.store import SqlStore
-from tests.store.made import Round, binding, finding, listed, snapshot, tally, told
+from tests.store.made import Round, binding, finding, listed, snapshot, statuses, tally
 
 OPEN = finding("web")
 NAMESPACE = finding("shop", kind="Namespace", namespace="")
@@ -40,15 +40,15 @@ BROKEN_VERSION = replace(OTHER_VERSION, state=CoverageState.PARTIAL)
         pytest.param(Round(coverage=(listed("Deployment", CoverageState.PARTIAL),)), id="its kind was listed in part"),
         pytest.param(Round(coverage=(listed("Deployment", CoverageState.FAILED),)), id="its kind could not be listed"),
         pytest.param(Round(coverage=(listed("Deployment"), BROKEN_VERSION)), id="one version of its kind broke off"),
-        pytest.param(Round(gaps=(GAP,)), id="an object of its kind could not be judged"),
+        pytest.param(Round(gaps=(GAP,)), id="an object of its kind could not be evaluated"),
         pytest.param(Round(gaps=(replace(GAP, where="apps/v1/Deployment"),)), id="there is a gap about its kind"),
         pytest.param(Round(gaps=(replace(GAP, kind=GapKind.EVALUATION),)), id="an evaluation of its kind went wrong"),
         pytest.param(Round(gaps=(UNREAD,)), id="a document could not be read, and it may be in there"),
         pytest.param(Round(state=ScanState.FAILED), id="the scan failed"),
     ],
 )
-def test_not_looked_at_stays_open(store: SqlStore, blind: Round) -> None:
-    """A scan that did not look where the finding is resolves nothing, and counts it as unchecked."""
+def test_a_finding_out_of_reach_stays_open(store: SqlStore, blind: Round) -> None:
+    """A scan that does not reach the finding resolves nothing, and counts it as unchecked."""
     Round((OPEN,)).record(store, 1)
     scan = blind.record(store, 2)
 
@@ -57,15 +57,15 @@ def test_not_looked_at_stays_open(store: SqlStore, blind: Round) -> None:
 
 
 def test_a_document_that_was_unreadable_before_hides_nothing_new(store: SqlStore) -> None:
-    """What was seen beside it is fixed when it is not seen any more."""
+    """A finding of the earlier scan, which could not read the document either, is resolved when it is missing."""
     Round((OPEN,), gaps=(UNREAD,)).record(store, 1)
     scan = Round(gaps=(UNREAD,)).record(store, 2)
 
     assert 1 == scan.resolved
 
 
-def test_a_document_that_stays_unreadable_goes_on_hiding_what_was_seen_before(store: SqlStore) -> None:
-    """The second scan without it is no wiser than the first."""
+def test_a_document_that_stays_unreadable_hides_earlier_findings(store: SqlStore) -> None:
+    """The second scan without the document resolves no more than the first."""
     Round((OPEN,)).record(store, 1)
     Round(gaps=(UNREAD,)).record(store, 2)
     scan = Round(gaps=(UNREAD,)).record(store, 3)
@@ -89,8 +89,8 @@ def test_a_document_that_stays_unreadable_goes_on_hiding_what_was_seen_before(st
         ),
     ],
 )
-def test_looked_at_and_not_seen_is_resolved(store: SqlStore, sighted: Round) -> None:
-    """A scan that would have seen the finding resolves it."""
+def test_a_missing_finding_within_reach_is_resolved(store: SqlStore, sighted: Round) -> None:
+    """The scan would have found the finding again."""
     Round((OPEN,)).record(store, 1)
     scan = sighted.record(store, 2)
 
@@ -98,7 +98,7 @@ def test_looked_at_and_not_seen_is_resolved(store: SqlStore, sighted: Round) -> 
 
 
 def test_cluster_scoped_objects_lie_in_no_namespace(store: SqlStore) -> None:
-    """A scan of some namespaces did not look at objects outside of all."""
+    """A scan of some namespaces does not reach cluster-scoped objects."""
     Round((replace(NAMESPACE, kind="ClusterThing"),)).record(store, 1)
     scan = Round(coverage=(listed("Namespace"),), scope=Scope(namespaces=("shop",))).record(store, 2)
 
@@ -106,15 +106,15 @@ def test_cluster_scoped_objects_lie_in_no_namespace(store: SqlStore) -> None:
 
 
 def test_leaving_out_a_namespace_leaves_out_the_object_of_that_name(store: SqlStore) -> None:
-    """What is found on the Namespace object stays open, too."""
+    """The findings of the Namespace object stay open too."""
     Round((NAMESPACE,)).record(store, 1)
     scan = Round(coverage=(listed("Namespace"),), scope=Scope(exclude_namespaces=("shop",))).record(store, 2)
 
     assert 0 == scan.resolved
 
 
-def test_another_binding_of_the_policy_does_not_speak_for_the_one_that_is_gone(store: SqlStore) -> None:
-    """The policy was evaluated, but not through the binding that the finding is about."""
+def test_another_binding_of_the_policy_resolves_nothing(store: SqlStore) -> None:
+    """The policy was evaluated, but not with the binding of the finding."""
     Round((OPEN,)).record(store, 1)
     store.begin(replace(Round().start(2), bindings=(binding("replicas", name="replicas-elsewhere"),)))
     scan = store.finish("scan-2", Round().end(2))
@@ -122,8 +122,8 @@ def test_another_binding_of_the_policy_does_not_speak_for_the_one_that_is_gone(s
     assert 0 == scan.resolved
 
 
-def test_absence_does_not_deny_what_another_scan_saw_meanwhile(store: SqlStore) -> None:
-    """A scan that began before another one ended may have looked too early: it resolves nothing that one saw."""
+def test_a_scan_resolves_no_finding_of_a_concurrent_scan(store: SqlStore) -> None:
+    """It began before the other scan ended, so the object may be newer than its list."""
     old = finding("old")
     Round((old,)).record(store, 1)
     store.begin(Round().start(2))
@@ -131,11 +131,11 @@ def test_absence_does_not_deny_what_another_scan_saw_meanwhile(store: SqlStore) 
     late = store.finish("scan-2", Round().end(2))
 
     assert (0, 1) == (late.resolved, store.record("scan-2").unchecked)
-    assert {"old": "resolved"} == told(store.record("scan-3").resolved())
+    assert {"old": "resolved"} == statuses(store.record("scan-3").resolved())
 
 
-def test_absence_counts_where_the_other_scan_did_not_look(store: SqlStore) -> None:
-    """Two scans of different namespaces at the same time do not keep each other from seeing fixes."""
+def test_concurrent_scans_of_different_namespaces_resolve_findings(store: SqlStore) -> None:
+    """Each scan resolves the findings of its own namespace."""
     Round((OPEN,)).record(store, 1)
     store.begin(Round().start(2))
     Round((), scope=Scope(namespaces=("bank",))).record(store, 3)
@@ -185,17 +185,17 @@ SETTINGS = settings(
 
 
 class Ledger:
-    """History as a few lines of Python keep it: what is open, and what ever was."""
+    """A simple model of history: the open findings, and all findings that ever were."""
 
     def __init__(self) -> None:
         self.open: set[Finding] = set()
         self.ever: set[str] = set()
 
     def merge(self, each: Round) -> tuple[dict[Finding, str], set[str], int]:
-        """What a scan must say: the status of what it saw, what is resolved, and how much is unchecked."""
+        """The expected result of a scan: the status of its findings, the resolved ones, and the number of unchecked ones."""
         seen = {item.fingerprint: item for item in each.findings}
         missing = {item for item in self.open if item.fingerprint not in seen}
-        fixed = {item for item in missing if would_see(each, item)}
+        fixed = {item for item in missing if reaches(each, item)}
         if each.state is ScanState.FAILED:
             return {}, set(), len(self.open)
         before = {item.fingerprint for item in self.open}
@@ -210,8 +210,8 @@ class Ledger:
         return "reopened" if fingerprint in self.ever else "new"
 
 
-def would_see(each: Round, item: Finding) -> bool:
-    """The promise, word by word."""
+def reaches(each: Round, item: Finding) -> bool:
+    """Return whether a scan would have found a finding, in the words of the promise."""
     lines = [line for line in each.coverage if line.kind == item.kind]
     return (
         each.state is not ScanState.FAILED
@@ -233,9 +233,9 @@ NUMBERS = count()
 @given(history=st.lists(rounds, min_size=1, max_size=6))
 @SETTINGS
 def test_any_history_keeps_the_promises(store: SqlStore, history: list[Round]) -> None:
-    """Whatever scans follow each other: nothing is lost, only fixes are resolved, and an old scan never changes.
+    """In any sequence of scans no finding is lost, and only fixed findings are resolved.
 
-    Every history is one of a cluster of its own, in the same database.
+    The record of an old scan never changes. Every history is that of a cluster of its own, in the same database.
     """
     ledger = Ledger()
     on_the_day: dict[int, tuple[Any, ...]] = {}
@@ -251,7 +251,7 @@ def test_any_history_keeps_the_promises(store: SqlStore, history: list[Round]) -
 
 
 def record_in_two_pages(store: SqlStore, number: int, each: Round) -> None:
-    """Store a scan whose findings come in two portions."""
+    """Store a scan whose findings are on two pages."""
     store.begin(each.start(number))
     for portion in (each.findings[::2], each.findings[1::2]):
         store.page(f"scan-{number}", replace(each, findings=portion).page())
@@ -259,7 +259,7 @@ def record_in_two_pages(store: SqlStore, number: int, each: Round) -> None:
 
 
 def tallies(each: Round) -> dict[TallyKey, int]:
-    """What a scan counted."""
+    """The counts of a scan."""
     counted: dict[TallyKey, int] = {}
     for item in each.findings:
         counted[tally(item)] = counted.get(tally(item), 0) + 1

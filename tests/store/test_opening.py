@@ -1,4 +1,4 @@
-"""Opening a database: what is made, what is refused, and what is said about it."""
+"""Opening a database: created files, rejected databases, and their messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRET = "hunter2+x"
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:///{}", "sqlite+pysqlite:///{}"])
 def test_a_file_and_its_folders_are_made(tmp_path: Path, form: str) -> None:
-    """A path, or a URL of it, is enough; the file is its owner's alone."""
+    """A path or its URL is enough; only the owner may read the file."""
     path = tmp_path / "not" / "yet" / "assay.db"
     with open_store(form.format(path), clock) as store:
         Round().record(store, 1)
@@ -36,8 +36,8 @@ def test_a_file_and_its_folders_are_made(tmp_path: Path, form: str) -> None:
     assert 0o700 == stat.S_IMODE(path.parent.stat().st_mode)
 
 
-def test_what_lies_beside_the_file_is_private_too(tmp_path: Path) -> None:
-    """The write-ahead log holds the same findings."""
+def test_the_write_ahead_log_is_private(tmp_path: Path) -> None:
+    """The write-ahead log has the same findings as the file."""
     path = tmp_path / "assay.db"
     with open_store(str(path), clock) as store:
         Round().record(store, 1)
@@ -47,7 +47,7 @@ def test_what_lies_beside_the_file_is_private_too(tmp_path: Path) -> None:
 
 
 def test_a_file_is_kept_safe_by_its_settings(tmp_path: Path) -> None:
-    """Write-ahead log, foreign keys, and a minute of patience."""
+    """SQLite uses the write-ahead log, foreign keys, and a timeout of a minute."""
     with engine_for(address_of(str(tmp_path / "assay.db"))).connect() as connection:
         pragmas = ("journal_mode", "foreign_keys", "busy_timeout")
         values = [connection.execute(text(f"PRAGMA {name}")).scalar() for name in pragmas]
@@ -55,8 +55,8 @@ def test_a_file_is_kept_safe_by_its_settings(tmp_path: Path) -> None:
     assert ["wal", 1, 60000] == values
 
 
-def test_what_was_stored_is_there_when_it_is_opened_again(fresh: str) -> None:
-    """Nothing lives in the process."""
+def test_a_reopened_database_has_its_scans(fresh: str) -> None:
+    """No data is kept in the process alone."""
     with open_store(fresh, clock) as store:
         Round((finding("a"),)).record(store, 1)
     with open_store(fresh, clock) as store:
@@ -78,8 +78,8 @@ def test_what_was_stored_is_there_when_it_is_opened_again(fresh: str) -> None:
         (f"password = {SECRET}", "keywords and values"),
     ],
 )
-def test_a_url_that_names_no_usable_database_is_refused(given: str, said: str) -> None:
-    """It is a matter of usage, and the message names the forms that work."""
+def test_a_url_of_no_usable_database_is_a_usage_error(given: str, said: str) -> None:
+    """The message names the valid forms."""
     with pytest.raises(UsageError, match=said) as caught:
         open_store(given)
 
@@ -89,7 +89,7 @@ def test_a_url_that_names_no_usable_database_is_refused(given: str, said: str) -
 
 @pytest.mark.parametrize("option", ["password", "PASSWORD", "sslpassword", "sslkey", "passfile", "oauth_client_secret"])
 def test_an_address_is_shown_without_its_secrets(option: str) -> None:
-    """Wherever in the URL they stand, and however they are written; nor does a driver's error show them."""
+    """Secrets in every part and encoding of the URL are masked, and in the driver's errors too."""
     address = address_of(f"postgresql://u:{quote(SECRET)}@host/x?{option}={quote(SECRET)}&connect_timeout=5")
 
     assert "postgresql://u:***@host/x?connect_timeout=5" == address.shown
@@ -97,7 +97,7 @@ def test_an_address_is_shown_without_its_secrets(option: str) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """What, where, why and what to do."""
+    """The message has the problem, the place, the reason and the remedy."""
     (tmp_path / "file").write_text("not a folder")
     path = tmp_path / "file" / "assay.db"
 
@@ -111,12 +111,12 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_database(tmp_path: Path) -> None:
-    """A folder given as the file is said to be one."""
+    """The message states that the path is a folder."""
     with pytest.raises(StoreError, match="Is a directory"):
         open_store(str(tmp_path))
 
 
-def test_another_kind_of_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_another_kind_of_file_is_rejected_unchanged(tmp_path: Path) -> None:
     """A text file is not a database."""
     path = tmp_path / "notes.txt"
     path.write_text("remember the milk " * 100)
@@ -128,8 +128,8 @@ def test_another_kind_of_file_is_refused_and_left_as_it_is(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("change", [open_store, upgrade])
-def test_a_database_of_something_else_is_left_alone(fresh: str, change: object) -> None:
-    """Tables that are not Assay's are no place for Assay's."""
+def test_a_database_of_another_program_is_rejected_unchanged(fresh: str, change: object) -> None:
+    """No table is added to the tables of another program."""
     execute(fresh, "CREATE TABLE invoices (id INTEGER)")
 
     with pytest.raises(StoreError, match="has tables of another program"):
@@ -140,7 +140,7 @@ def test_a_database_of_something_else_is_left_alone(fresh: str, change: object) 
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """A block in which no database that is opened may grow."""
+    """A block in which no database that is opened can grow."""
 
     def limit(connection: Any, _record: object) -> None:
         connection.execute("PRAGMA max_page_count = 1")
@@ -152,8 +152,8 @@ def full_disk() -> Iterator[None]:
         event.remove(Engine, "connect", limit)
 
 
-def test_a_full_disk_is_said_and_leaves_the_scan_unfinished(tmp_path: Path) -> None:
-    """The page that did not fit is not there, and what was there before still reads."""
+def test_a_full_disk_is_reported_and_the_scan_stays_unfinished(tmp_path: Path) -> None:
+    """The page that did not fit is missing, and earlier data can be read."""
     with open_store(str(tmp_path / "assay.db"), clock) as store:
         Round((finding("a"),)).record(store, 1)
         store.begin(Round().start(2))
@@ -164,7 +164,7 @@ def test_a_full_disk_is_said_and_leaves_the_scan_unfinished(tmp_path: Path) -> N
 
 
 def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
-    """One sentence with the address, and what to check."""
+    """The message is one sentence with the address and the remedy."""
     with pytest.raises(StoreError) as caught:
         open_store(f"postgresql://auditor:{SECRET}@127.0.0.1:1/audit?password={SECRET}&connect_timeout=5")
 
@@ -175,14 +175,14 @@ def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
 
 
 @pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database")
-def test_a_database_that_is_not_there_is_named() -> None:
-    """The server answers, but knows no such database."""
+def test_a_missing_database_of_a_server_is_named() -> None:
+    """The server answers, but has no such database."""
     with pytest.raises(StoreError, match=r"does not exist.*Create the database"):
         open_store(POSTGRES.rpartition("/")[0] + "/nowhere")
 
 
-def test_a_missing_driver_is_said_with_the_command_that_installs_it() -> None:
-    """PostgreSQL's driver is an extra."""
+def test_a_missing_driver_is_reported_with_the_command_that_installs_it() -> None:
+    """The driver of PostgreSQL is an extra."""
     script = "import sys; sys.modules['psycopg'] = None\nfrom scanner.store import open_store; open_store(sys.argv[1])"
     command = [sys.executable, "-c", script, f"postgresql://auditor:{SECRET}@db/audit"]
     last = subprocess.run(command, capture_output=True, text=True, check=False).stderr.splitlines()[-1]
@@ -193,8 +193,8 @@ def test_a_missing_driver_is_said_with_the_command_that_installs_it() -> None:
     ) == last
 
 
-def test_a_newer_database_is_refused(fresh: str) -> None:
-    """This code cannot know what a later version made of it."""
+def test_a_newer_database_is_rejected(fresh: str) -> None:
+    """The changes of a later version are not known."""
     open_store(fresh).close()
     execute(fresh, "UPDATE alembic_version SET version_num = '9999'")
 
@@ -226,7 +226,7 @@ def test_a_database_of_another_program_that_uses_alembic_is_left_alone(fresh: st
     ],
 )
 def test_a_version_is_known_by_its_whole_name(fresh: str, version: str, said: str) -> None:
-    """No version is a pattern, and an older one is not changed behind the user's back."""
+    """A version is compared as a whole, and an older database is not upgraded without a command."""
     open_store(fresh).close()
     execute(fresh, "UPDATE alembic_version SET version_num = :version", version=version)
 
@@ -235,8 +235,8 @@ def test_a_version_is_known_by_its_whole_name(fresh: str, version: str, said: st
             change(fresh)
 
 
-def test_a_database_without_its_version_is_refused(fresh: str) -> None:
-    """What state its tables are in cannot be known."""
+def test_a_database_without_its_version_is_rejected(fresh: str) -> None:
+    """The state of its tables is not known."""
     open_store(fresh).close()
     execute(fresh, "DELETE FROM alembic_version")
 
@@ -245,13 +245,13 @@ def test_a_database_without_its_version_is_refused(fresh: str) -> None:
 
 
 def test_a_current_database_needs_no_upgrade(fresh: str) -> None:
-    """Upgrading a fresh one sets it up; upgrading it again does nothing."""
+    """An upgrade creates the tables of a fresh database; a second upgrade changes nothing."""
     assert upgrade(fresh)
     assert not upgrade(fresh)
 
 
-def test_what_a_database_complains_about_does_not_quote_what_was_written(fresh: str) -> None:
-    """Errors of the database may hold the content of objects; the message tells the cause alone."""
+def test_the_message_of_a_database_error_quotes_no_values(fresh: str) -> None:
+    """Errors of the database may quote objects; the message has the cause alone."""
     with open_store(fresh, clock) as store:
         execute(fresh, "DROP TABLE scan_policies")
         with pytest.raises(StoreError) as caught:
@@ -263,7 +263,7 @@ def test_what_a_database_complains_about_does_not_quote_what_was_written(fresh: 
 
 
 def test_reading_does_not_wait_for_writing(tmp_path: Path) -> None:
-    """While one process is in the midst of writing, another one reads what was there before."""
+    """While one process writes, another process reads the earlier data."""
     path = tmp_path / "assay.db"
     with open_store(str(path), clock) as store:
         Round((finding("a"),)).record(store, 1)

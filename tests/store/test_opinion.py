@@ -1,4 +1,4 @@
-"""What another engine said is kept with the scan that asked it."""
+"""The opinion of another engine is stored with its scan."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SAID = Opinion(
 
 
 def test_an_opinion_reads_back_as_it_was(store: SqlStore) -> None:
-    """Sums, limits, disagreements, hostile texts."""
+    """Sums, limits, disagreements and hostile texts are the same."""
     scan = Round()
     store.begin(scan.start(1))
     store.finish("scan-1", replace(scan.end(1), opinion=SAID))
     assert SAID == store.record("scan-1").opinion
 
 
-def test_a_scan_that_did_not_ask_has_none(store: SqlStore) -> None:
-    """Neither has a scan of an older version."""
+def test_a_scan_without_a_comparison_has_no_opinion(store: SqlStore) -> None:
+    """A scan of an older version has none either."""
     Round().record(store, 1)
     assert store.record("scan-1").opinion is None

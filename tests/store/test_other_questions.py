@@ -1,4 +1,4 @@
-"""A scan resolves only what it would have seen, had it been there: with the same operation, and the same requester."""
+"""A scan resolves only findings that it would have found with the same operation and the same user."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ A = finding("a")
 
 @dataclass(frozen=True)
 class Asking(Round):
-    """A scan that simulates requests of somebody, whose checks depend on that or do not."""
+    """A scan with an operation and a user, on which its checks depend or not."""
 
     user: str = "auditor"
     depends: bool = False
 
     def start(self, number: int) -> ScanStart:
-        """How it begins."""
+        """The start of the scan."""
         return replace(super().start(number), requester=UserInfo(self.user))
 
     def page(self) -> PageResult:
-        """What it sees."""
+        """The result of its page."""
         page = super().page()
         tallies = {replace(key, requester=self.depends): count for key, count in page.tallies.items()}
         return replace(page, tallies=tallies)
@@ -46,16 +46,18 @@ UPDATES = Scope(operation="update")
         pytest.param(Asking((A,), depends=True), Asking(), 1, id="the same requester"),
     ],
 )
-def test_only_the_same_question_resolves(store: SqlStore, first: Asking, second: Asking, resolved: int) -> None:
-    """Another one leaves the finding open, and unchecked."""
+def test_only_a_scan_with_an_equal_request_resolves(
+    store: SqlStore, first: Asking, second: Asking, resolved: int
+) -> None:
+    """Another operation or user leaves the finding open and unchecked."""
     first.record(store, 1)
     scan = second.record(store, 2)
 
     assert (resolved, 1 - resolved) == (scan.resolved, store.record("scan-2").unchecked)
 
 
-def test_scans_that_ask_in_turn_resolve_their_own(store: SqlStore) -> None:
-    """A finding goes away when the scan that saw it last asks again, whatever came in between."""
+def test_alternating_scans_resolve_their_own_findings(store: SqlStore) -> None:
+    """A finding is resolved by the next scan with the request of the scan that saw it last."""
     Asking((A,)).record(store, 1)
     between = Asking(scope=UPDATES).record(store, 2)
     again = Asking().record(store, 3)
@@ -63,8 +65,8 @@ def test_scans_that_ask_in_turn_resolve_their_own(store: SqlStore) -> None:
     assert (0, 1) == (between.resolved, again.resolved)
 
 
-def test_a_scan_tells_who_asked(store: SqlStore) -> None:
-    """The name and the groups are kept; whatever else is known of a user is not."""
+def test_a_scan_has_its_user(store: SqlStore) -> None:
+    """The name and the groups are stored; other info of the user is not."""
     user = UserInfo("bob", "u-1", ("dev",), (("credential", ("secret",)),))
     store.begin(replace(Round().start(1), requester=user))
     scan = store.finish("scan-1", Round().end(1))
@@ -73,7 +75,7 @@ def test_a_scan_tells_who_asked(store: SqlStore) -> None:
 
 
 def test_outcomes_that_depend_on_the_requester_are_counted_apart(store: SqlStore) -> None:
-    """The tallies tell which."""
+    """The keys of the tallies mark them."""
     Asking((A,), depends=True).record(store, 1)
 
     assert [True] == [key.requester for key in store.record("scan-1").tallies]

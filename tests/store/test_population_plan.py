@@ -53,7 +53,7 @@ class Row:
 
 @dataclass
 class Table:
-    """The population as a store keeps it: rows, and the sums of what is in force."""
+    """The population as a store keeps it: rows, and the sums of the rows in force."""
 
     rows: list[Row] = field(default_factory=list)
     sums: GroupSums = field(default_factory=lambda: GroupSums(KEY))
@@ -63,7 +63,7 @@ class Table:
         seen = [Seen(identity, digest, place) for place, (identity, digest) in enumerate(objects)]
         own: dict[int, int] = {}
         current = -1
-        for step in plan(self.in_force(), sorted(seen, key=lambda each: each.identity), lambda it: it.api_version in reached):  # fmt: skip
+        for step in plan(self.in_force(), sorted(seen, key=lambda each: each.identity), lambda identity: identity.api_version in reached):  # fmt: skip
             current = self.apply(step, revision, current)
             if not isinstance(step, Close):
                 own[step.seen.item] = current
@@ -91,7 +91,7 @@ class Table:
 
 
 def replayed(history: Sequence[tuple[Sequence[tuple[Identity, bytes]], frozenset[str]]]) -> set[tuple[object, ...]]:
-    """The intervals after some scans, naively: what is true of each object at each revision, then the changes."""
+    """The intervals after some scans, computed simply: the state of each object at each revision, then the changes."""
     moments: list[dict[Identity, bytes]] = []
     state: dict[Identity, bytes] = {}
     for objects, reached in history:
@@ -149,7 +149,7 @@ def test_a_group_with_an_equal_sum_needs_no_plan(first: list[tuple[Identity, byt
 
 @given(scans)
 def test_sums_follow_the_rows_in_force(history: list[tuple[list[tuple[Identity, bytes]], frozenset[str]]]) -> None:
-    """Kept up to date by what is closed and opened, they are the sums of what is there."""
+    """Sums updated with each closed and opened row equal the sums of the rows in force."""
     table = Table()
     for revision, (objects, reached) in enumerate(history):
         table.scan(revision, objects, reached)
@@ -166,7 +166,7 @@ def summed(objects: Mapping[Identity, bytes]) -> Mapping[Group, GroupSum]:
 
 @given(lists, st.integers(0, 12))
 def test_sums_of_pages_add_up(objects: list[tuple[Identity, bytes]], place: int) -> None:
-    """To the sums of all objects, with the objects that come twice counted twice."""
+    """The result has the sums of all objects, with repeated objects counted twice."""
     whole, pages = GroupSums(KEY), [GroupSums(KEY), GroupSums(KEY)]
     for number, (identity, digest) in enumerate(objects):
         whole.add(identity, digest)
@@ -177,14 +177,14 @@ def test_sums_of_pages_add_up(objects: list[tuple[Identity, bytes]], place: int)
     assert whole.sums() == together.sums()
 
 
-def test_a_sum_tells_where_one_part_of_an_identity_ends() -> None:
-    """`ab` + `c` is not `a` + `bc`."""
+def test_a_sum_separates_the_parts_of_an_identity() -> None:
+    """`ab` + `c` and `a` + `bc` have different sums."""
     first, second = (Identity("v1", "Thing", "", name, uid) for name, uid in (("ab", "c"), ("a", "bc")))
     assert summed({first: b"d"}) != summed({second: b"d"})
 
 
 def test_the_sums_of_two_databases_differ() -> None:
-    """The key is part of every hash."""
+    """The key of the database is part of every hash."""
     sums = [GroupSums(key) for key in (b"one", b"two")]
     for each in sums:
         each.add(Identity("v1", "Thing", "", "\ud800", ""), b"d")
@@ -203,16 +203,16 @@ def numbered(name: str) -> Identity:
         lambda: plan([], [Seen(numbered("b"), b"", 1), Seen(numbered("a"), b"", 2)]),
     ],
 )
-def test_a_stream_in_disorder_is_a_mistake(streams: Callable[[], object]) -> None:
-    """Rather than rows that open and close with each scan."""
+def test_a_stream_that_is_not_sorted_raises(streams: Callable[[], object]) -> None:
+    """Otherwise rows would open and close with each scan."""
     with pytest.raises(ValueError, match="not in order"):
         list(streams())  # type: ignore[call-overload]
 
 
 @given(st.integers(1, 50))
 @example(1)
-def test_a_plan_reads_as_it_goes(count: int) -> None:
-    """The first step comes before the streams are read to their end."""
+def test_a_plan_is_lazy(count: int) -> None:
+    """The first step is returned before the streams are read to their end."""
     read = []
 
     def objects() -> object:

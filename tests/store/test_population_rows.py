@@ -1,4 +1,4 @@
-"""Facts about examined objects on their way into the store."""
+"""Facts about the stored form of examined objects."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ objects = st.builds(Examined, st.just(PODS), texts, texts, texts, controllers, p
 
 
 @given(st.lists(objects, max_size=8))
-def test_staged_objects_come_back(page: list[Examined]) -> None:
-    """In their order."""
+def test_staged_objects_are_read_unchanged(page: list[Examined]) -> None:
+    """Their order is the same."""
     assert page == [*unpacked(PODS, packed(page))]
 
 
-def test_a_text_that_no_database_takes_is_made_fit() -> None:
-    """NUL and lone surrogates, wherever they stand."""
+def test_a_text_that_databases_reject_is_cleaned() -> None:
+    """NUL and lone surrogates are replaced in every field."""
     bad = "a\0\ud800"
     page = [Examined(PODS, bad, bad, bad, Controller(bad, bad, bad, bad), ((bad, bad),), ((bad, bad),), bad)]
     fit = "a\ufffd\ufffd"
@@ -35,7 +35,7 @@ def test_a_text_that_no_database_takes_is_made_fit() -> None:
 
 
 def test_labels_and_annotations_have_digests_of_their_own() -> None:
-    """So have the parts of a workload, and whether it is derived."""
+    """The parts of a workload and `derived` change the digest too."""
     pair = (("team", "red"),)
     contents = [
         (WORKLOAD, (), ()),
@@ -49,7 +49,7 @@ def test_labels_and_annotations_have_digests_of_their_own() -> None:
 
 
 def test_a_page_of_pods_is_small() -> None:
-    """Less than 80 bytes for each object, of which 16 are those of its UID."""
+    """An object takes less than 80 bytes, of which 16 are those of its UID."""
     page = [
         Examined(
             PODS, f"team-{number % 60}", f"checkout-6b7f9c-{number * 7919 % 99991:05x}", f"{number * 2654435761 % 2**32:08x}-aaaa-4bbb-8ccc-{number * 40503 % 2**48:012x}",

@@ -21,7 +21,7 @@ ids_in_runs = st.lists(st.tuples(st.integers(1, 60_000), st.integers(1, 40)), ma
 @given(ids_in_runs, st.randoms(use_true_random=False))
 @example(array("I"), None)
 def test_a_set_of_objects_is_the_set_of_their_rows(ids: array[int], dice: object) -> None:
-    """Whatever runs the ids come in, far from each other or near, also where an id comes twice."""
+    """This holds for runs of ids far from each other or near, and for repeated ids."""
     choose = getattr(dice, "random", lambda: 1.0)
     chosen = [place for place in range(len(ids)) if choose() < 0.5]
     expected = {ids[place] for place in chosen}
@@ -39,11 +39,11 @@ def test_a_set_of_objects_is_the_set_of_their_rows(ids: array[int], dice: object
     ],
 )
 def test_runs_are_maximal(ids: list[int], expected: list[Run]) -> None:
-    """And cover the list."""
+    """The runs cover the list, and neighbours cannot be joined."""
     assert expected == [*runs(ids)]
 
 
-def test_a_set_knows_its_digest_and_its_count() -> None:
+def test_a_set_has_its_digest_and_its_count() -> None:
     """The digest is that of the bits, without the zeros at the end."""
     rows = RowSets([9, 10, 11]).of(0b101)
     plain = bytes([0, 0b1010])
@@ -51,23 +51,23 @@ def test_a_set_knows_its_digest_and_its_count() -> None:
 
 
 def test_the_digest_depends_on_the_rows_alone() -> None:
-    """Two lists of other orders and lengths."""
+    """Two lists of different order and length give the same digest."""
     assert RowSets([3, 4, 90_000]).of(0b011) == RowSets([90_001, 4, 3]).of(0b110)
 
 
 def test_the_empty_set_is_a_set() -> None:
-    """No row."""
+    """It has no row."""
     assert stored(b"") == RowSets([1, 2]).of(0) == RowSets([]).of(0)
 
 
-def test_an_object_that_is_not_in_the_list_is_a_mistake() -> None:
-    """A set of another kind must not pass for one of this kind."""
+def test_an_object_that_is_not_in_the_list_raises() -> None:
+    """A set of another kind must not pass for a set of this kind."""
     with pytest.raises(ValueError, match="does not have"):
         RowSets([1, 2]).of(0b100)
 
 
 def test_the_set_of_a_whole_kind_takes_next_to_no_space() -> None:
-    """A hundred thousand rows in one run, and with each hundredth row replaced."""
+    """This holds for a hundred thousand rows in one run, and with each hundredth row replaced."""
     count = 100_000
     first = array("I", range(1, count + 1))
     later = array("I", (count + place if place % 100 == 0 else place + 1 for place in range(count)))

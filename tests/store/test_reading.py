@@ -1,4 +1,4 @@
-"""Reading takes neither free space nor the right to write, and changes nothing."""
+"""Reading needs neither free space nor write permission, and changes nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def mounted(folder: Path) -> Iterator[Path]:
 
 
 def recorded(folder: Path) -> Path:
-    """A database that holds one scan."""
+    """A database with one scan."""
     path = folder / "assay.db"
     with open_store(str(path), clock) as store:
         Round((finding("a"),)).record(store, 1)
@@ -48,12 +48,12 @@ def read(path: Path) -> list[str]:
     """The findings of the last scan."""
     with open_reader(str(path), clock) as reader:
         scan = reader.find_scan("last")
-        return [it.finding.name for it in reader.record(scan.id).findings()]
+        return [finding.finding.name for finding in reader.record(scan.id).findings()]
 
 
 @ROOT
 def test_a_report_opens_on_a_read_only_file_system(tmp_path: Path) -> None:
-    """As from a backup or a volume that an auditor may only read."""
+    """The database may be on a backup or a read-only volume."""
     with mounted(tmp_path) as place:
         path = recorded(place)
         subprocess.run(["mount", "-o", "remount,ro", place], check=True)
@@ -72,7 +72,7 @@ def test_a_report_opens_on_a_full_disk(tmp_path: Path) -> None:
 
 
 def fill(place: Path) -> None:
-    """Use all space up."""
+    """Use all space of a folder's file system."""
     with (place / "full").open("wb", buffering=0) as file:
         try:
             while True:
@@ -82,8 +82,8 @@ def fill(place: Path) -> None:
 
 
 @ROOT
-def test_changes_that_are_not_merged_yet_are_not_left_out(tmp_path: Path) -> None:
-    """A killed scan leaves them beside the file; without them the report would be of an earlier time."""
+def test_changes_in_the_write_ahead_log_are_read(tmp_path: Path) -> None:
+    """A killed scan leaves them beside the file; without them the report would show an earlier time."""
     with mounted(tmp_path) as place:
         path = recorded(place)
         with open_store(str(path), clock) as store:
@@ -98,7 +98,7 @@ def test_changes_that_are_not_merged_yet_are_not_left_out(tmp_path: Path) -> Non
 
 
 def test_a_reader_changes_nothing(fresh: str) -> None:
-    """Rights to read suffice."""
+    """Read permission is enough."""
     with open_store(fresh, clock) as store:
         Round((finding("a"),)).record(store, 1)
     with (
@@ -110,7 +110,7 @@ def test_a_reader_changes_nothing(fresh: str) -> None:
 
 
 def test_an_empty_database_is_not_set_up_by_a_reader(fresh: str) -> None:
-    """A misspelt path makes no database."""
+    """A misspelt path creates no database."""
     with pytest.raises((UsageError, StoreError), match=r"has no scans|cannot be opened"):
         open_reader(fresh)
 

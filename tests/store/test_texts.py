@@ -1,4 +1,4 @@
-"""Names and messages are whatever a cluster holds: every database takes them, and they stay text."""
+"""Names and messages may be any text of a cluster: every database stores them as text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ HOSTILE = "<script>alert(1)</script> '; DROP TABLE findings; -- \\x00 \\u0000 %s
 
 
 def stored(store: SqlStore, item: Finding) -> Finding:
-    """What becomes of one finding."""
+    """A finding as it is read after it was stored."""
     Round((item,)).record(store, 1)
-    [found] = store.record("scan-1").findings()
-    return found.finding
+    [stored] = store.record("scan-1").findings()
+    return stored.finding
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_a_message_stays_as_it_is(store: SqlStore, message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "kept"), [("a\0b", "a\ufffdb"), ("a\ud800b", "a\ufffdb"), ("\udfff\0", "\ufffd\ufffd")]
 )
-def test_what_no_database_takes_is_replaced(store: SqlStore, given: str, kept: str) -> None:
-    """NUL and lone surrogates become U+FFFD, wherever they are."""
+def test_characters_that_databases_reject_are_replaced(store: SqlStore, given: str, kept: str) -> None:
+    """NUL and lone surrogates become U+FFFD in every field."""
     item = finding(
         given,
         namespace=given,
@@ -71,7 +71,7 @@ def test_what_no_database_takes_is_replaced(store: SqlStore, given: str, kept: s
 
 @pytest.mark.parametrize("text", [HOSTILE, "a\0b\ud800"])
 def test_the_rest_of_a_scan_may_hold_any_text(store: SqlStore, text: str) -> None:
-    """Manifests, scopes and health are kept to the letter where they are kept as JSON, and cleaned elsewhere."""
+    """Manifests, scopes and health are exact where they are kept as JSON, and cleaned elsewhere."""
     kept = text.replace("\0", "\ufffd").replace("\ud800", "\ufffd")
     scope, manifest = Scope(selector=text), {"metadata": {"annotations": {text: [text, 1.5, None, True, 10**30]}}}
     each = Round(
@@ -103,8 +103,8 @@ def test_the_rest_of_a_scan_may_hold_any_text(store: SqlStore, text: str) -> Non
         Errored("no such key: a", would_deny=True, always=True, reason="Invalid", code=500),
     ],
 )
-def test_every_kind_of_outcome_comes_back(store: SqlStore, outcome: Violated | Errored) -> None:
-    """Also the operation, the actions and whether admission refuses."""
+def test_every_kind_of_outcome_is_read_unchanged(store: SqlStore, outcome: Violated | Errored) -> None:
+    """The operation, the actions and the decision of admission are included."""
     item = finding("a", outcome=outcome, operation="UPDATE", actions=(), denies=False, check=CHECK)
 
     assert item == stored(store, item)

@@ -19,7 +19,7 @@ from scanner.store.ids import reserve
 from scanner.store.interning import digest
 from scanner.store.tables import KINDS
 from tests.store.databases import count, database
-from tests.store.made import Round, clock, finding, told
+from tests.store.made import Round, clock, finding, statuses
 
 CLUSTERS = tuple(ClusterIdentity(f"cluster-{number}", f"uid-{number}") for number in range(4))
 ANOTHER = 99
@@ -109,7 +109,7 @@ def test_random_scans_at_once_are_stored_as_if_one_came_after_the_other(server: 
     }
 
     def scans(cluster: ClusterIdentity) -> list[dict[str, str]]:
-        statuses = []
+        shown: list[dict[str, str]] = []
         with open_store(server, clock) as store:
             for number, names in enumerate(rounds[cluster]):
                 scan_id = f"{cluster.name}-{number}"
@@ -121,8 +121,8 @@ def test_random_scans_at_once_are_stored_as_if_one_came_after_the_other(server: 
                 store.page(scan_id, each.page())
                 store.finish(scan_id, each.end(number))
                 record = store.record(scan_id)
-                statuses.append({**told(record.findings()), **told(record.resolved())})
-        return statuses
+                shown.append({**statuses(record.findings()), **statuses(record.resolved())})
+        return shown
 
     with ThreadPoolExecutor(4) as threads:
         found = dict(zip(CLUSTERS, threads.map(scans, CLUSTERS), strict=True))
@@ -135,15 +135,15 @@ POLICIES = tuple(f"policy-{digit}" for digit in range(10))
 
 def replayed(rounds: list[frozenset[str]]) -> list[dict[str, str]]:
     """What each scan of a cluster shows: the status of every finding that it saw or resolved."""
-    statuses: list[dict[str, str]] = []
+    shown: list[dict[str, str]] = []
     seen: set[str] = set()
     before: frozenset[str] = frozenset()
     for names in rounds:
         status = {name: "open" if name in before else "reopened" if name in seen else "new" for name in names}
-        statuses.append({**status, **dict.fromkeys(before - names, "resolved")})
+        shown.append({**status, **dict.fromkeys(before - names, "resolved")})
         seen |= names
         before = names
-    return statuses
+    return shown
 
 
 def test_readers_see_no_half_of_a_scan(server: str) -> None:
@@ -158,4 +158,4 @@ def test_readers_see_no_half_of_a_scan(server: str) -> None:
         engine.dispose()
         Round((finding("a"),)).record(store, 2)
 
-        assert {"a": "open"} == told(store.record("scan-2").findings())
+        assert {"a": "open"} == statuses(store.record("scan-2").findings())

@@ -1,6 +1,6 @@
-"""A database that an older version wrote becomes one of this version, with all its history.
+"""A database of an older version becomes one of this version, with its whole history.
 
-`old/` holds such databases as SQL: two scans, of which the first sees `a` and `b`, the second `a` alone.
+`old/` has such databases as SQL: two scans, of which the first sees `a` and `b`, the second `a` alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from scanner.model.reading import UNKNOWN
 from scanner.model.resource import UserInfo
 from scanner.store import open_store, upgrade
-from tests.store.made import Round, clock, finding, told
+from tests.store.made import Round, clock, finding, statuses
 
 OLD = sorted((Path(__file__).parent / "old").glob("*.sql"))
 
@@ -28,23 +28,23 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def test_an_upgrade_keeps_what_was_recorded(old: Path) -> None:
-    """Findings, their history and the counts read as they did."""
+def test_an_upgrade_keeps_the_records(old: Path) -> None:
+    """Findings, their history and the counts read as before."""
     assert upgrade(str(old))
     with open_store(str(old), clock) as store:
         first, second = store.record("scan-1"), store.record("scan-2")
-        assert {"a": "new", "b": "new"} == told(first.findings())
-        assert {"a": "open"} == told(second.findings())
-        assert {"b": "resolved"} == told(second.resolved())
+        assert {"a": "new", "b": "new"} == statuses(first.findings())
+        assert {"a": "open"} == statuses(second.findings())
+        assert {"b": "resolved"} == statuses(second.resolved())
         assert 2 == sum(first.tallies.values())
 
 
-def test_what_an_older_version_did_not_know_is_unknown(old: Path) -> None:
-    """Its policies were not classed, nobody is named as requester, nothing is said to depend on one."""
+def test_data_that_an_older_version_lacks_is_unknown(old: Path) -> None:
+    """Its policies have no classes, its scans no user, and no outcome depends on one."""
     upgrade(str(old))
     with open_store(str(old), clock) as store:
         record = store.record("scan-2")
-    assert {UNKNOWN} == {entry.reading for entry in record.policies}
+    assert {UNKNOWN} == {policy.reading for policy in record.policies}
     assert (UserInfo(), (), {False}) == (
         record.scan.requester,
         record.outside,
@@ -53,10 +53,10 @@ def test_what_an_older_version_did_not_know_is_unknown(old: Path) -> None:
 
 
 def test_scans_go_on_after_an_upgrade(old: Path) -> None:
-    """What was open then is open or resolved now."""
+    """The open findings are open or resolved in the next scan."""
     upgrade(str(old))
     with open_store(str(old), clock) as store:
         Round((finding("c"),)).record(store, 3)
         record = store.record("scan-3")
-        assert {"c": "new"} == told(record.findings())
-        assert {"a": "resolved"} == told(record.resolved())
+        assert {"c": "new"} == statuses(record.findings())
+        assert {"a": "resolved"} == statuses(record.resolved())

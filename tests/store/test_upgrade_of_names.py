@@ -12,7 +12,7 @@ from scanner.store.address import address_of
 from scanner.store.engine import engine_for, writing
 from scanner.store.schema import migrations
 from tests.store.databases import execute
-from tests.store.made import Round, clock, finding, told
+from tests.store.made import Round, clock, finding, statuses
 
 PROD = ClusterIdentity("prod", "6d1c", "v1.36.0", server="server-1")
 POD = ClusterIdentity("in-cluster", server="server-2")
@@ -90,7 +90,7 @@ def test_the_name_continues_the_history_of_earlier_scans(fresh: str) -> None:
         Round((), cluster=named).record(store, 3)
 
         assert "old-3" == store.find_scan("last~2", "name:manifests").id
-        assert {"b": "resolved"} == told(store.record("scan-3").resolved())
+        assert {"b": "resolved"} == statuses(store.record("scan-3").resolved())
 
 
 def test_row_ids_go_on_after_an_upgrade(fresh: str) -> None:

@@ -1,6 +1,6 @@
-"""A process that scans into a database, and may be killed while it does: `python -m tests.store.victim URL NAME STAGE`.
+"""A process that scans into a database, and may be killed during the scan: `python -m tests.store.victim URL NAME STAGE`.
 
-It says how far it is on stdout. With the stage `begun` or `paged` it waits there for ever; `done` ends three scans.
+It prints its stage on stdout. With the stage `begun` or `paged` it waits there for ever; `done` ends three scans.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PAGES = 8
 
 
 def scan(store: SqlStore, name: str, number: int, stage: str) -> None:
-    """One scan of a cluster named like the process."""
+    """One scan of a cluster with the name of the process."""
     each = Round(cluster=ClusterIdentity(name))
     scan_id = f"{name}-{number}"
     store.begin(replace(each.start(number), id=scan_id))
@@ -31,7 +31,7 @@ def scan(store: SqlStore, name: str, number: int, stage: str) -> None:
 
 
 def wait(stage: str) -> None:
-    """Say so, and hang."""
+    """Print the stage and wait for ever."""
     sys.stdout.write(f"{stage}\n")
     sys.stdout.flush()
     time.sleep(600)

@@ -23,7 +23,7 @@ from tests.documents import KINDS
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.serving import serving
 from tests.policies.kyverno.test_scanned import KYVERNO, TEAM
-from tests.scan.fakes import FakeCluster, Told, scanned
+from tests.scan.fakes import FakeCluster, Recorded, scanned
 
 SECRET = {
     "apiVersion": "v1",
@@ -65,7 +65,7 @@ def server() -> Iterator[Heard]:
         yield heard
 
 
-def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
+def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Recorded:
     """A scan that may ask."""
     return scanned(
         FakeCluster((TEAM, *documents), kinds=(*KINDS, *KYVERNO)),
@@ -88,7 +88,7 @@ def judged(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Told:
 def test_an_answer_is_what_kyverno_makes_of_it(server: Heard, expression: str) -> None:
     """Objects with their status, other JSON under `body`; 404 is an answer like any other."""
     told = judged(policy(expression.replace("URL", server.url)), pod())
-    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+    assert ([], 1) == (told.messages, told.counted(OutcomeName.PASSED))
 
 
 def test_what_is_sent_is_the_json_of_the_value(server: Heard) -> None:
@@ -169,7 +169,7 @@ def test_an_answer_that_drips_is_cut_off() -> None:
 def test_an_entry_that_calls_the_api_server_is_answered_from_lists(spec: Any, expression: str) -> None:
     """A list has items as the server shows them; an object is itself; what is not there is an error."""
     told = judged(policy(expression), entry(apiCall=spec), pod(), network=None)
-    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+    assert ([], 1) == (told.messages, told.counted(OutcomeName.PASSED))
 
 
 @pytest.mark.parametrize("spec", [{"urlPath": "/version"}, {"urlPath": "/api/v1/pods", "method": "POST"}])
@@ -205,7 +205,7 @@ def test_projections_are_jmespath(path: str, expression: str) -> None:
     resources = {"group": "", "version": "v1", "resource": "pods", "namespace": "team"}
     made = entry(kubernetesResource=resources, projections=[{"name": "p", "jmesPath": path}])
     told = judged(policy(expression), made, pod(), network=None)
-    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+    assert ([], 1) == (told.messages, told.counted(OutcomeName.PASSED))
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def _answer(request: BaseHTTPRequestHandler, status: int, document: Any, *header
 def test_a_registry_tells_what_an_image_is(registry: Registry, expression: str) -> None:
     """Manifest, configuration and index, for linux/amd64, with an anonymous token."""
     told = judged(policy(expression.replace("HOST", registry.host)), pod())
-    assert ([], 1) == (told.said, told.counted(OutcomeName.PASSED))
+    assert ([], 1) == (told.messages, told.counted(OutcomeName.PASSED))
 
 
 def test_an_image_is_asked_for_once(registry: Registry) -> None:

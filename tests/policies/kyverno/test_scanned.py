@@ -20,8 +20,8 @@ from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import KINDS
 from tests.policies.kyverno.made import deployment, exception, pod, policy
-from tests.scan.fakes import FakeCluster, Told, forbidden, scanned
-from tests.scan.test_needs import covered, named, used
+from tests.scan.fakes import FakeCluster, Recorded, forbidden, scanned
+from tests.scan.test_needs import text_of, used, without_redundant
 
 GROUP = "policies.kyverno.io"
 KYVERNO = (
@@ -40,7 +40,7 @@ SETTINGS = {
 }
 
 
-def _scanned(*documents: Any, refused: Any = None, manifests: tuple[Manifest, ...] = (), **options: Any) -> Told:
+def _scanned(*documents: Any, refused: Any = None, manifests: tuple[Manifest, ...] = (), **options: Any) -> Recorded:
     """A scan of a cluster that has Kyverno in it, with Kyverno's options. Policies are listed in the preferred version."""
     cluster = FakeCluster([TEAM, *documents], kinds=(*KINDS, *KYVERNO), refused=refused or {})
     return scanned(cluster, Options(manifests=manifests, languages=with_options(Kyverno(**options))))
@@ -49,7 +49,7 @@ def _scanned(*documents: Any, refused: Any = None, manifests: tuple[Manifest, ..
 def test_the_clusters_own_policies_judge_it() -> None:
     """Policies are found by themselves, and no kind that none of them is about is listed."""
     told = _scanned(policy("object.metadata.name == 'web'"), pod(), pod("other"))
-    assert ["team/other: CEL expression validation failed at index 0"] == told.said
+    assert ["team/other: CEL expression validation failed at index 0"] == told.messages
     assert {"Pod", "Deployment"} <= {line.kind for line in told.end.coverage}
     assert "ConfigMap" not in {line.kind for line in told.end.coverage}
 
@@ -76,7 +76,7 @@ def test_excepted_checks_are_counted_apart() -> None:
 def test_in_kyvernos_manner_an_exempted_object_is_skipped() -> None:
     """Nothing is found on it."""
     told = _scanned(policy("false"), exception(), pod(), compat="controller")
-    assert ([], 1) == (told.said, told.counted(OutcomeName.SKIPPED))
+    assert ([], 1) == (told.messages, told.counted(OutcomeName.SKIPPED))
 
 
 def test_in_kyvernos_manner_nothing_counts_as_fixed() -> None:
@@ -103,7 +103,7 @@ def test_what_expressions_read_is_listed_before() -> None:
     assert {"passed": 3, "violated": 1} == {str(key.outcome): _sum(told, key.outcome) for key in told.tallies}
 
 
-def _sum(told: Told, name: OutcomeName) -> int:
+def _sum(told: Recorded, name: OutcomeName) -> int:
     return told.counted(name)
 
 
@@ -112,7 +112,7 @@ def test_a_policy_that_reads_what_may_not_be_listed_is_a_gap() -> None:
     none = ConfigurationSource(given=NOTHING)
     told = _scanned(READING, pod(), refused={"configmaps": forbidden("configmaps")}, configuration=none)
     (gap,) = told.gaps
-    assert ("policy checks (ValidatingPolicy)", []) == (gap.where, told.said)
+    assert ("policy checks (ValidatingPolicy)", []) == (gap.where, told.messages)
     assert gap.why == "it reads configmaps, which could not be listed: cannot list configmaps: forbidden"
 
 
@@ -143,7 +143,7 @@ def test_global_context_entries_project_the_cluster() -> None:
     assert (2, 1) == (told.counted(OutcomeName.PASSED), told.counted(OutcomeName.NOT_AUDITABLE))
 
 
-def _health(told: Told) -> set[tuple[str, str]]:
+def _health(told: Recorded) -> set[tuple[str, str]]:
     return {(str(one.kind), one.detail) for one in told.end.health}
 
 
@@ -236,8 +236,8 @@ def test_the_rights_that_are_named_are_those_that_are_used(scope: Scope) -> None
     shown = [TEAM, READING, SETTINGS, pod()]
     cluster = FakeCluster(shown, kinds=(*KINDS, *KYVERNO))
     scanned(cluster, Options(scope))
-    rights = {named(need) for need in needs(FakeCluster(shown, kinds=(*KINDS, *KYVERNO)), Options(scope)).rights}
-    assert rights - {"namespaces kube-system"} == covered(used(cluster))
+    rights = {text_of(need) for need in needs(FakeCluster(shown, kinds=(*KINDS, *KYVERNO)), Options(scope)).rights}
+    assert rights - {"namespaces kube-system"} == without_redundant(used(cluster))
     assert "configmaps" in rights
 
 
@@ -392,4 +392,4 @@ def test_the_config_map_is_among_the_rights_of_a_scan() -> None:
 
 
 def _rights(cluster: FakeCluster, options: Options) -> set[str]:
-    return {named(need) for need in needs(cluster, options).rights if not need.optional}
+    return {text_of(need) for need in needs(cluster, options).rights if not need.optional}

@@ -38,7 +38,7 @@ def _told(manifest: Any, *documents: Any) -> str:
 def test_a_message_about_a_secret_does_not_quote_it(message: str) -> None:
     """Not even decoded, or through the request."""
     manifest = policy({"expression": "false", "messageExpression": message}, resources=("secrets",))
-    assert ["team/token: [redacted: the message reads the data of a Secret]"] == _scanned(manifest, SECRET).said
+    assert ["team/token: [redacted: the message reads the data of a Secret]"] == _scanned(manifest, SECRET).messages
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_what_reads_no_secret_is_told() -> None:
     }
     text = f"string({READS.replace('secrets', 'configmaps')})"
     told = _scanned(policy({"expression": "false", "messageExpression": text}), settings, pod())
-    assert ["team/web: open"] == told.said
+    assert ["team/web: open"] == told.messages

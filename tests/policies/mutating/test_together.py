@@ -111,7 +111,7 @@ X, Y, Z = '+ /data/x: "1"', '+ /data/y: "1"', '+ /data/z: "1"'
     ],
 )  # fmt: skip
 def test_what_policies_make_of_an_object_together(policies: list[dict[str, Any]], expected: object) -> None:
-    """Told only where it is more than what one of them does alone; a condition may hold only after another's change."""
+    """Recorded only where it is more than what one of them does alone; a condition may hold only after another's change."""
     assert expected == patched(together(acting(*policies)))
 
 
