@@ -317,7 +317,7 @@ def command(
         allow_empty=allow_empty,
     )
     release = kubernetes_version(version)
-    name = cluster_name or context or _place(source or [])
+    name = cluster_name or context or (_place(source) if source else "")
     with (
         Progress(quiet=quiet, verbose=verbose) as progress,
         store_at(db) as store,
@@ -378,7 +378,7 @@ def _nothing(record: ScanRecord) -> str:
 
 
 def _place(source: list[Path]) -> str:
-    """The name of a run of files; empty for a cluster, whose credentials are not read yet."""
+    """The name of a run of files."""
     from scanner.cluster.files import folder_of
 
     return folder_of(source)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 import stat
 from contextlib import closing
@@ -14,6 +16,7 @@ from scanner.store import open_store, upgrade
 from scanner.store.backup import back_up
 from scanner.store.schema import HEAD
 from tests.store.made import Round, clock, finding, statuses
+from tests.store.test_reading import ROOT, fill, mounted
 
 OLD = Path(__file__).parent / "old" / "0001.sql"
 
@@ -86,6 +89,22 @@ def test_without_a_copy_nothing_changes(old: Path) -> None:
     with pytest.raises(StoreError, match=r"was not upgraded, and nothing has changed: .*pass --no-backup"):
         upgrade(str(long))
     assert before == dump(long)
+
+
+@ROOT
+def test_a_full_disk_changes_nothing(old: Path, tmp_path: Path) -> None:
+    """Neither the database nor its folder."""
+    with mounted(tmp_path) as place:
+        path = Path(shutil.copy(old, place / "assay.db"))
+        fill(place)
+        os.truncate(place / "full", (place / "full").stat().st_size - 65_536)
+        before = dump(path)
+
+        with pytest.raises(StoreError, match="disk is full"):
+            upgrade(str(path))
+        (place / "full").unlink()
+        assert before == dump(path)
+        assert [] == list(place.glob("*.bak"))
 
 
 def test_a_copy_that_fails_is_removed(tmp_path: Path) -> None:
