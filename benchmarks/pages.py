@@ -20,7 +20,7 @@ from scanner.model.resource import Kind, Page, UserInfo
 from scanner.policies.plan import KindPlan, equivalents, plan
 from scanner.policies.validating.bind import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
-from scanner.scan.workers.process import settle
+from scanner.scan.workers.process import freeze_heap
 
 _GOAL = 1.6
 _PAGE = 500
@@ -117,8 +117,8 @@ def against_decoding() -> None:
     prepared(), page()
     fork = get_context("fork")
     with (
-        ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=settle) as workers,
-        ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=settle) as others,
+        ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=freeze_heap) as workers,
+        ProcessPoolExecutor(_WORKERS, mp_context=fork, initializer=freeze_heap) as others,
     ):
         outcomes = sum(workers.map(_evaluated, range(_PAGES)))
         list(others.map(_decoded, range(_PAGES)))

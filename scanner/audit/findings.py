@@ -27,13 +27,15 @@ def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_
     identity = uid or f"{resource.kind.group}/{resource.kind.kind}/{resource.namespace}/{resource.name}"
     place = f"{param.namespace}/{param.name}" if param else ""
     ordinal = _ordinal(invocation, check) if check.index else 0
-    digest = _who(policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal).copy()
+    digest = _identity_state(
+        policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal
+    ).copy()
     digest.update(identity.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 
 @lru_cache(maxsize=4096)
-def _who(
+def _identity_state(
     language: str, policy: str, binding: str, param: str, kind: CheckKind, expression: str, ordinal: int
 ) -> hashlib._Hash:
     """The SHA-256 state over policy, binding, param and check; the caller adds the identity of the object."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeGuard
 
 from scanner.audit.secret_values import HIDDEN, hidden_values, is_secret, secret_variables, without
-from scanner.audit.sensitive_fields import MASK, says_secret, without_spelled_out
+from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
 from scanner.model.json import Json, as_list, as_object, as_text
 from scanner.model.population import Controller, Examined, KeptKeys, Pairs
 from scanner.model.resource import LAST_APPLIED, Kind, Resource
@@ -72,7 +72,7 @@ def _labels(resource: Resource, labels: Mapping[str, Json], keys: KeptKeys) -> P
 def _are_plain(pairs: Iterable[tuple[str, Json]]) -> TypeGuard[list[tuple[str, str]]]:
     """Return whether labels are kept unchanged, as nearly all are."""
     for key, value in pairs:  # a loop, because a generator takes twice as long
-        plain = type(value) is str and len(value) <= LONGEST_VALUE and not says_secret(key)
+        plain = type(value) is str and len(value) <= LONGEST_VALUE and not names_secret(key)
         if not plain:
             return False
     return True
@@ -81,12 +81,12 @@ def _are_plain(pairs: Iterable[tuple[str, Json]]) -> TypeGuard[list[tuple[str, s
 def _annotations(resource: Resource, annotations: Mapping[str, Json], keys: KeptKeys) -> Pairs:
     kept = [key for key in sorted(keys.annotations) if isinstance(annotations.get(key), str)]
     hidden = hidden_values(resource) if kept else frozenset()
-    return tuple((key, _safe(key, without_spelled_out(as_text(annotations[key])), hidden)) for key in kept)
+    return tuple((key, _safe(key, without_named_secrets(as_text(annotations[key])), hidden)) for key in kept)
 
 
 def _safe(key: str, value: str, hidden: Iterable[str]) -> str:
     """A value without secrets. It is cut last: a part of a secret would not be recognised."""
-    if says_secret(key) or key == LAST_APPLIED:
+    if names_secret(key) or key == LAST_APPLIED:
         return MASK
     safe = without(value, hidden)
     return safe if len(safe) <= LONGEST_VALUE else f"{safe[: LONGEST_VALUE - 1]}…"

@@ -115,25 +115,25 @@ def _may_write_secrets(check: Check, invocation_result: InvocationResult, compil
 
     A secret that this mutation copies is recognised by its value; a secret that an earlier mutation copied may have any form.
     """
-    *before, own = _shaping(check, compiled)
+    *before, own = _expressions_behind(check, compiled)
     if _is_of_secrets((own, *before), invocation_result, compiled):
         return True
     documents = documents_of(invocation_result)
     secrets = taint(compiled, own, documents)
-    if secrets.computes or (secrets.carries and _runs_again(compiled)):
+    if secrets.computes or (secrets.carries and _may_run_again(compiled)):
         return True
     return any(taint(compiled, expression, documents) for expression in before)
 
 
-def _runs_again(compiled: CompiledPolicy) -> bool:
+def _may_run_again(compiled: CompiledPolicy) -> bool:
     return compiled.policy.reinvocation_policy == "IfNeeded"
 
 
-def _shaping(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
+def _expressions_behind(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
     """The expressions on which an outcome of a check depends, its own last: mutations read the result of those before them."""
     own = compiled.deciding(check)
     if check.kind is CheckKind.MUTATION:
-        others = compiled.mutations if _runs_again(compiled) else compiled.mutations[: check.index]
+        others = compiled.mutations if _may_run_again(compiled) else compiled.mutations[: check.index]
         return (*(mutation for mutation in others if mutation is not own[0]), *own)
     return (*compiled.mutations, *own) if check.kind is CheckKind.CONDITIONS else own
 
@@ -261,13 +261,13 @@ def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
 def _safe_error(
     outcome: Errored, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> Errored:
-    evaluated, documents = _shaping(check, compiled), documents_of(invocation_result)
+    evaluated, documents = _expressions_behind(check, compiled), documents_of(invocation_result)
     reads = frozenset(path for expression in evaluated for path in expression.paths)
     secret = _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled)
     held = secret or any(taint(compiled, expression, documents) for expression in evaluated)
-    if held and not _plain(outcome.message, check, reads):
+    if held and not _has_policy_words_only(outcome.message, check, reads):
         cause = WITHHELD_ERROR if secret else WITHHELD_ANY
-        return replace(outcome, message=_prefix(outcome.message, check) + cause)
+        return replace(outcome, message=_error_prefix(outcome.message, check) + cause)
     # The errors of patches quote values of the object that the expression may not have read.
     hidden = (
         _hidden(invocation_result)
@@ -277,8 +277,10 @@ def _safe_error(
     return replace(outcome, message=without(outcome.message, hidden))
 
 
-def _plain(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool:
-    return is_plain_error(message.removeprefix(_prefix(message, check)), {step for path in reads for step in path})
+def _has_policy_words_only(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool:
+    return is_plain_error(
+        message.removeprefix(_error_prefix(message, check)), {step for path in reads for step in path}
+    )
 
 
 def is_plain_error(text: str, words: Container[str]) -> bool:
@@ -287,7 +289,7 @@ def is_plain_error(text: str, words: Container[str]) -> bool:
     return cause == "no such overload" or (cause.startswith(_NO_KEY) and cause.removeprefix(_NO_KEY) in words)
 
 
-def _prefix(message: str, check: Check) -> str:
+def _error_prefix(message: str, check: Check) -> str:
     """The text before the cause of an error: the policy's own words, or Kyverno's."""
     own = f"expression '{check.expression}' resulted in error: "
     prefixes = (own, "error: ", "failed to load context: ")
@@ -318,10 +320,10 @@ def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:
     roots = {root, "oldObject"} if root == "object" else {root}
     # Kyverno's request contains the object.
     paths = [(path[1:] or ("object",)) if path[0] == "request" else path for path in reads]
-    return any(path[0] in roots and _meets(path[1:], area) for path in paths for area in _AREAS)
+    return any(path[0] in roots and _overlaps(path[1:], area) for path in paths for area in _AREAS)
 
 
-def _meets(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
+def _overlaps(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
     """Return whether a path leads to an area, to a parent of an area, or into an area."""
     return all(step == area_step for step, area_step in zip(path, area, strict=False))
 

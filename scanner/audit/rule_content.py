@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, says_secret, without_spelled_out
+from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, names_secret, without_named_secrets
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
 from scanner.model.rule import RuleObject, RuleType
@@ -88,13 +88,13 @@ class _Redaction:
                 return [self.redacted(item, (*trail, index)) for index, item in enumerate(value)]
 
     def _field(self, container: JsonObject, key: str, trail: Trail) -> Json:
-        named = key == "value" and says_secret(as_text(container.get("key")))
+        named = key == "value" and names_secret(as_text(container.get("key")))
         if named or is_sensitive(container, key, trail):
             return self._withheld()
         return self.redacted(container[key], (*trail, key))
 
     def _shown(self, text: str) -> str:
-        shown = without_spelled_out(text)
+        shown = without_named_secrets(text)
         self.masked |= shown != text
         return shown
 

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from operator import is_
 
-from scanner.audit.sensitive_fields import MASK, says_secret
+from scanner.audit.sensitive_fields import MASK, names_secret
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Resource
 
@@ -102,7 +102,7 @@ def secret_variables(body: JsonObject) -> list[str]:
         if (env := as_object(container).get("env"))
         for variable in as_list(env)
         if (type(variable) is dict or isinstance(variable, Mapping))  # the first is faster, and almost always true
-        if isinstance(name := variable.get("name"), str) and says_secret(name)
+        if isinstance(name := variable.get("name"), str) and names_secret(name)
         if len(value := as_text(variable.get("value"))) >= _SHORTEST_ENV
     ]
 

@@ -18,7 +18,7 @@ _NAME = re.compile(
     r"(?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[-_.]?key|access[-_.]?key|private[-_.]?key|auth|authori[sz]ation|cookie)$",
     re.IGNORECASE,
 )
-_SPELLED_OUT = (
+_NAMED_SECRETS = (
     re.compile(
         r"(?P<kept>(?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[-_]?key|access[-_]?key|private[-_]?key)"
         r"[\"']?(?:\s*=\s*|\s*:\s+|\s*:\s*(?=[\"']))[\"']?)[^\s\"',;&]+",
@@ -29,9 +29,9 @@ _SPELLED_OUT = (
     re.compile(r"(?P<kept>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
 )
 _DATA = ("data", "stringData")
-_TELLING = frozenset({LAST_APPLIED, *_DATA, "value"})
+_SENSITIVE_FIELDS = frozenset({LAST_APPLIED, *_DATA, "value"})
 _VARIABLES = ("env", "httpHeaders")
-_MOST_LOOKED_AT = 100_000
+_MOST_CONTAINERS = 100_000
 _NAMES = 4096
 MAPPINGS = (dict, Mapping)
 """An isinstance test finds a dict in this tuple faster than it tests whether a dict is a Mapping."""
@@ -43,25 +43,25 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
 
     Without a trail the place of the list or map is unknown: then its shape decides.
     """
-    if not is_telling(key) or not isinstance(container, MAPPINGS) or not isinstance(key, str):
+    if not may_be_sensitive(key) or not isinstance(container, MAPPINGS) or not isinstance(key, str):
         return False
     if key == LAST_APPLIED or key == "stringData":  # noqa: PLR1714 - two reasons
         return True
     if key in _DATA and container.get("kind") == "Secret":
         return True
-    if key == "value" and (_is_variable(container, trail) or says_secret(str(container.get("name", "")))):
+    if key == "value" and (_is_variable(container, trail) or names_secret(str(container.get("name", "")))):
         return True
-    return says_secret(key) and isinstance(container.get(key), str)
+    return names_secret(key) and isinstance(container.get(key), str)
 
 
 @lru_cache(maxsize=_NAMES)
-def is_telling(key: object) -> bool:
+def may_be_sensitive(key: object) -> bool:
     """Return whether the value under a key may be sensitive; under any other key it never is."""
-    return isinstance(key, str) and (key in _TELLING or says_secret(key))
+    return isinstance(key, str) and (key in _SENSITIVE_FIELDS or names_secret(key))
 
 
 @lru_cache(maxsize=_NAMES)
-def says_secret(name: str) -> bool:
+def names_secret(name: str) -> bool:
     """Return whether a name ends like those of passwords and tokens."""
     return _NAME.search(name) is not None
 
@@ -73,9 +73,9 @@ def _is_variable(container: Mapping[str, object], trail: Trail | None) -> bool:
     return len(trail) > 1 and trail[-2] in _VARIABLES
 
 
-def without_spelled_out(text: str) -> str:
+def without_named_secrets(text: str) -> str:
     """A text without named passwords, without the password of a URL, without tokens and private keys."""
-    for pattern in _SPELLED_OUT:
+    for pattern in _NAMED_SECRETS:
         text = pattern.sub(lambda match: f"{match['kept']}{MASK}", text)
     return text
 
@@ -85,7 +85,7 @@ def anything_sensitive(value: Json, trail: Trail) -> bool:
     if isinstance(value, _SCALARS):
         return False
     stack: list[tuple[Json, Trail]] = [(value, trail)]
-    for _ in range(_MOST_LOOKED_AT):
+    for _ in range(_MOST_CONTAINERS):
         if not stack:
             return False
         container, place = stack.pop()

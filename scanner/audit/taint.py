@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.sensitive_fields import MAPPINGS, Trail, anything_sensitive, is_sensitive, is_telling, items
+from scanner.audit.sensitive_fields import MAPPINGS, Trail, anything_sensitive, is_sensitive, items, may_be_sensitive
 from scanner.model.json import Json
 
 Documents: TypeAlias = "Mapping[str, Json]"
@@ -61,7 +61,7 @@ class _Flows:
             if len(self._places) >= _REMEMBERED:
                 self._places.clear()
             # The entry keeps both objects alive, so that no other object gets their ids.
-            self._places[key] = (compiled, expression, _places(_followed(compiled, expression)))
+            self._places[key] = (compiled, expression, _places(_flow_with_variables(compiled, expression)))
         return self._places[key][2]
 
 
@@ -78,7 +78,7 @@ def _place(path: _Path) -> tuple[str, _Path]:
     return root, tuple(steps)
 
 
-def _followed(compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
+def _flow_with_variables(compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
     if expression.program is None:
         return cel.Flow(frozenset(), frozenset())
 
@@ -168,7 +168,7 @@ def _texts(document: Json) -> Iterator[str]:
         value, trail, hidden = stack.pop()
         is_variable = trail[-2:-1] == ("env",)
         for key, item in items(value):
-            hides = hidden or (is_telling(key) and is_sensitive(value, key, trail))
+            hides = hidden or (may_be_sensitive(key) and is_sensitive(value, key, trail))
             if not isinstance(item, str):
                 if item and not isinstance(item, int | float):
                     stack.append((item, (*trail, key), hides))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from scanner.cli.spelled import spelled
+from scanner.cli.escaped_stderr import escaped
 
 _NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets an escape, instead of an error that ends the command.
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.stderr = spelled(sys.stderr)
+    sys.stderr = escaped(sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     code = _run(arguments)

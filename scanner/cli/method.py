@@ -42,15 +42,15 @@ def command_line(arguments: Iterable[str]) -> tuple[str, ...]:
 
 def _shown(arguments: Iterable[str]) -> Iterator[str]:
     """The arguments without secrets: those that look like a secret, and the values of flags with the name of a secret."""
-    from scanner.audit.sensitive_fields import MASK, says_secret, without_spelled_out
+    from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
 
     hides = False
     for argument in arguments:
         flag, equals, _ = argument.partition("=")
         if hides:
             yield MASK
-        elif equals and flag.startswith("-") and says_secret(flag):
+        elif equals and flag.startswith("-") and names_secret(flag):
             yield f"{flag}={MASK}"
         else:
-            yield _USER_OF_URL.sub(lambda match: f"{match['kept']}{MASK}", without_spelled_out(argument))
-        hides = not hides and not equals and argument.startswith("-") and says_secret(argument)
+            yield _USER_OF_URL.sub(lambda match: f"{match['kept']}{MASK}", without_named_secrets(argument))
+        hides = not hides and not equals and argument.startswith("-") and names_secret(argument)

@@ -10,7 +10,7 @@ from shutil import get_terminal_size
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from scanner.cli.spelled import steer
+from scanner.cli.escaped_stderr import write_control
 from scanner.cli.terminal import visible
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Progress:
         if self._live:
             self._write("", erase=True)
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line."""
         self.finish()
         self._line(text)
@@ -89,7 +89,7 @@ class Progress:
     def _write(self, text: str, *, erase: bool) -> None:
         try:
             if erase:
-                steer(self._stream, _ERASE)
+                write_control(self._stream, _ERASE)
             self._stream.write(text)
             self._stream.flush()
         except OSError:

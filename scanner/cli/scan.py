@@ -341,7 +341,7 @@ def _exit_code(record: ScanRecord, min_coverage: float) -> int:
 
 def _print_requests(cluster: Cluster, progress: Progress) -> None:
     if (requests := getattr(cluster, "requests", None)) is not None:
-        progress.say(f"{requests:,} requests to the API server")
+        progress.print_line(f"{requests:,} requests to the API server")
 
 
 def _options(
@@ -405,12 +405,12 @@ def _run(
     comparison: Comparison | None,
 ) -> Scan:
     from scanner.scan.run import run
-    from scanner.scan.workers import LITTLE, cores, return_freed_memory
+    from scanner.scan.workers import FORK_AFTER_BYTES, cores, return_freed_memory
 
     return_freed_memory()
     identity = cluster.identity()
     version = f" ({identity.server_version})" if identity.server_version else ""
-    progress.say(f"Scanning {identity.name}{version} into {store.shown}")
+    progress.print_line(f"Scanning {identity.name}{version} into {store.shown}")
     started = datetime.now(UTC)
     scan_id = f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     scan = run(
@@ -421,7 +421,7 @@ def _run(
         clock=lambda: datetime.now(UTC),
         progress=progress,
         workers=workers or cores(),
-        fork_after_bytes=0 if workers else LITTLE,
+        fork_after_bytes=0 if workers else FORK_AFTER_BYTES,
         comparison=comparison,
     )
     progress.finish()
@@ -435,6 +435,8 @@ def _print_report(record: ScanRecord, output: str, folders: Folders, progress: P
     scan = record.scan
     if output != DEFAULT:
         gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""
-        progress.say(f"Scan {scan.id} is {state_word(scan.state)}: {scan.findings} findings, {scan.new} new{gaps}")
+        progress.print_line(
+            f"Scan {scan.id} is {state_word(scan.state)}: {scan.findings} findings, {scan.new} new{gaps}"
+        )
     to_stdout(record, output)
     to_folders(record, folders)

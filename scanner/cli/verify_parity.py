@@ -72,7 +72,9 @@ def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progre
     from scanner.scan.prepare import prepare
 
     prepared = prepare(cluster, Options(scope=scope), datetime.now(UTC))
-    progress.say(f"Writing up to {sample:,} objects of {prepared.cluster.name} as dry runs, which change nothing")
+    progress.print_line(
+        f"Writing up to {sample:,} objects of {prepared.cluster.name} as dry runs, which change nothing"
+    )
     return verify(prepared, cluster.dry_runs(), sample=sample, seed=seed)
 
 

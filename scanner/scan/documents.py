@@ -52,10 +52,10 @@ class DocumentReader:
         self.refused: dict[str, str] = {}
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._namespace = namespace
-        self._seen: dict[tuple[str, ...], str] = {}
+        self._sources: dict[tuple[str, ...], str] = {}
 
     @property
-    def knows_all(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether every list of policies and bindings was read to its end, so that a missing name does not exist."""
         return not any(gap.kind is GapKind.LIST for gap in self.gaps)
 
@@ -71,28 +71,28 @@ class DocumentReader:
             self.refused[name] = document.source
             group = as_text(document.body.get("apiVersion")).partition("/")[0]
             undecodable = isinstance(error, Undecodable)
-            self._miss(document, str(error) if undecodable else f'{kind}.{group} "{name}" is invalid: {error}')
+            self._add_gap(document, str(error) if undecodable else f'{kind}.{group} "{name}" is invalid: {error}')
 
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
         language = next((language for language in self._languages if language.reads(body)), None)
         if language is not None:
-            self._take(language.read(body, source=source, namespace=self._namespace, rules=self._rules), source)
+            self._keep(language.read(body, source=source, namespace=self._namespace, rules=self._rules), source)
         elif source != "cluster":
             self._param(document)
 
-    def _take(self, document: ReadDocument, source: str) -> None:
+    def _keep(self, document: ReadDocument, source: str) -> None:
         match document.content:
             case Policy() as policy:
-                if self._first("policy", policy.name, source, policy.language):
+                if self._is_first("policy", policy.name, source, policy.language):
                     self.policies.append(policy)
                     self.health.extend(_ignored(document, policy.name, "", policy.language))
             case Binding() as binding:
-                if self._first("binding", binding.name, source, binding.language):
+                if self._is_first("binding", binding.name, source, binding.language):
                     self.bindings.append(binding)
                     self.health.extend(_ignored(document, binding.policy_name, binding.name, binding.language))
             case Supporting() as supporting:
-                if self._first(supporting.what, supporting.name, source):
+                if self._is_first(supporting.what, supporting.name, source):
                     self.supporting.append(supporting)
             case _ as never:
                 assert_never(never)
@@ -100,27 +100,27 @@ class DocumentReader:
     def _param(self, document: Manifest) -> None:
         version, name = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))
         if version.startswith(f"{manifest.GROUP}/"):
-            self._miss(document, f"Assay evaluates nothing for {name} in version {version}")
+            self._add_gap(document, f"Assay evaluates nothing for {name} in version {version}")
             return
         kind = self._kinds.get((version, name))
         if kind is None:
             why = f"it is no policy and no binding, and {name} in version {version}, which could be a param, is not served"
-            self._miss(document, why)
+            self._add_gap(document, why)
             return
         param = param_of(kind, document.body, self._namespace)
-        if self._first(kind.kind, param.name, document.source, kind.group, param.namespace):
+        if self._is_first(kind.kind, param.name, document.source, kind.group, param.namespace):
             self.params.append(param)
 
-    def _miss(self, document: Manifest, why: str) -> None:
+    def _add_gap(self, document: Manifest, why: str) -> None:
         self.gaps.append(Gap(GapKind.DOCUMENT, document.source, why))
 
-    def _first(self, what: str, name: str, source: str, *where: str) -> bool:
+    def _is_first(self, what: str, name: str, source: str, *where: str) -> bool:
         """Return whether this is the first document of its name: files come before the cluster, and replace its objects."""
         key = (what, name, *where)
-        if key not in self._seen:
-            self._seen[key] = source
+        if key not in self._sources:
+            self._sources[key] = source
             return True
-        earlier = self._seen[key]
+        earlier = self._sources[key]
         if source == "cluster":
             detail = f"the {what} in {earlier} is used instead of the cluster's"
             policy, binding = (name, "") if what == "policy" else ("", name)

@@ -20,7 +20,7 @@ from scanner.scan.param_table import ParamTable
 from scanner.scan.policy_set import PolicySet
 
 
-def outside_of(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
+def out_of_scope(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
     """The webhooks of the cluster, which also decide about requests but are not evaluated.
 
     A missing permission to list them is an item, and no gap.

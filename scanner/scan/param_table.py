@@ -20,7 +20,7 @@ def param_of(kind: Kind, document: JsonObject, namespace: str = "default") -> Re
     return resource_of(kind, body)
 
 
-def home_namespace(scope: Scope) -> str:
+def default_namespace(scope: Scope) -> str:
     """The namespace of documents without one: the namespace that `-n` names, or `default`."""
     return scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
 

@@ -20,7 +20,7 @@ from scanner.model.scan import Health, HealthKind, Scope
 from scanner.policies.documents import PolicyDocuments, Supporting
 from scanner.policies.language import Language
 from scanner.scan.documents import DocumentReader, Manifest
-from scanner.scan.param_table import home_namespace
+from scanner.scan.param_table import default_namespace
 
 
 class PolicySelection(Protocol):
@@ -70,7 +70,7 @@ def read_policy_set(
     Policies are ordered by name and language, bindings by name. Raises UsageError if a flag names a policy or binding that does
     not exist.
     """
-    reader = DocumentReader(selection.languages, kinds, home_namespace(selection.scope), rules)
+    reader = DocumentReader(selection.languages, kinds, default_namespace(selection.scope), rules)
     for document in documents:
         reader.read(document)
     policies = {policy.key: policy for policy in reader.policies}
@@ -82,28 +82,28 @@ def read_policy_set(
     bindings = (*reader.bindings, *assumed)
     scope = selection.scope
     for name, _ in selection.assume_bound:
-        if not _chosen(name, scope.policies):
+        if not _is_selected(name, scope.policies):
             raise UsageError(f"--assume-bound {name}: --policy leaves that policy out; name it there as well")
-    if reader.knows_all:
+    if reader.is_complete:
         _reject_unknown(scope.policies, {name for _, name in policies}, "--policy")
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
     bindable = frozenset(name for language in selection.languages if language.needs_bindings for name in language.names)
     named = tuple(
         policy
         for policy in policies.values()
-        if _chosen(policy.name, scope.policies) and (policy.language in bindable or not scope.bindings)
+        if _is_selected(policy.name, scope.policies) and (policy.language in bindable or not scope.bindings)
     )
     copies = dict(_copies(selection.languages, named, tuple(policies.values())))
     chosen = tuple(policy for policy in named if policy.key not in copies)
     wanted = tuple(
         binding
         for binding in bindings
-        if (binding.assumed or _chosen(binding.name, scope.bindings))
-        and _chosen(binding.policy_name, scope.policies)
+        if (binding.assumed or _is_selected(binding.name, scope.bindings))
+        and _is_selected(binding.policy_name, scope.policies)
         and binding.policy_key not in copies
     )
     unbound = _unbound((policy for policy in chosen if policy.language in bindable), bindings)
-    joining = (*unbound, *_dangling(wanted, policies)) if reader.knows_all else ()
+    joining = (*unbound, *_dangling(wanted, policies)) if reader.is_complete else ()
     return PolicySet(
         policies=tuple(sorted(chosen, key=lambda policy: (policy.name, policy.language))),
         bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
@@ -160,7 +160,7 @@ def _reject_unknown(patterns: Iterable[str], names: Iterable[str], flag: str) ->
             raise UsageError(f"{flag} {pattern} matches nothing; there is: {there}")
 
 
-def _chosen(name: str, patterns: tuple[str, ...]) -> bool:
+def _is_selected(name: str, patterns: tuple[str, ...]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

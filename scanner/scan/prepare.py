@@ -31,7 +31,7 @@ from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
 from scanner.scan.gaps import policy_gap, policy_label
 from scanner.scan.lists import ScanLists, names_kind, resources_of
-from scanner.scan.load import load_inventory, load_namespaces, load_params, outside_of
+from scanner.scan.load import load_inventory, load_namespaces, load_params, out_of_scope
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable
 from scanner.scan.policy_set import PolicySet, namespaces_needed, read_policy_set
@@ -186,7 +186,7 @@ def _evaluation_plan(
         bound=evaluable,
         health=(*policy_set.health, *_health(languages, evaluable, kinds, evaluation_context)),
         gaps=(*((namespace_gap,) if namespace_gap else ()), *unevaluable),
-        outside=(*outside_of(listing, kinds), *(item for language in languages for item in language.outside)),
+        outside=(*out_of_scope(listing, kinds), *(item for language in languages for item in language.outside)),
         rules=rules_of(languages, evaluable, params, namespaces.values()),
         uncovered=uncovered(kinds, plans, others, context.operations),
     )

@@ -97,7 +97,7 @@ def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowI
     covers = (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
     times = times_of(connection, cluster)
     for row, finding in _streamed(connection, covers, without=unchecked):
-        yield still_there(row, finding, times, newest=revision, last_seen=revision)
+        yield open_finding(row, finding, times, newest=revision, last_seen=revision)
 
 
 def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator[StoredFinding]:
@@ -109,7 +109,7 @@ def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator
         yield resolved(row, finding, times)
 
 
-def still_there(row: FindingRow, finding: Finding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
+def open_finding(row: FindingRow, finding: Finding, times: Times, *, newest: int, last_seen: int) -> StoredFinding:
     """An open finding as of the revision `newest`; `times` has the end of each scan by revision."""
     return StoredFinding(
         id=finding.fingerprint[:SHORT],

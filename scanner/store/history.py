@@ -134,7 +134,7 @@ class History:
             hidden = (
                 numbers
                 if reach.unread - self._unread(revision)
-                else self._requested_otherwise(revision, numbers, request)
+                else self._of_other_requests(revision, numbers, request)
             )
             for number in hidden:
                 self.unchecked.add(number)
@@ -142,7 +142,7 @@ class History:
             self.changes.resolved += len(gone)
             self._update(gone, until=now, last_seen=revision)
 
-    def _requested_otherwise(self, revision: int, numbers: Sequence[int], request: SimulatedRequest) -> Sequence[int]:
+    def _of_other_requests(self, revision: int, numbers: Sequence[int], request: SimulatedRequest) -> Sequence[int]:
         """The findings of a scan that may be missing now because this scan simulated another operation or user."""
         then = (SCANS.c.cluster == self._position.cluster) & (SCANS.c.revision == revision)
         number, scope, requester = self._connection.execute(
@@ -150,9 +150,9 @@ class History:
         ).one()
         if codec.from_text(Scope, scope).operation != request.operation:
             return numbers
-        return [] if requester == request.requester else self._depending(number, numbers)
+        return [] if requester == request.requester else self._depending_on_user(number, numbers)
 
-    def _depending(self, scan: int, numbers: Sequence[int]) -> list[int]:
+    def _depending_on_user(self, scan: int, numbers: Sequence[int]) -> list[int]:
         """The findings whose outcome depended on the user of a scan's requests."""
         checks = select(TALLIES.c.check).where(TALLIES.c.scan == scan, TALLIES.c.requester)
         depending: list[int] = []
@@ -195,7 +195,7 @@ class History:
                 row = self._row(key, "changed", first=latest.first, reopened=latest.reopened)
                 rows.append((row, columns))
             else:
-                self._see(latest.id)
+                self._mark_seen(latest.id)
         self.changes.new += len(rows) - len(changed)
         self.changes.reopened += len(reopened)
         self._update(changed, until=self._position.revision, superseded=self._position.revision)
@@ -209,7 +209,7 @@ class History:
         """A new open row with the next id."""
         number, now = self._next, self._position.revision
         self._next += 1
-        self._see(number)
+        self._mark_seen(number)
         return HistoryColumns(
             id=number,
             cluster=self._position.cluster,
@@ -223,7 +223,7 @@ class History:
             last_seen=None,
         )
 
-    def _see(self, number: int) -> None:
+    def _mark_seen(self, number: int) -> None:
         self._seen.add(number)
         self.changes.findings += 1
 

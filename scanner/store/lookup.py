@@ -17,10 +17,10 @@ from scanner.store import codec
 from scanner.store.findings import (
     SHORT,
     FindingRow,
+    open_finding,
     previewed,
     resolved,
     select_findings,
-    still_there,
     times_of,
     with_findings,
 )
@@ -126,7 +126,7 @@ def _explained(connection: Connection, row: FindingRow) -> ExplainedFinding:
         stored = previewed(row, finding, times)
     elif history.until == OPEN:
         [seen] = last_seen(connection, cluster, [history.id], before=newest + 1)
-        stored = still_there(row, finding, times, newest=newest, last_seen=seen)
+        stored = open_finding(row, finding, times, newest=newest, last_seen=seen)
     else:
         seen = history.last_seen or history.since
         stored = resolved(row, finding, times)

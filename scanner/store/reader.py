@@ -38,7 +38,7 @@ from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_
 from scanner.store.findings import CHECK_ORDER, resolved_by, seen_by
 from scanner.store.row_ids import unpacked
 from scanner.store.rules import read_rules
-from scanner.store.scans import Abandoned, abandoned, as_it_is, scan_of, select_scans
+from scanner.store.scans import Abandoned, abandoned, scan_of, select_scans, with_current_state
 from scanner.store.shared_rows import Owners, owners_of, read_rows
 from scanner.store.store_errors import as_store_error
 from scanner.store.tables import (
@@ -80,7 +80,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
         stored = _stored_scan(connection, scan_id, dead)
         owners = owners_of(connection, stored.number)
         return ScanRecord(
-            scan=as_it_is(_scan(connection, SCANS.c.number == stored.number), dead),
+            scan=with_current_state(_scan(connection, SCANS.c.number == stored.number), dead),
             previous=_previous(connection, stored),
             policies=_policies(connection, owners, stored.matched),
             coverage=tuple(_coverage(*row) for row in read_rows(connection, COVERAGE, stored.number)),

@@ -81,13 +81,13 @@ def abandoned(connection: Connection, now: datetime) -> tuple[Abandoned, ...]:
     )
 
 
-def as_it_is(scan: Scan, dead: Sequence[Abandoned]) -> Scan:
+def with_current_state(scan: Scan, dead: Sequence[Abandoned]) -> Scan:
     """The scan for readers: an abandoned scan has failed, even if the database does not record it yet."""
     heartbeat = next((dead_scan.heartbeat for dead_scan in dead if dead_scan.id == scan.id), None)
     return replace(scan, state=ScanState.FAILED, finished_at=heartbeat) if heartbeat else scan
 
 
-def give_up(connection: Connection, dead: Sequence[Abandoned]) -> None:
+def mark_failed(connection: Connection, dead: Sequence[Abandoned]) -> None:
     """Mark scans as failed at their last heartbeat, and delete their staged pages."""
     numbers = [scan.number for scan in dead]
     still_running = SCANS.c.number.in_(numbers) & (SCANS.c.state == ScanState.RUNNING.value)

@@ -16,7 +16,7 @@ from scanner.model.scan import PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.store import lookup, reader, writer
 from scanner.store.address import Address, address_of
 from scanner.store.engine import create_file, engine_for, reading_engine_for, writing_history
-from scanner.store.scans import abandoned, as_it_is, give_up
+from scanner.store.scans import abandoned, mark_failed, with_current_state
 from scanner.store.schema import check, migrate, prepare
 from scanner.store.store_errors import as_store_error
 from scanner.store.texts import clean
@@ -54,13 +54,13 @@ class SqlReader:
         """The newest scans in any state, the newest first."""
         with self._reading() as connection:
             dead = abandoned(connection, self._clock())
-            return tuple(as_it_is(scan, dead) for scan in lookup.scans(connection, limit))
+            return tuple(with_current_state(scan, dead) for scan in lookup.scans(connection, limit))
 
     def find_scan(self, text: str, cluster: str | None = None) -> Scan:
         """The scan with an id, the beginning of an id, `last` or `last~N`. Raises UsageError."""
         with self._reading() as connection:
             scan = lookup.find_scan(connection, clean(text), cluster if cluster is None else clean(cluster))
-            return as_it_is(scan, abandoned(connection, self._clock()))
+            return with_current_state(scan, abandoned(connection, self._clock()))
 
     def record(self, scan_id: str) -> ScanRecord:
         """The record of a finished scan, by its full id. Raises UsageError for an unknown id."""
@@ -96,7 +96,7 @@ class SqlStore(SqlReader):
     def begin(self, start: ScanStart) -> None:
         """Record that a scan runs, with its policies and bindings; mark dead scans as failed. Raises StoreError."""
         with as_store_error(self._address):
-            self._give_up_the_dead()
+            self._mark_dead_scans_failed()
             writer.begin(self._engine, start, self._clock())
 
     def page(self, scan_id: str, result: PageResult) -> None:
@@ -117,12 +117,12 @@ class SqlStore(SqlReader):
         with as_store_error(self._address):
             return writer.finish(self._engine, scan_id, end)
 
-    def _give_up_the_dead(self) -> None:
+    def _mark_dead_scans_failed(self) -> None:
         with self._engine.connect() as connection:
             dead = abandoned(connection, self._clock())
         if dead:
             with writing_history(self._engine) as connection:
-                give_up(connection, dead)
+                mark_failed(connection, dead)
 
 
 def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:

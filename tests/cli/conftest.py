@@ -1,4 +1,4 @@
-"""The command line, called in this process: as fast as a function, and with the streams and exit code of a command."""
+"""The command line, called in this process: as fast as a function, with the streams and the exit code of a command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Assay = Callable[..., Ran]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The home and the working directory of somebody who has set up nothing."""
+    """The home and working directory of a user without any configuration."""
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "ASSAY_DB", "XDG_DATA_HOME", "COLUMNS", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -41,7 +41,7 @@ def assay(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Assay:
 
 @pytest.fixture
 def write(home: Path) -> Callable[[str, str], Path]:
-    """Write a file into `home`, and the folders it needs."""
+    """Write a file into `home`, with its folders."""
 
     def written(path: str, text: str) -> Path:
         (home / path).parent.mkdir(parents=True, exist_ok=True)

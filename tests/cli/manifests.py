@@ -1,4 +1,4 @@
-"""Manifests for the command line's tests, as small as manifests get."""
+"""Small manifests for the tests of the command line."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ metadata:
 
 
 def policy(name: str, *, expression: str = "false", message: str = "not like this") -> str:
-    """A policy about ConfigMaps."""
+    """A policy on ConfigMaps."""
     return POLICY.format(name=name, expression=expression, message=message)
 
 
 def bound(name: str, *, expression: str = "false", message: str = "not like this") -> str:
-    """A policy about ConfigMaps, and a binding of the same name that denies."""
+    """A policy on ConfigMaps, and a binding of the same name that denies."""
     return f"{policy(name, expression=expression, message=message)}---\n{BINDING.format(name=name)}"
 
 

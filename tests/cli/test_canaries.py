@@ -1,7 +1,7 @@
-"""No secret leaves, in any form: each way that a value may take through policies, to everything that a scan writes.
+"""No part of a secret leaves Assay: each way of a value through policies is followed to every output of a scan.
 
-For each source of a secret and each thing done to it there is an object with a canary of its own, and policies that put the
-result into every place there is. Whatever the scan leaves behind is searched for any eight characters of any canary.
+For each source of a secret and each operation on it, an object has a canary of its own, and policies put the result into
+every place. The outputs of the scan are searched for any eight characters of any canary.
 """
 
 from __future__ import annotations
@@ -47,38 +47,38 @@ DONE = {
     "found-by-name": "object.spec.containers.map(c, c.env.filter(e, e.name == 'A').map(e, e.value.upperAscii()).join('')).join('')",
 }
 ONLY = {"found-by-name": ("environment",)}
-"""Where the names are not those of all sources."""
+"""Operations that exist for some sources only, with these sources."""
 REFUSING = "upper"
-"""Where errors refuse the object; elsewhere all that mutates it comes through."""
+"""The operation whose errors deny the object; with all others the object is changed."""
 CELLS = [(source, done) for source in SOURCES for done in DONE if source in ONLY.get(done, SOURCES)]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A source of a secret and what is done to it."""
+    """A source of a secret, and an operation on it."""
 
     source: str
     done: str
 
     @property
     def name(self) -> str:
-        """Of the object and of its policies."""
+        """The name of the object and of its policies."""
         return f"{self.source}-{self.done}"
 
     @property
     def canary(self) -> str:
-        """What must not be found: letters that no digest has."""
+        """The text that must not be found: letters that no digest has."""
         digest = hashlib.sha256(self.name.encode()).digest()
         return "".join("ghijkmnpqrstuvwxyzGHJKMNPQRSTUVWXYZ"[byte % 35] for byte in digest[:24])
 
     @property
     def text(self) -> str:
-        """The CEL expression of what comes of it."""
+        """The CEL expression of the result of the operation."""
         return DONE[self.done].format(SOURCES[self.source])
 
     @property
     def resource(self) -> str:
-        """What kind of an object it is about."""
+        """The kind of the object."""
         if self.source in ("data", "string-data"):
             return "secrets"
         return {"environment": "pods", "header": "pods", "sibling": "widgets"}.get(self.source, "configmaps")
@@ -150,7 +150,7 @@ WIDGETS = thing(
 
 
 def policies(cell: Cell) -> Iterator[dict[str, Any]]:
-    """Policies that put what comes of a secret everywhere."""
+    """Policies that put the result of the operation into every place."""
     text = cell.text
     yield from policy(
         cell,
@@ -199,7 +199,7 @@ def policies(cell: Cell) -> Iterator[dict[str, Any]]:
 
 
 def removing(cell: Cell) -> Iterator[dict[str, Any]]:
-    """Mutations that read nothing: what stood there before is a secret all the same, and so is what is copied."""
+    """Mutations without input: the previous value and a copied value are secrets too."""
     places = {
         "data": "/data/p",
         "environment": "/spec/containers/0/env/0/value",
@@ -256,7 +256,7 @@ def mutating(cell: Cell, place: str, *mutations: str, **spec: Any) -> Iterator[d
 
 
 def forms(cell: Cell) -> Iterator[str]:
-    """A canary as it is and encoded, at each of the three places where it may begin in what is encoded."""
+    """A canary, plain and in base64, at each of the three offsets at which the encoding may begin."""
     yield cell.canary
     for lead in ("", "_", "__"):
         once = base64.b64encode(f"{lead}{cell.canary}".encode()).decode()
@@ -266,12 +266,12 @@ def forms(cell: Cell) -> Iterator[str]:
 
 
 def windows(text: str) -> Iterator[str]:
-    """All that a text has of eight characters in a row."""
+    """All substrings of eight characters of a text."""
     return (text[at : at + WINDOW] for at in range(len(text) - WINDOW + 1))
 
 
-def told(data: bytes, cells: list[Cell]) -> set[str]:
-    """The cells of which something is in some bytes; upper and lower case are alike, and so is what stands between letters."""
+def leaked_cells(data: bytes, cells: list[Cell]) -> set[str]:
+    """The names of the cells with a canary in some bytes, in any case and with any characters between letters."""
     text = data.decode("utf-8", "replace").lower()
     there = {*windows(text), *windows(re.sub(r"[^a-z0-9+/]|\\n", "", text))}
     return {cell.name for cell in cells for form in forms(cell) if not there.isdisjoint(windows(form.lower()))}
@@ -294,15 +294,15 @@ SOME = Cell("data", "upper")
     ],
 )
 def test_a_canary_is_recognised(leaked: str) -> None:
-    """Cut, spelled, in other letters or encoded, once or twice."""
-    assert {SOME.name} == told(f"it is {leaked}.".encode(), [SOME, Cell("data", "lower")])
+    """It is recognised cut, spelled letter by letter, in other case, and encoded once or twice."""
+    assert {SOME.name} == leaked_cells(f"it is {leaked}.".encode(), [SOME, Cell("data", "lower")])
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_nothing_of_a_secret_is_in_anything_that_a_scan_writes(
+def test_no_output_of_a_scan_contains_a_secret(
     assay: Assay, home: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    """Neither in a report of any format, nor in the database, on a terminal or in a temporary file."""
+    """Reports of every format, the database, the streams and temporary files are searched."""
     cells = [Cell(of, done) for of, done in CELLS if of == source]
     (home / "in").mkdir()
     (home / "temporary").mkdir()
@@ -311,21 +311,21 @@ def test_nothing_of_a_secret_is_in_anything_that_a_scan_writes(
     manifests = [manifest for cell in cells for manifest in (*documents(cell), *policies(cell))]
     (home / "in" / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*crd, *manifests]}))
     ran = assay("scan", "--from", "in", "--html", "site", "-o", "json", "-v")
-    said = [ran.stdout, ran.stderr.encode()]
+    written_streams = [ran.stdout, ran.stderr.encode()]
     for form in ("table", "policyreport", "openreports"):
         shown = assay("report", "last", "-o", form)
-        said += [shown.stdout, shown.stderr.encode()]
+        written_streams += [shown.stdout, shown.stderr.encode()]
     findings = as_list(ran.report["findings"])
     for finding in findings[:: len(findings) // 4]:
         shown = assay("explain", as_text(dig(finding, "fingerprint")))
-        said += [shown.stdout, shown.stderr.encode()]
+        written_streams += [shown.stdout, shown.stderr.encode()]
     written = [path.read_bytes() for path in home.rglob("*") if path.is_file() and path.parent != home / "in"]
 
     policies_of_findings = {as_text(dig(finding, "policy")) for finding in findings}
     assert {f"{cell.name}-validates" for cell in cells} <= policies_of_findings
     assert {f"{cell.name}-applied" for cell in cells} <= policies_of_findings
-    assert len(written) > len(said)
-    assert set() == told(b"\n".join([*said, *written]), cells)
+    assert len(written) > len(written_streams)
+    assert set() == leaked_cells(b"\n".join([*written_streams, *written]), cells)
 
 
 HARMLESS = {
@@ -338,7 +338,7 @@ HARMLESS = {
 
 
 def harmless(plain: str) -> Iterator[dict[str, Any]]:
-    """A Pod with a secret beside what policies read."""
+    """A Pod with a secret in a field that the policies do not read."""
     container = {"name": "web", "image": "nginx", "env": [{"name": "A", "value": "opensesame"}]}
     spec = {"containers": [container]}
     yield thing("v1", "Pod", "web", "shop", metadata={"labels": {"team": "blue"}}, spec=spec)
@@ -368,8 +368,8 @@ def harmless(plain: str) -> Iterator[dict[str, Any]]:
         ("listed", '+ /metadata/labels/all: "nginx"'),
     ],
 )
-def test_what_is_made_of_anything_else_is_shown(assay: Assay, home: Path, place: str, expected: str) -> None:
-    """A mutation that reads what stands beside a secret keeps its diff, and a message its words."""
+def test_values_beside_a_secret_are_shown(assay: Assay, home: Path, place: str, expected: str) -> None:
+    """A mutation that reads another field keeps its diff, and a message its words."""
     (home / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*harmless(place)]}))
     report = assay("scan", "--from", "all.json", "-o", "json").report
     values = {

@@ -1,4 +1,4 @@
-"""`assay explain --python`: what the expressions of a policy become."""
+"""`assay explain --python`: the compiled form of a policy's expressions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Write = Callable[[str, str], Path]
 
 
 def test_the_python_of_a_policy(assay: Assay, write: Write) -> None:
-    """Each expression, and the function that answers for most objects."""
+    """Each expression has the function that evaluates most objects."""
     write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression='has(object.data)')}")
     assay("scan", "--from", "all.yaml", "-q")
 
@@ -39,8 +39,8 @@ def test_a_finding_has_no_python(assay: Assay, write: Write) -> None:
     assert "--python needs the name of a policy" in ran.stderr
 
 
-def test_a_finding_says_why(assay: Assay, write: Write) -> None:
-    """The values that decided, and where in the object they are."""
+def test_a_finding_has_its_evidence(assay: Assay, write: Write) -> None:
+    """The output has the values that decided, and their places in the object."""
     write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression='object.metadata.name == string(1)')}")
     assay("scan", "--from", "all.yaml", "-q")
     finding_id = json.loads(assay("report", "-o", "json").stdout)["findings"][0]["id"]

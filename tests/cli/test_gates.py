@@ -1,4 +1,4 @@
-"""Gates: what a scan must not find, if somebody says so."""
+"""The gates of `--fail-on`."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Write = Callable[[str, str], Path]
 
 @pytest.mark.parametrize(("objects", "expected"), [(config_map("a"), 1), (AS_WANTED, 0)])
 def test_drift_can_be_a_gate(assay: Assay, write: Write, objects: str, expected: int) -> None:
-    """A scan that must not find drift ends with 1 when it does."""
+    """A scan with the gate `drift` ends with 1 if it finds drift."""
     write("cluster/all.yaml", f"{POLICY}---\n{objects}")
 
     assert expected == assay("scan", "--from", "cluster", "--fail-on", "drift").code
 
 
 def test_previewed_drift_fails_no_gate(assay: Assay, write: Write) -> None:
-    """What nothing binds changes no object yet; the report shows it as a preview."""
+    """A policy without a binding changes no object; the report shows a preview."""
     write("cluster/all.yaml", f"{POLICY.partition('---')[0]}---\n{config_map('a')}")
     ran = assay("scan", "--from", "cluster", "--assume-bound", "team", "--fail-on", "drift", "-o", "json")
 
@@ -49,7 +49,7 @@ def test_previewed_drift_fails_no_gate(assay: Assay, write: Write) -> None:
 
 
 def test_without_a_gate_drift_does_not_fail(assay: Assay, write: Write) -> None:
-    """Drift is no violation, and nobody asked."""
+    """Drift is no violation, and no gate is set."""
     write("cluster/all.yaml", f"{POLICY}---\n{config_map('a')}")
     ran = assay("scan", "--from", "cluster")
 
@@ -58,17 +58,17 @@ def test_without_a_gate_drift_does_not_fail(assay: Assay, write: Write) -> None:
 
 
 def test_an_incomplete_scan_comes_before_a_gate(assay: Assay, write: Write) -> None:
-    """A gate that looked at half of the cluster has not failed anything."""
+    """The exit code is that of an incomplete scan, because the gate has not evaluated the whole cluster."""
     write("cluster/all.yaml", f"{POLICY}---\n{config_map('a')}---\nkind: Broken\n")
 
     assert 3 == assay("scan", "--from", "cluster", "--fail-on", "drift").code
 
 
 def test_drift_of_one_object_is_explained(assay: Assay, write: Write) -> None:
-    """The finding tells the change, the policy its mutations."""
+    """The finding has the change, and the policy its mutations."""
     write("cluster/all.yaml", f"{POLICY}---\n{config_map('a')}")
     assay("scan", "--from", "cluster")
-    told = assay("explain", "team").stdout.decode()
+    text = assay("explain", "team").stdout.decode()
 
-    assert "ApplyConfiguration" in told
-    assert 'labels: {"t": "x"}' in told
+    assert "ApplyConfiguration" in text
+    assert 'labels: {"t": "x"}' in text

@@ -33,14 +33,14 @@ WRITING = 1.0
 
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
-    """A cluster whose config maps violate a policy, a few to a page, and whose server takes its time."""
+    """A cluster whose config maps violate a policy, a few on a page, with a slow server."""
     with serving() as server:
         fill(server)
         yield server
 
 
 def fill(server: FakeApi) -> None:
-    """Prepare every answer that a scan needs."""
+    """Prepare every response that a scan needs."""
     core = {"version": "v1", "resources": [resource("configmaps", "ConfigMap"), resource("namespaces", "Namespace")]}
     policies = [
         resource("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
@@ -68,7 +68,7 @@ def resource(plural: str, kind: str) -> Json:
 
 
 def discovery(*groups: Json) -> Reply:
-    """An answer of discovery in the aggregated form."""
+    """A response of discovery in the aggregated form."""
     return Reply({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": list(groups)})
 
 
@@ -98,7 +98,7 @@ def scanning(api: FakeApi, home: Path, *flags: str) -> subprocess.Popen[bytes]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Return when it is so."""
+    """Return when a condition is true."""
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
@@ -106,8 +106,8 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_scan_keeps_what_it_saw(api: FakeApi, home: Path, number: signal.Signals) -> None:
-    """It ends within seconds as partial: the pages recorded so far are in the report, and nothing of another one."""
+def test_an_interrupted_scan_keeps_its_pages(api: FakeApi, home: Path, number: signal.Signals) -> None:
+    """The scan ends within seconds as partial: the recorded pages are in the report, and no other page is."""
     slow_maps(api, hang=0.3)
     with scanning(api, home) as process:
         wait_until(lambda: len(api.asked_for(MAPS)) > 4)
@@ -129,7 +129,7 @@ def test_an_interrupted_scan_keeps_what_it_saw(api: FakeApi, home: Path, number:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_after_the_scan_ends_the_report_alone(api: FakeApi, home: Path, number: signal.Signals) -> None:
-    """The scan is recorded, so the exit code is the scan's; the message says how to see it."""
+    """The exit code is that of the recorded scan, and the message names the command that shows it."""
     many_maps(api)
     with scanning(api, home) as process:
         wait_until(lambda: is_complete(home / "assay.db"))
@@ -145,7 +145,7 @@ def test_a_signal_after_the_scan_ends_the_report_alone(api: FakeApi, home: Path,
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_report(api: FakeApi, home: Path, number: signal.Signals) -> None:
-    """With one word, and without a trace; a reader that takes nothing does not hold it."""
+    """The message is one word without a traceback; a reader that stops reading does not delay it."""
     many_maps(api)
     with scanning(api, home) as process:
         process.communicate(timeout=60)
@@ -163,7 +163,7 @@ def test_a_signal_ends_a_report(api: FakeApi, home: Path, number: signal.Signals
 
 
 def test_an_interrupted_page_leaves_nothing_behind(home: Path) -> None:
-    """The folder of pages that was being written is removed, after SIGTERM too."""
+    """The unfinished folder of pages is removed, after SIGTERM too."""
     script = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom scanner import cli\n"
         "from scanner.report.folder import replaced\n"
@@ -175,12 +175,12 @@ def test_an_interrupted_page_leaves_nothing_behind(home: Path) -> None:
 
 
 def many_maps(server: FakeApi) -> None:
-    """More findings than a pipe holds that is not read."""
+    """More findings than an unread pipe holds."""
     server.says(MAPS, page("ConfigMap", [config_map(str(number)) for number in range(800)]))
 
 
 def is_complete(path: Path) -> bool:
-    """Whether the only scan of a database is complete."""
+    """Return whether the only scan of a database is complete."""
     if not path.exists():
         return False
     with suppress(AssayError), open_reader(str(path)) as store:
@@ -189,7 +189,7 @@ def is_complete(path: Path) -> bool:
 
 
 def test_a_hanging_server_does_not_hold_an_interrupted_scan(api: FakeApi, home: Path) -> None:
-    """A signal also ends the wait for an answer that does not come."""
+    """A signal also ends the wait for a response that does not come."""
     slow_maps(api, hang=60)
     with scanning(api, home) as process:
         wait_until(lambda: bool(api.asked_for(MAPS)))
@@ -206,7 +206,7 @@ def _more_requests(api: FakeApi, before: int) -> Callable[[], bool]:
 
 
 def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, home: Path) -> None:
-    """SIGKILL twenty times: the database opens, and every scan in it is whole or failed."""
+    """After each of twenty SIGKILLs the database opens, and every scan in it is complete or failed."""
     moments = random.Random(7)
     whole = 0
     for _ in range(KILLS):
@@ -232,8 +232,8 @@ def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, 
     assert counts == {scan: PAGES * PER_PAGE if scan in complete else 0 for scan in counts}
 
 
-def test_a_signal_waits_for_what_is_being_recorded() -> None:
-    """Between two waits nothing is interrupted; the next wait is."""
+def test_a_signal_waits_for_the_page_that_is_recorded() -> None:
+    """No code between two waits is interrupted; the next wait is."""
     passed = False
     with Interruption() as interruption:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -244,15 +244,15 @@ def test_a_signal_waits_for_what_is_being_recorded() -> None:
 
 
 def test_a_second_signal_does_not_wait() -> None:
-    """Whoever asks twice means it."""
+    """The second signal interrupts at once."""
     with Interruption():
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_once_the_scan_is_recorded_signals_are_heard_where_they_end_something() -> None:
-    """What reads the record back goes on, however often the user asks; what renders it ends."""
+def test_after_the_scan_signals_end_only_the_rendering() -> None:
+    """Reading the record continues after any number of signals; rendering ends."""
     passed = False
     with Interruption() as interruption:
         os.kill(os.getpid(), signal.SIGINT)
@@ -265,8 +265,8 @@ def test_once_the_scan_is_recorded_signals_are_heard_where_they_end_something() 
     assert passed
 
 
-def test_signals_are_given_back() -> None:
-    """Once the scan is over they mean what they meant before."""
+def test_signal_handlers_are_restored() -> None:
+    """After the scan the former handlers are installed again."""
     before = signal.getsignal(signal.SIGTERM)
     with Interruption():
         during = signal.getsignal(signal.SIGTERM)

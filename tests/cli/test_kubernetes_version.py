@@ -1,4 +1,4 @@
-"""`--kubernetes-version`: which release's rules judge files."""
+"""`--kubernetes-version`: the release whose rules apply to files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.test_scan_from_files import Write
 
 @pytest.fixture
 def cluster(write: Write) -> Path:
-    """A ConfigMap, and a policy with a function that came with 1.33."""
+    """A ConfigMap, and a policy with a function of 1.33."""
     write("cluster/map.yaml", config_map("one"))
     write("cluster/policy.yaml", bound("strict", expression="isSemver('1.2.3') && false"))
     return Path("cluster")
@@ -31,7 +31,7 @@ def test_a_release_that_has_the_function_evaluates_it(assay: Assay, cluster: Pat
 
 @pytest.mark.parametrize("version", ["1.32", "1.33"])
 def test_a_release_that_would_not_store_the_policy_leaves_a_gap(assay: Assay, cluster: Path, version: str) -> None:
-    """1.33 has the function, but takes it in new policies only when 1.32 has it too."""
+    """1.33 has the function, but accepts it in new policies only if 1.32 has it too."""
     ran = assay("scan", "--from", cluster, "--kubernetes-version", version, "-o", "json")
 
     [gap] = as_list(ran.report["gaps"])
@@ -39,20 +39,20 @@ def test_a_release_that_would_not_store_the_policy_leaves_a_gap(assay: Assay, cl
     assert "undeclared reference to 'isSemver'" in str(dig(gap, "why"))
 
 
-def test_files_are_judged_by_the_newest_rules_by_default(assay: Assay, cluster: Path) -> None:
-    """Nobody asked for another release."""
+def test_the_newest_rules_apply_to_files_by_default(assay: Assay, cluster: Path) -> None:
+    """No flag selects another release."""
     assert "1.37" == dig(assay("scan", "--from", cluster, "-o", "json").report, "provenance", "rules")
 
 
-def test_a_version_that_is_none_is_refused(assay: Assay, cluster: Path) -> None:
-    """One sentence says what a version looks like."""
+def test_an_invalid_version_is_a_usage_error(assay: Assay, cluster: Path) -> None:
+    """The message has an example of a version."""
     ran = assay("scan", "--from", cluster, "--kubernetes-version", "latest")
 
     assert (2, "assay: --kubernetes-version latest: write a version such as 1.37\n") == (ran.code, ran.stderr)
 
 
-def test_a_cluster_says_its_version_itself(assay: Assay) -> None:
-    """The flag would only make the verdicts wrong."""
+def test_a_cluster_reports_its_own_version(assay: Assay) -> None:
+    """With a cluster the flag is rejected, because it would make verdicts wrong."""
     ran = assay("scan", "--kubernetes-version", "1.33")
 
     why = "assay: --kubernetes-version needs --from: a live cluster reports its own version\n"

@@ -1,4 +1,4 @@
-"""`--kyverno-resource-filters`, and what the report of a scan says of findings that Kyverno's configuration exempts."""
+"""`--kyverno-resource-filters`, and the report of findings that Kyverno's configuration exempts."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def _exempted(report: object) -> list[object]:
 def test_filters_are_given_in_the_form_of_the_config_map(
     assay: Assay, files: Path, expected: list[str], flags: list[str]
 ) -> None:
-    """Or as a word, or by the ConfigMap that has them."""
+    """The value may also be a word, or the ConfigMap with the filters."""
     given = [part for flag in flags for part in ("--kyverno-resource-filters", flag)]
     ran = assay("scan", "--from", files, *given, "-o", "json")
     assert [(expected, not expected)] == _exempted(ran.report)
 
 
 def test_a_config_map_among_the_files_is_read(assay: Assay, files: Path) -> None:
-    """As a cluster's is; the stored scan tells it again in every form."""
+    """It is read as on a cluster; every report of the stored scan states the exemption."""
     (files / "kyverno.yaml").write_text(CONFIG_MAP)
     scanned = assay("scan", "--from", files, "--html", files.parent / "site")
     again = assay("report", "last", "-o", "json")
@@ -86,8 +86,8 @@ def test_a_config_map_among_the_files_is_read(assay: Assay, files: Path) -> None
     assert f"[excepted by {FILTERED.replace(chr(39), '&#39;')}]" in pages
 
 
-def test_where_no_configuration_is_known_the_report_says_so(assay: Assay, files: Path) -> None:
-    """Among what is out of scope."""
+def test_a_report_without_a_known_configuration_states_it(assay: Assay, files: Path) -> None:
+    """The line is among the objects out of scope."""
     ran = assay("scan", "--from", files, "-o", "json")
     kinds = [dig(webhook, "kind") for webhook in as_list(dig(ran.report, "outside"))]
     assert ["KyvernoConfiguration"] == kinds
@@ -105,7 +105,7 @@ def test_where_no_configuration_is_known_the_report_says_so(assay: Assay, files:
         ("cannot be combined", ["--kyverno-resource-filters", "none", "--kyverno-compat", "cli"]),
     ],
 )
-def test_what_means_nothing_is_refused(assay: Assay, files: Path, expected: str, flags: list[str]) -> None:
-    """With what to write instead."""
+def test_invalid_values_are_usage_errors(assay: Assay, files: Path, expected: str, flags: list[str]) -> None:
+    """The message has a valid value."""
     ran = assay("scan", "--from", files, *flags)
     assert (2, True) == (ran.code, expected in ran.stderr)

@@ -1,4 +1,4 @@
-"""A scan that had nothing to do says so, and what to do next: silence is never success."""
+"""A scan without policies or objects reports it with the remedy: silence is never success."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Write = Callable[[str, str], Path]
 
 
 def test_no_policies(assay: Assay, write: Write) -> None:
-    """Objects alone are not judged by anything."""
+    """Objects without policies are not evaluated."""
     write("cluster/all.yaml", config_map("x"))
 
     ran = assay("scan", "--from", "cluster")
@@ -22,7 +22,7 @@ def test_no_policies(assay: Assay, write: Write) -> None:
 
 
 def test_no_bindings(assay: Assay, write: Write) -> None:
-    """Policies that nothing binds are not in force."""
+    """Policies without bindings are not in force."""
     write("cluster/all.yaml", f"{config_map('x')}---\n{policy('loose')}")
 
     ran = assay("scan", "--from", "cluster")
@@ -31,7 +31,7 @@ def test_no_bindings(assay: Assay, write: Write) -> None:
 
 
 def test_no_objects(assay: Assay, write: Write) -> None:
-    """Policies that find nothing to look at have not passed anything."""
+    """Policies without objects have passed nothing."""
     write("cluster/all.yaml", bound("strict"))
 
     ran = assay("scan", "--from", "cluster")
@@ -41,7 +41,7 @@ def test_no_objects(assay: Assay, write: Write) -> None:
 
 
 def test_an_empty_folder(assay: Assay, home: Path) -> None:
-    """A folder without any manifest is neither an error nor a success."""
+    """A folder without manifests is neither an error nor a success."""
     (home / "cluster").mkdir()
 
     ran = assay("scan", "--from", "cluster")
@@ -51,7 +51,7 @@ def test_an_empty_folder(assay: Assay, home: Path) -> None:
 
 
 def test_policies_of_a_scan_without_policies(assay: Assay, write: Write) -> None:
-    """The list of policies is empty, and says where policies come from."""
+    """The list of policies is empty, and names the sources of policies."""
     write("cluster/all.yaml", config_map("x"))
     assay("scan", "--from", "cluster", "-q")
 

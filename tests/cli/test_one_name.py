@@ -1,4 +1,4 @@
-"""Policies of several languages may have one name: nothing that is said of one is said of another."""
+"""Policies of several languages may have one name; every output distinguishes them."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def same(assay: Assay, write: Callable[[str, str], Path]) -> Assay:
     return assay
 
 
-def test_each_is_counted_by_itself(same: Assay) -> None:
-    """One passes, one would change both objects, one objects to one of them."""
+def test_each_policy_is_counted_by_itself(same: Assay) -> None:
+    """One passes, one would change both objects, one is violated by one object."""
     report = same("report", "-o", "json").report
     assert {
         "ValidatingAdmissionPolicy": {"passed": 2},
@@ -65,8 +65,8 @@ def test_each_is_counted_by_itself(same: Assay) -> None:
     }
 
 
-def test_each_has_a_page_of_its_own(same: Assay, home: Path) -> None:
-    """They are told apart by their languages, on every list."""
+def test_each_policy_has_a_page_of_its_own(same: Assay, home: Path) -> None:
+    """Every list states the language with the name."""
     pages = {page.read_text() for page in (home / "pages/policies").iterdir()}
     assert 3 == len(pages)
     assert 1 == sum("kyverno minds" in page for page in pages)
@@ -74,18 +74,18 @@ def test_each_has_a_page_of_its_own(same: Assay, home: Path) -> None:
     assert b"same (ValidatingPolicy)" in same("report").stdout
 
 
-def test_each_is_explained(same: Assay) -> None:
-    """Whoever names the name hears of all of them."""
-    said = same("explain", "same").stdout.decode()
+def test_all_policies_of_the_name_are_explained(same: Assay) -> None:
+    """`assay explain` prints every policy with the name."""
+    text = same("explain", "same").stdout.decode()
     assert 3 == sum(
-        f"{language} same" in said
+        f"{language} same" in text
         for language in ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "\nValidatingPolicy")
     )
-    assert "it matched 2 objects and has 0 findings" in said
+    assert "it matched 2 objects and has 0 findings" in text
 
 
-def test_only_the_one_that_was_evaluated_resolves_its_findings(same: Assay, write: Callable[[str, str], Path]) -> None:
-    """A scan without the mutating policy leaves its drift open: that another of its name was evaluated says nothing."""
+def test_only_an_evaluated_policy_has_its_findings_resolved(same: Assay, write: Callable[[str, str], Path]) -> None:
+    """A scan without the mutating policy leaves its drift open, although it evaluated another policy of the name."""
     write(
         "all.yaml", f"{config_map('one')}---\n{config_map('two')}---\n{bound('same', expression='true')}---\n{KYVERNO}"
     )

@@ -1,4 +1,4 @@
-"""Assay runs on Linux and macOS; elsewhere it ends before it does anything."""
+"""Assay runs on Linux and macOS; on other systems it ends at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_windows_ends_with_one_sentence(capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
 def test_linux_and_macos_run_commands(platform: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command does its work."""
+    """The command runs."""
     with pytest.raises(SystemExit) as end:
         main(["version"], platform=platform)
     assert 0 == end.value.code

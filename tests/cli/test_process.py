@@ -1,4 +1,4 @@
-"""The installed command as a process among others: pipes, signals, terminals, disks and shells."""
+"""The installed command with pipes, signals, terminals, disks and shells."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Write = Callable[[str, str], Path]
 
 @pytest.fixture
 def cluster(write: Write) -> Path:
-    """A folder with an object and a policy that objects to it."""
+    """A folder with an object and a policy that it violates."""
     write("cluster/object.yaml", config_map("first"))
     write("cluster/policy.yaml", bound("strict"))
     return Path("cluster")
@@ -38,7 +38,7 @@ def many(write: Write) -> Path:
 
 
 def shell(home: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of bash in which `assay` is the installed command; the code is that of the first in a pipe."""
+    """Run a line of bash in which `assay` is the installed command; the code is that of the first command in a pipe."""
     variables = {"PATH": f"{ASSAY.parent}:{os.environ['PATH']}"}
     return subprocess.run(
         ["bash", "-c", f"{script}; exit ${{PIPESTATUS[0]}}"],
@@ -52,24 +52,24 @@ def shell(home: Path, script: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_a_reader_who_goes_early(home: Path, many: Path, output: str) -> None:
-    """`assay scan | head -1` is no failure, leaves no traceback, and the scan is recorded."""
+def test_a_reader_that_stops_early_is_no_error(home: Path, many: Path, output: str) -> None:
+    """`assay scan | head -1` prints no traceback, and the scan is recorded."""
     ran = shell(home, f"assay scan --from {many} -q -o {output} | head -1")
 
     assert (0, "", 1) == (ran.returncode, ran.stderr, len(ran.stdout.splitlines()))
     assert 2 == len(assay("scans", home=home).stdout.splitlines())
 
 
-def test_an_incomplete_scan_stays_incomplete_for_a_reader_who_goes(home: Path, many: Path, write: Write) -> None:
-    """The exit code is that of the scan, not of the pipe."""
+def test_the_exit_code_does_not_depend_on_the_reader(home: Path, many: Path, write: Write) -> None:
+    """The exit code is that of the incomplete scan, not of the pipe."""
     write("cluster/broken.yaml", "kind: [")
 
     assert 3 == shell(home, f"assay scan --from {many} -q -o json | head -1").returncode
 
 
 @pytest.mark.parametrize("command", ["report", "report -o json", "scans", "explain strict"])
-def test_a_full_disk_behind_standard_output(home: Path, cluster: Path, command: str) -> None:
-    """What could not be written is said, once, and nothing pretends to have worked."""
+def test_a_full_disk_behind_standard_output_is_an_error(home: Path, cluster: Path, command: str) -> None:
+    """The error is printed once."""
     assay("scan", "--from", cluster, "-q", home=home)
 
     ran = shell(home, f"assay {command} > /dev/full")
@@ -78,16 +78,16 @@ def test_a_full_disk_behind_standard_output(home: Path, cluster: Path, command: 
     assert "assay: standard output cannot be written (No space left on device)\n" == ran.stderr
 
 
-def test_progress_that_nobody_reads(home: Path, cluster: Path) -> None:
-    """A closed standard error does not stop the scan."""
+def test_a_closed_standard_error_does_not_stop_the_scan(home: Path, cluster: Path) -> None:
+    """Progress that cannot be written is dropped."""
     ran = shell(home, f"assay scan --from {cluster} 2>/dev/full")
 
     assert 0 == ran.returncode
     assert "strict" in ran.stdout
 
 
-def test_a_disk_that_is_full(home: Path, many: Path) -> None:
-    """A database that cannot grow ends the scan with one sentence, and without half a scan."""
+def test_a_full_disk_ends_the_scan_with_one_sentence(home: Path, many: Path) -> None:
+    """No half scan is called complete."""
 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
@@ -108,7 +108,7 @@ def test_a_disk_that_is_full(home: Path, many: Path) -> None:
 
 
 def test_no_colours_on_request(home: Path, cluster: Path) -> None:
-    """On a terminal the table is coloured, with NO_COLOR it is not."""
+    """A terminal receives colours, and with NO_COLOR it does not."""
     coloured = on_a_terminal(home, cluster, {})
     plain = on_a_terminal(home, cluster, {"NO_COLOR": "1"})
 
@@ -117,13 +117,13 @@ def test_no_colours_on_request(home: Path, cluster: Path) -> None:
     assert not [code for code in plain.split("\x1b[")[1:] if code[:2].rstrip("m").isdigit() and code[:1] in "349"]
 
 
-def test_a_terminal_shows_progress_that_lives(home: Path, cluster: Path) -> None:
-    """The line about the kind at hand is drawn and wiped away again."""
+def test_a_terminal_shows_a_live_line(home: Path, cluster: Path) -> None:
+    """The line about the current kind is drawn and erased again."""
     assert "\r\x1b[Kv1 ConfigMap: 1 object, 1 evaluated" in on_a_terminal(home, cluster, {})
 
 
 def on_a_terminal(home: Path, cluster: Path, variables: dict[str, str]) -> str:
-    """What `assay scan` draws on a terminal."""
+    """The output of `assay scan` on a terminal."""
     ours, theirs = pty.openpty()
     settings = environment(home, {"TERM": "xterm-256color", "COLUMNS": "100", **variables})
     with subprocess.Popen(
@@ -137,7 +137,7 @@ def on_a_terminal(home: Path, cluster: Path, variables: dict[str, str]) -> str:
 
 
 def read(terminal: int) -> bytes:
-    """What a terminal shows next; nothing when the other side has closed it."""
+    """The next output on a terminal; empty when the other side has closed it."""
     try:
         return os.read(terminal, 4096)
     except OSError:
@@ -146,7 +146,7 @@ def read(terminal: int) -> bytes:
 
 @pytest.fixture
 def slow_server() -> Iterator[tuple[str, Event]]:
-    """The URL of a server that never answers, and the event that it was asked."""
+    """The URL of a server that never answers, and an event that is set by its first request."""
     asked, over = Event(), Event()
 
     class Slow(BaseHTTPRequestHandler):
@@ -165,8 +165,8 @@ def slow_server() -> Iterator[tuple[str, Event]]:
     server.server_close()
 
 
-def test_an_interrupt(home: Path, write: Write, slow_server: tuple[str, Event]) -> None:
-    """Ctrl-C while the cluster is asked ends the command with one word and no traceback."""
+def test_an_interrupted_request_ends_the_command(home: Path, write: Write, slow_server: tuple[str, Event]) -> None:
+    """Ctrl-C during a request ends the command with one word and no traceback."""
     url, asked = slow_server
     write("config", kubeconfig(url))
     with subprocess.Popen(
@@ -174,15 +174,15 @@ def test_an_interrupt(home: Path, write: Write, slow_server: tuple[str, Event]) 
     ) as process:
         assert asked.wait(SECONDS)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=SECONDS)
+        _, stderr = process.communicate(timeout=SECONDS)
 
-    assert (4, "assay: interrupted") == (process.returncode, told.strip().splitlines()[-1])
-    assert "Traceback" not in told
+    assert (4, "assay: interrupted") == (process.returncode, stderr.strip().splitlines()[-1])
+    assert "Traceback" not in stderr
 
 
 @pytest.mark.parametrize("name", ["assay", "kubectl-assay"])
 def test_both_names_are_the_same_command(home: Path, name: str) -> None:
-    """`kubectl assay` finds kubectl-assay, whose help uses that name."""
+    """`kubectl assay` runs kubectl-assay, whose help uses that name."""
     ran = shell(home, f"{name} --help")
 
     assert 0 == ran.returncode
@@ -198,8 +198,8 @@ def test_both_names_are_the_same_command(home: Path, name: str) -> None:
         ("assay db up", ["upgrade"]),
     ],
 )
-def test_shells_complete_what_is_typed(home: Path, words: str, completed: list[str]) -> None:
-    """The completion script that --show-completion prints asks the command, which knows."""
+def test_shells_complete_commands_and_flags(home: Path, words: str, completed: list[str]) -> None:
+    """The script that --show-completion prints asks the command for completions."""
     variables = {"_ASSAY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
 
     ran = assay(home=home, variables=variables)
@@ -207,8 +207,8 @@ def test_shells_complete_what_is_typed(home: Path, words: str, completed: list[s
     assert completed == ran.stdout.decode().split()
 
 
-def test_the_completion_script_can_be_had(home: Path) -> None:
-    """--show-completion prints what a shell needs."""
+def test_the_completion_script_is_printed(home: Path) -> None:
+    """--show-completion prints a script for the shell."""
     ran = shell(home, "SHELL=/bin/bash assay --show-completion bash")
 
     assert "_ASSAY_COMPLETE=complete_bash" in ran.stdout
@@ -225,7 +225,7 @@ def test_the_completion_script_can_be_had(home: Path) -> None:
         ["scan", "--context", "\x1b[8m\u2066"],
     ],
 )
-def test_what_a_user_types_steers_no_terminal(home: Path, arguments: list[str]) -> None:
+def test_arguments_steer_no_terminal(home: Path, arguments: list[str]) -> None:
     """Error messages quote arguments, and scripts fill arguments with names of objects."""
     answer = assay(*arguments, home=home)
 

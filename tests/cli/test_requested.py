@@ -1,4 +1,4 @@
-"""The simulated request on the command line, previews, and how far an audit can stand for admission."""
+"""The simulated request on the command line, previews, and the auditability of policies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONLY_BOB = "request.userInfo.username == 'bob'"
 
 @pytest.fixture
 def files(home: Path) -> Path:
-    """Two ConfigMaps and a policy that asks who makes the request."""
+    """Two ConfigMaps and a policy that reads the user."""
     folder = home / "cluster"
     folder.mkdir()
     text = "---\n".join([bound("only-bob", expression=ONLY_BOB), config_map("a"), config_map("b")])
@@ -24,13 +24,13 @@ def files(home: Path) -> Path:
 
 
 def names(report: object) -> list[str]:
-    """The objects that have findings."""
+    """The names of the objects with findings."""
     return sorted(as_text(dig(finding, "object", "name")) for finding in as_list(dig(report, "findings")))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("flags", "expected"), [([], ["a", "b"]), (["--as-user", "bob"], [])])
-def test_somebody_else_makes_the_requests(assay: Assay, files: Path, flags: list[str], expected: list[str]) -> None:
-    """Whoever --as-user names; the report says who it was, and counts what depends on that apart."""
+def test_the_user_can_be_named(assay: Assay, files: Path, flags: list[str], expected: list[str]) -> None:
+    """--as-user names the user; the report states the user, and counts dependent outcomes apart."""
     ran = assay("scan", "--from", files, *flags, "-o", "json")
     who = flags[-1] if flags else "assay"
     assert (expected, who, 2) == (
@@ -64,15 +64,15 @@ def test_groups_uid_and_extra_belong_to_the_user(assay: Assay, home: Path, files
         (["--policy", "only-*", "--assume-bound", "new"], "--assume-bound names policy new, which is neither in"),
     ],
 )
-def test_what_cannot_be_asked_is_a_usage_error(assay: Assay, files: Path, flags: list[str], text: str) -> None:
-    """Said in a sentence, with exit code 2."""
+def test_an_impossible_request_is_a_usage_error(assay: Assay, files: Path, flags: list[str], text: str) -> None:
+    """The message is one sentence, and the exit code is 2."""
     ran = assay("scan", "--from", files, *flags)
     assert 2 == ran.code
     assert text in " ".join(ran.stderr.split())
 
 
 def test_a_policy_that_is_left_out_cannot_be_previewed(assay: Assay, home: Path, files: Path) -> None:
-    """Nothing would come of it, and the report would look clean."""
+    """The policy would not be evaluated, and the report would look clean."""
     (home / "new.yaml").write_text(policy("new"))
     ran = assay("scan", "--from", files, "-f", "new.yaml", "--policy", "only-bob", "--assume-bound", "new")
     assert 2 == ran.code
@@ -80,7 +80,7 @@ def test_a_policy_that_is_left_out_cannot_be_previewed(assay: Assay, home: Path,
 
 
 def test_the_operation_can_be_chosen(assay: Assay, files: Path) -> None:
-    """A policy that names only CREATE has nothing to say about updates, and is listed with that reason."""
+    """A policy that names only CREATE does not apply to updates, and is listed with that reason."""
     ran = assay("scan", "--from", files, "--operation", "update", "-o", "json")
     (section,) = as_list(ran.report["policies"])
     assert ([], 0, "update") == (names(ran.report), ran.code, dig(ran.report, "provenance", "operation"))
@@ -89,7 +89,7 @@ def test_the_operation_can_be_chosen(assay: Assay, files: Path) -> None:
 
 
 def test_a_preview_leaves_no_trace_in_the_history(assay: Assay, home: Path, files: Path) -> None:
-    """The scan that previews shows it; those after it know nothing of it, and what is in force goes on as ever."""
+    """Only the scan that previews shows it; later scans and bound policies are not affected."""
     (home / "new.yaml").write_text(policy("new"))
     flags = ["--from", files, "--cluster-name", "c", "-o", "json"]
     first = assay("scan", *flags)
@@ -108,29 +108,29 @@ def test_a_preview_leaves_no_trace_in_the_history(assay: Assay, home: Path, file
 
 
 def test_a_previewed_finding_can_be_explained(assay: Assay, home: Path, files: Path) -> None:
-    """Later too: the scan that saw it is still there."""
+    """This works later too, because the scan with the finding is stored."""
     (home / "new.yaml").write_text(policy("new"))
     ran = assay("scan", "--from", files, "-f", "new.yaml", "--assume-bound", "new", "-o", "json")
     finding = next(finding for finding in as_list(ran.report["findings"]) if dig(finding, "policy") == "new")
     assay("scan", "--from", files)
-    said = assay("explain", as_text(dig(finding, "id"))).stdout.decode()
-    assert "the policy is not bound, and the finding has no history." in said
+    text = assay("explain", as_text(dig(finding, "id"))).stdout.decode()
+    assert "the policy is not bound, and the finding has no history." in text
 
 
 def test_policies_are_listed_with_their_auditability(assay: Assay, files: Path) -> None:
-    """`assay policies` says it, and `assay explain` says what it means and for which checks."""
+    """`assay policies` lists it, and `assay explain` explains it and names the checks."""
     assay("scan", "--from", files)
     assert "only-bob  depends on requester" in assay("policies").stdout.decode()
-    said = assay("explain", "only-bob").stdout.decode()
-    assert "Auditability: depends on requester\n" in said
-    assert "validations[0]: Reads the user or the options of the request." in said
-    assert "2 of its outcomes depend on the user: they hold for assay and may differ for other users." in said
+    text = assay("explain", "only-bob").stdout.decode()
+    assert "Auditability: depends on requester\n" in text
+    assert "validations[0]: Reads the user or the options of the request." in text
+    assert "2 of its outcomes depend on the user: they hold for assay and may differ for other users." in text
 
 
-def test_a_finding_tells_when_it_depends_on_the_requester(assay: Assay, files: Path) -> None:
-    """And who that was."""
+def test_a_finding_that_depends_on_the_user_is_marked(assay: Assay, files: Path) -> None:
+    """The explanation names the user."""
     ran = assay("scan", "--from", files, "-o", "json")
     finding = as_list(ran.report["findings"])[0]
-    said = assay("explain", as_text(dig(finding, "id"))).stdout.decode()
+    text = assay("explain", as_text(dig(finding, "id"))).stdout.decode()
     assert True is dig(finding, "dependsOnRequester")
-    assert "The check depends on requester (here: assay): Reads the user" in said
+    assert "The check depends on requester (here: assay): Reads the user" in text

@@ -1,4 +1,4 @@
-"""`assay scan --from`: what goes to which stream, and what the flags leave out."""
+"""`assay scan --from`: the content of each stream, and the effect of the flags of the scope."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Write = Callable[[str, str], Path]
 
 @pytest.fixture
 def cluster(write: Write) -> Path:
-    """A folder with two ConfigMaps in two namespaces, and a policy that objects to both."""
+    """A folder with two ConfigMaps in two namespaces, and a policy that both violate."""
     write("cluster/red.yaml", config_map("first", namespace="red"))
     write("cluster/blue.yaml", config_map("second", namespace="blue"))
     write("cluster/policy.yaml", bound("strict"))
@@ -38,7 +38,7 @@ def test_a_scan_of_files_is_complete(assay: Assay, cluster: Path) -> None:
 
 
 def test_json_is_alone_on_standard_output(assay: Assay, cluster: Path) -> None:
-    """Standard output parses as JSON; what is told besides goes to standard error."""
+    """Standard output parses as JSON; all other text is on standard error."""
     ran = assay("scan", "--from", cluster, "-o", "json")
 
     assert "1.2" == ran.report["schemaVersion"]
@@ -48,7 +48,7 @@ def test_json_is_alone_on_standard_output(assay: Assay, cluster: Path) -> None:
 
 
 def test_the_table_is_alone_on_standard_output(assay: Assay, cluster: Path) -> None:
-    """The table begins with the scan and ends with the score; progress goes to standard error."""
+    """The table begins with the scan and ends with the score; progress is on standard error."""
     ran = assay("scan", "--from", cluster)
 
     lines = ran.stdout.decode().splitlines()
@@ -57,14 +57,14 @@ def test_the_table_is_alone_on_standard_output(assay: Assay, cluster: Path) -> N
     assert "listed" not in "".join(lines[:2])
 
 
-def test_quiet_says_nothing(assay: Assay, cluster: Path) -> None:
-    """With -q standard error stays empty."""
+def test_quiet_leaves_standard_error_empty(assay: Assay, cluster: Path) -> None:
+    """-q prints nothing on standard error."""
     ran = assay("scan", "--from", cluster, "-q", "-o", "json")
 
     assert "" == ran.stderr
 
 
-def test_verbose_tells_every_page(assay: Assay, cluster: Path) -> None:
+def test_verbose_prints_every_page(assay: Assay, cluster: Path) -> None:
     """With -v standard error has a line for each page."""
     ran = assay("scan", "--from", cluster, "-v")
 
@@ -72,15 +72,15 @@ def test_verbose_tells_every_page(assay: Assay, cluster: Path) -> None:
 
 
 def test_the_report_is_written_as_pages(assay: Assay, cluster: Path, home: Path) -> None:
-    """With --html there is a page to open, and standard error says where."""
+    """With --html standard error names the first page."""
     ran = assay("scan", "--from", cluster, "--html", "pages")
 
     assert "Report: pages/index.html\n" in ran.stderr
     assert "strict" in (home / "pages" / "index.html").read_text()
 
 
-def test_a_folder_that_is_not_ours_is_not_overwritten(assay: Assay, cluster: Path, write: Write) -> None:
-    """With --html and a folder that holds something else the scan is recorded and shown; then exit code 2 says why."""
+def test_a_folder_with_other_files_is_not_overwritten(assay: Assay, cluster: Path, write: Write) -> None:
+    """The scan is recorded and shown; then the exit code is 2 with the reason."""
     write("pages/thesis.txt", "years of work")
 
     ran = assay("scan", "--from", cluster, "--html", "pages")
@@ -105,15 +105,15 @@ def test_a_folder_that_is_not_ours_is_not_overwritten(assay: Assay, cluster: Pat
         (["--binding", "strict"], ["second", "first"]),
     ],
 )
-def test_scope(assay: Assay, cluster: Path, flags: list[str], left: list[str]) -> None:
-    """What flags leave out on purpose is not judged, and makes no scan incomplete."""
+def test_a_limited_scope_is_complete(assay: Assay, cluster: Path, flags: list[str], left: list[str]) -> None:
+    """Objects that flags leave out are not evaluated, and make no scan incomplete."""
     ran = assay("scan", "--from", cluster, "-o", "json", *flags)
 
     assert (0, left) == (ran.code, names(ran))
 
 
 def test_policies_come_from_files_of_their_own(assay: Assay, cluster: Path, write: Write) -> None:
-    """-f adds to the policies among the manifests; --no-cluster-policies leaves only those of -f."""
+    """-f adds to the policies among the manifests; with --no-cluster-policies only those of -f are used."""
     write("mine.yaml", bound("lenient", expression="object.metadata.name != 'first'"))
 
     both = assay("scan", "--from", cluster, "-f", "mine.yaml", "-o", "json")
@@ -124,7 +124,7 @@ def test_policies_come_from_files_of_their_own(assay: Assay, cluster: Path, writ
 
 
 def test_standard_input_is_a_file_too(home: Path, cluster: Path) -> None:
-    """`--from -` reads what a pipe brings."""
+    """`--from -` reads standard input."""
     text = "\n---\n".join([config_map("piped"), bound("strict")])
     ran = command("scan", "--from", "-", "-o", "json", home=home, stdin=text.encode())
 
@@ -137,7 +137,7 @@ def test_standard_input_is_a_file_too(home: Path, cluster: Path) -> None:
     [("graceful-shutdown", "Deny"), ("graceful-shutdown=Warn", "Warn"), ("graceful-shutdown=audit", "Audit")],
 )
 def test_an_unbound_policy_can_be_previewed(assay: Assay, assumed: str, actions: str) -> None:
-    """--assume-bound evaluates a policy that nothing binds, with the action to imagine, in any spelling."""
+    """--assume-bound evaluates a policy without a binding, with the given action in any case."""
     files = ("--from", EXAMPLES / "cluster" / "after", "-f", EXAMPLES / "policies-unbound")
 
     ran = assay("scan", *files, "--assume-bound", assumed, "-o", "json")
@@ -150,7 +150,7 @@ def test_an_unbound_policy_can_be_previewed(assay: Assay, assumed: str, actions:
 
 
 def test_scans_of_one_name_share_a_history(assay: Assay, write: Write) -> None:
-    """--cluster-name makes two folders two states of one cluster; without it they are two clusters."""
+    """With --cluster-name two folders are two states of one cluster; without it they are two clusters."""
     for state in ("monday", "tuesday"):
         write(f"{state}/all.yaml", f"{config_map('same')}---\n{bound('strict')}")
 
@@ -164,7 +164,7 @@ def test_scans_of_one_name_share_a_history(assay: Assay, write: Write) -> None:
 
 
 def test_hostile_names_stay_text(assay: Assay, write: Write) -> None:
-    """Neither the table nor the progress lets a name or a message steer the terminal."""
+    """Names and messages in the table and the progress do not steer the terminal."""
     escape = "\\u001b[31m"
     write("cluster/policy.yaml", bound("strict", message=f"{escape}red"))
     write("cluster/object.yaml", config_map(f'"a{escape}b"', namespace=f'"shop{escape}"'))
@@ -177,7 +177,7 @@ def test_hostile_names_stay_text(assay: Assay, write: Write) -> None:
 
 
 def test_names_that_the_terminal_lacks_are_spelled_out(home: Path, write: Write) -> None:
-    """Where standard output is ASCII, other letters are escaped, and nothing breaks."""
+    """On an ASCII output other characters are escaped."""
     write("cluster/all.yaml", f"{config_map('x', namespace='straße')}---\n{bound('strict')}")
 
     ran = command("scan", "--from", "cluster", home=home, variables={"PYTHONIOENCODING": "ascii"})
@@ -189,7 +189,7 @@ def test_names_that_the_terminal_lacks_are_spelled_out(home: Path, write: Write)
 def test_the_database_is_named_by_a_variable(
     assay: Assay, cluster: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ASSAY_DB names the database, --db overrules it, and without either it is a file in the user's data directory."""
+    """ASSAY_DB names the database, --db has priority, and the default is a file in the user's data directory."""
     assay("scan", "--from", cluster)
     monkeypatch.setenv("ASSAY_DB", "sqlite:///named.db")
     assay("scan", "--from", cluster)
@@ -200,8 +200,8 @@ def test_the_database_is_named_by_a_variable(
     assert (home / "flag.db").exists()
 
 
-def test_an_unbound_policy_is_named_with_what_to_do(assay: Assay, write: Write) -> None:
-    """A policy without binding is no finding and no gap; the table says how to try it."""
+def test_an_unbound_policy_is_named_with_the_remedy(assay: Assay, write: Write) -> None:
+    """A policy without binding is no finding and no gap; the table names the flag that previews it."""
     write("cluster/all.yaml", f"{config_map('x')}---\n{policy('loose')}")
 
     ran = assay("scan", "--from", "cluster")

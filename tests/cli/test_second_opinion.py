@@ -14,7 +14,7 @@ ASKED = "!has(object.data.deeper.still)"
 
 
 def test_a_second_opinion_is_reported(assay: Assay, write: Write) -> None:
-    """The verdict is ours, and the difference is told; a stored scan tells it again."""
+    """The verdict is Assay's, and the report has the difference, also for the stored scan."""
     write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression=ASKED)}")
 
     ran = assay(
@@ -29,7 +29,7 @@ def test_a_second_opinion_is_reported(assay: Assay, write: Write) -> None:
 
 
 def test_the_same_scan_has_the_same_opinion(assay: Assay, write: Write) -> None:
-    """The sample follows from the objects."""
+    """The sample depends on the objects alone."""
     objects = "---\n".join(config_map(f"c{number}") for number in range(40))
     write("all.yaml", f"{objects}---\n{bound('strict', expression=ASKED)}")
     asked = ("scan", "--from", "all.yaml", "-q", "-o", "json", "--second-opinion", "cel-python")
@@ -43,8 +43,8 @@ def test_the_same_scan_has_the_same_opinion(assay: Assay, write: Write) -> None:
     assert 0 < first["objects"] < 40
 
 
-def test_without_the_flag_nobody_is_asked(assay: Assay, write: Write) -> None:
-    """The report says null."""
+def test_without_the_flag_there_is_no_opinion(assay: Assay, write: Write) -> None:
+    """The report has null."""
     write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
 
     ran = assay("scan", "--from", "all.yaml", "-q", "-o", "json")
@@ -52,8 +52,8 @@ def test_without_the_flag_nobody_is_asked(assay: Assay, write: Write) -> None:
     assert json.loads(ran.stdout)["secondOpinion"] is None
 
 
-def test_a_sample_of_no_opinion_is_refused(assay: Assay, write: Write) -> None:
-    """It is a sample of something."""
+def test_a_sample_without_an_engine_is_a_usage_error(assay: Assay, write: Write) -> None:
+    """--second-opinion-sample needs --second-opinion."""
     write("all.yaml", config_map("one"))
 
     ran = assay("scan", "--from", "all.yaml", "--second-opinion-sample", "5")

@@ -1,4 +1,4 @@
-"""Nothing heavy is imported before it is needed: help, completion and refusals come at once."""
+"""Heavy modules are imported only when they are needed: help, completion and usage errors are fast."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ HEAVY = (
 
 @pytest.mark.parametrize("arguments", [("--help",), ("scan", "--help"), ("version",)])
 def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
-    """The command line knows its flags without knowing what they do."""
+    """The flags are known without the modules that use them."""
     program = (
         f"import runpy, sys; sys.argv = {[str(ASSAY), *arguments]!r}; runpy.run_path(sys.argv[0], run_name='__main__')"
     )
-    told = "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr)); "
-    ran = subprocess.run([sys.executable, "-c", told + program], capture_output=True, text=True, check=True)
+    at_exit = "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr)); "
+    ran = subprocess.run([sys.executable, "-c", at_exit + program], capture_output=True, text=True, check=True)
 
     assert [] == [name for name in HEAVY if name in ran.stderr.split()]

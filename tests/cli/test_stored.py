@@ -1,4 +1,4 @@
-"""What a database of scans can be asked: the reports again, the scans, the policies, and what a finding means."""
+"""The commands that read stored scans: reports, scans, policies and explanations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Write = Callable[[str, str], Path]
 
 @pytest.fixture
 def twice(assay: Assay, write: Write) -> Assay:
-    """A database with two scans of one cluster: the second object is mended by the second scan."""
+    """A database with two scans of one cluster: the second object is fixed before the second scan."""
     policy = bound("strict", expression="has(object.data)", message="no data")
     write("monday/all.yaml", f"{config_map('one')}---\n{config_map('two')}---\n{policy}")
     write("tuesday/all.yaml", f"{config_map('one')}---\n{config_map('two')}data: {{a: b}}\n---\n{policy}")
@@ -43,7 +43,7 @@ def examples(assay: Assay, examples_scanned: Path) -> Assay:
 
 
 def test_report_shows_the_last_scan_again(twice: Assay) -> None:
-    """Without arguments, the newest scan is rendered, byte for byte as often as one likes."""
+    """Without arguments the newest scan is rendered, with the same bytes each time."""
     first, second = (twice("report", "-o", "json") for _ in range(2))
 
     assert (0, first.stdout) == (second.code, second.stdout)
@@ -54,7 +54,7 @@ def test_report_shows_the_last_scan_again(twice: Assay) -> None:
 
 
 def test_report_shows_an_older_scan_as_it_was(twice: Assay) -> None:
-    """`last~1` is the scan before: what was mended since is still open there."""
+    """`last~1` is the previous scan, in which the fixed finding is open."""
     ran = twice("report", "last~1", "-o", "json")
 
     assert ["one", "two"] == [dig(finding, "object", "name") for finding in as_list(ran.report["findings"])]
@@ -62,7 +62,7 @@ def test_report_shows_an_older_scan_as_it_was(twice: Assay) -> None:
 
 
 def test_report_finds_a_scan_by_the_beginning_of_its_id(twice: Assay) -> None:
-    """An id, or as much of it as makes it one of a kind."""
+    """An unambiguous beginning of an id is enough."""
     scan_id = as_text(dig(twice("report", "last~1", "-o", "json").report, "provenance", "scanId"))
 
     ran = twice("report", scan_id[:-1], "-o", "json")
@@ -71,7 +71,7 @@ def test_report_finds_a_scan_by_the_beginning_of_its_id(twice: Assay) -> None:
 
 
 def test_report_writes_pages(twice: Assay, home: Path) -> None:
-    """--html works for stored scans too."""
+    """--html renders a stored scan."""
     ran = twice("report", "--html", "pages")
 
     assert 0 == ran.code
@@ -79,13 +79,13 @@ def test_report_writes_pages(twice: Assay, home: Path) -> None:
 
 
 def test_report_is_a_report_even_of_an_incomplete_scan(examples: Assay) -> None:
-    """Rendering has worked: the exit code 3 belonged to the scan."""
+    """The exit code is 0, because rendering has worked."""
     assert 0 == examples("report").code
 
 
 @pytest.mark.parametrize("text", ["last~7", "20010101", "nonsense"])
-def test_a_scan_that_is_not_there(twice: Assay, text: str) -> None:
-    """The sentence tells which scans there are."""
+def test_an_unknown_scan_is_a_usage_error(twice: Assay, text: str) -> None:
+    """The message lists the scans."""
     ran = twice("report", text)
 
     assert (2, b"") == (ran.code, ran.stdout)
@@ -93,7 +93,7 @@ def test_a_scan_that_is_not_there(twice: Assay, text: str) -> None:
 
 
 def test_a_cluster_is_chosen_by_name(twice: Assay, write: Write) -> None:
-    """Where the database knows several clusters, --cluster-name says whose last scan is meant."""
+    """In a database of several clusters, --cluster-name selects the cluster of the last scan."""
     write("other/all.yaml", f"{config_map('three')}---\n{bound('other')}")
     twice("scan", "--from", "other", "--cluster-name", "depot", "-q")
 
@@ -108,7 +108,7 @@ def test_a_cluster_is_chosen_by_name(twice: Assay, write: Write) -> None:
 
 
 def test_scans_lists_the_newest_first(twice: Assay) -> None:
-    """A line for each scan: when, of what, how it ended, and what changed."""
+    """Each scan has a line with its time, cluster, state and changes."""
     ran = twice("scans")
 
     head, *lines = [line.split() for line in ran.stdout.decode().splitlines()]
@@ -119,12 +119,12 @@ def test_scans_lists_the_newest_first(twice: Assay) -> None:
 
 
 def test_scans_can_be_limited(twice: Assay) -> None:
-    """--limit 1 shows the newest."""
+    """--limit 1 shows the newest scan."""
     assert 2 == len(twice("scans", "--limit", "1").stdout.splitlines())
 
 
-def test_a_database_without_scans(assay: Assay) -> None:
-    """A database that was made and never scanned into says what to do."""
+def test_a_database_without_scans_is_reported_with_the_remedy(assay: Assay) -> None:
+    """The message names the command that makes a scan."""
     assay("db", "upgrade")
 
     scans, report = assay("scans"), assay("report")
@@ -140,8 +140,8 @@ def test_a_database_without_scans(assay: Assay) -> None:
     )
 
 
-def test_policies_tells_how_each_is_bound(examples: Assay) -> None:
-    """A line for each policy: bindings with their actions, and how many objects it matched."""
+def test_policies_lists_the_bindings_of_each(examples: Assay) -> None:
+    """Each policy has a line with its bindings, their actions, and the number of objects that it matched."""
     lines = {line.split()[0]: line for line in examples("policies").stdout.decode().splitlines()}
 
     assert 17 == len(lines)
@@ -150,8 +150,8 @@ def test_policies_tells_how_each_is_bound(examples: Assay) -> None:
     assert re.search(r"owner \(Warn\+Audit\) +\d\d ", lines["owner"])
 
 
-def test_explain_says_what_a_policy_asks(examples: Assay) -> None:
-    """What it looks at, with which variables, what it requires, how it is bound and what it found."""
+def test_explain_prints_a_policy(examples: Assay) -> None:
+    """The output has its matching rules, variables, validations, bindings and findings."""
     text = examples("explain", "replica-limits").stdout.decode()
 
     assert "matches deployments, statefulsets of apps/v1 for CREATE, UPDATE" in text
@@ -162,14 +162,14 @@ def test_explain_says_what_a_policy_asks(examples: Assay) -> None:
     assert re.search(r"it matched \d+ objects? and has \d+ findings?\.\n\Z", text)
 
 
-def test_explain_says_that_a_policy_is_not_in_force(examples: Assay) -> None:
-    """An unbound policy is explained with the flag that previews it."""
+def test_explain_states_that_a_policy_is_not_bound(examples: Assay) -> None:
+    """The output names the flag that previews the policy."""
     text = examples("explain", "egress-rules").stdout.decode()
 
     assert "Not bound. Preview the policy with: assay scan --assume-bound egress-rules" in text
 
 
-def test_explain_says_what_is_wrong_with_a_policy(examples: Assay) -> None:
+def test_explain_prints_policy_health(examples: Assay) -> None:
     """Policy health is part of the explanation."""
     text = examples("explain", "gateway-hosts").stdout.decode()
 
@@ -177,8 +177,8 @@ def test_explain_says_what_is_wrong_with_a_policy(examples: Assay) -> None:
 
 
 @pytest.mark.parametrize("digits", [6, 12, 64])
-def test_explain_says_what_a_finding_means(examples: Assay, digits: int) -> None:
-    """By the beginning of its fingerprint: object, check, message, effect and history."""
+def test_explain_prints_a_finding(examples: Assay, digits: int) -> None:
+    """The beginning of the fingerprint finds it: object, check, message, effect and history."""
     findings = json.loads(examples("report", "-o", "json").stdout)["findings"]
     explained = next(
         finding
@@ -196,8 +196,8 @@ def test_explain_says_what_a_finding_means(examples: Assay, digits: int) -> None
     assert "now new." in text
 
 
-def test_explain_tells_errors_apart(examples: Assay) -> None:
-    """An error that failurePolicy Ignore lets through is explained as such."""
+def test_explain_states_the_effect_of_an_error(examples: Assay) -> None:
+    """An error that failurePolicy Ignore admits is explained as such."""
     findings = json.loads(examples("report", "-o", "json").stdout)["findings"]
     explained = next(
         finding for finding in findings if finding["policy"] == "database-settings" and finding["outcome"] == "errored"
@@ -209,8 +209,8 @@ def test_explain_tells_errors_apart(examples: Assay) -> None:
     assert "admission would admit this object" in text
 
 
-def test_explain_knows_resolved_findings(twice: Assay) -> None:
-    """What was mended is still there to be asked about."""
+def test_explain_prints_resolved_findings(twice: Assay) -> None:
+    """A fixed finding is still found."""
     [gone] = as_list(twice("report", "-o", "json").report["resolved"])
 
     text = twice("explain", as_text(dig(gone, "id"))).stdout.decode()
@@ -220,24 +220,24 @@ def test_explain_knows_resolved_findings(twice: Assay) -> None:
 
 
 @pytest.mark.parametrize("what", ["strickt", "feed"])
-def test_explain_does_not_know_everything(twice: Assay, what: str) -> None:
-    """What is neither a policy nor an id is answered with the policies there are."""
+def test_explain_rejects_other_names(twice: Assay, what: str) -> None:
+    """The message for a text that is neither a policy nor an id lists the policies."""
     ran = twice("explain", what)
 
     sentence = f"assay: {what} is neither a policy of the last scan (policies: strict) nor the id of a finding\n"
     assert (2, sentence) == (ran.code, ran.stderr)
 
 
-def test_an_unknown_finding(twice: Assay) -> None:
-    """An id that nothing has is said to be unknown."""
+def test_an_unknown_finding_is_a_usage_error(twice: Assay) -> None:
+    """No finding has the id."""
     ran = twice("explain", "000000000000")
 
     assert 2 == ran.code
     assert ran.stderr.startswith("assay: There is no finding '000000000000' in this database.")
 
 
-def test_upgrade_says_whether_there_was_something_to_do(assay: Assay) -> None:
-    """The first run makes the database, the second finds it as it should be."""
+def test_upgrade_states_whether_it_changed_the_database(assay: Assay) -> None:
+    """The first run creates the database, the second changes nothing."""
     first, second = (assay("db", "upgrade", "--db", "assay.db") for _ in range(2))
 
     assert (0, "The database assay.db was upgraded to the schema of this version.\n") == (first.code, first.stderr)
@@ -246,7 +246,7 @@ def test_upgrade_says_whether_there_was_something_to_do(assay: Assay) -> None:
 
 @pytest.mark.parametrize("arguments", [["version"], ["--version"]])
 def test_version(assay: Assay, arguments: list[str]) -> None:
-    """Both spellings print the version alone."""
+    """The command and the flag print the version alone."""
     ran = assay(*arguments)
 
     assert 0 == ran.code

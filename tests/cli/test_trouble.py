@@ -1,4 +1,4 @@
-"""What goes wrong is said in a sentence, with what to do, and told apart by the exit code."""
+"""Errors are one sentence with the remedy, and have exit codes of their own."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Write = Callable[[str, str], Path]
 
 @pytest.fixture
 def cluster(write: Write) -> Path:
-    """A folder with an object and a policy that objects to it."""
+    """A folder with an object and a policy that it violates."""
     write("cluster/object.yaml", config_map("first"))
     write("cluster/policy.yaml", bound("strict"))
     return Path("cluster")
 
 
 def gaps(ran: Ran) -> dict[str, str]:
-    """What was not seen, and why."""
+    """The reason of each gap, by its place."""
     return {as_text(dig(gap, "where")): as_text(dig(gap, "why")) for gap in as_list(ran.report["gaps"])}
 
 
@@ -47,7 +47,7 @@ def kubeconfig(server: str) -> str:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port that nobody listens on, and that nobody else can take meanwhile."""
+    """A port without a server that no other process can take meanwhile."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
@@ -88,8 +88,10 @@ def closed_port() -> Iterator[int]:
         (["--as-group", "g", "--kubeconfig", "config"], "--as-group needs --as"),
     ],
 )
-def test_usage(assay: Assay, cluster: Path, write: Write, arguments: list[str], sentence: str) -> None:
-    """A command line that makes no sense ends with exit code 2 and one sentence, before anything is recorded."""
+def test_a_usage_error_has_exit_code_2(
+    assay: Assay, cluster: Path, write: Write, arguments: list[str], sentence: str
+) -> None:
+    """The message is one sentence, and nothing is recorded."""
     write("config", kubeconfig("https://127.0.0.1:1"))
 
     ran = assay("scan", *arguments)
@@ -103,7 +105,7 @@ def test_usage(assay: Assay, cluster: Path, write: Write, arguments: list[str], 
 
 @pytest.mark.parametrize("arguments", [["--frm", "x"], ["--output", "yaml"], ["--chunk-size", "0"], ["more"]])
 def test_unknown_flags_and_values(assay: Assay, arguments: list[str]) -> None:
-    """What the parser of flags refuses has exit code 2 as well, and points to the help."""
+    """The errors of the parser of flags have exit code 2 too, and refer to the help."""
     ran = assay("scan", *arguments)
 
     assert 2 == ran.code
@@ -111,14 +113,14 @@ def test_unknown_flags_and_values(assay: Assay, arguments: list[str]) -> None:
 
 
 def test_a_misspelt_command_is_recognised(assay: Assay) -> None:
-    """`assay scna` asks whether scan was meant."""
+    """The message for `assay scna` suggests `scan`."""
     ran = assay("scna")
 
     assert 2 == ran.code
     assert "Did you mean 'scan'" in ran.stderr
 
 
-def test_no_command_shows_what_there_is(assay: Assay) -> None:
+def test_no_command_prints_the_help(assay: Assay) -> None:
     """`assay` alone prints the help."""
     ran = assay()
 
@@ -127,7 +129,7 @@ def test_no_command_shows_what_there_is(assay: Assay) -> None:
 
 
 def test_malformed_documents_are_gaps(assay: Assay, cluster: Path, write: Write) -> None:
-    """A document that is not YAML, one of no known kind and one without name are named, and the rest is scanned."""
+    """A document that is not YAML, one of an unknown kind and one without name are gaps, and the rest is scanned."""
     write("cluster/tabs.yaml", f"{config_map('fine')}---\nkind: ConfigMap\n\tname: x\n")
     write("cluster/unknown.yaml", "apiVersion: mesh.example.org/v1\nkind: TrafficSplit\nmetadata: {name: x}\n")
     write("cluster/nameless.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n")
@@ -148,7 +150,7 @@ def test_malformed_documents_are_gaps(assay: Assay, cluster: Path, write: Write)
 
 
 def test_duplicate_objects_are_gaps(assay: Assay, cluster: Path, write: Write) -> None:
-    """Of two documents for one object the first counts, and the second is named."""
+    """The first of two documents for one object counts, and the second is a gap."""
     write("cluster/second.yaml", config_map("first"))
 
     ran = assay("scan", "--from", "cluster", "-o", "json")
@@ -158,7 +160,7 @@ def test_duplicate_objects_are_gaps(assay: Assay, cluster: Path, write: Write) -
 
 
 def test_an_unreadable_policy_file_is_a_gap(assay: Assay, cluster: Path, write: Write) -> None:
-    """-f with a file that is not YAML: the scan goes on with the policies that can be read."""
+    """The scan continues with the policies that can be read."""
     write("policies/broken.yaml", "kind: [")
 
     ran = assay("scan", "--from", "cluster", "-f", "policies", "-o", "json")
@@ -167,8 +169,8 @@ def test_an_unreadable_policy_file_is_a_gap(assay: Assay, cluster: Path, write: 
     assert 1 == len(as_list(ran.report["findings"]))
 
 
-def test_a_policy_that_the_api_would_refuse_is_a_gap(assay: Assay, cluster: Path, write: Write) -> None:
-    """The gap names file, document and field, and repeats what is wrong with it."""
+def test_a_policy_that_the_api_would_reject_is_a_gap(assay: Assay, cluster: Path, write: Write) -> None:
+    """The gap names file, document and field, and has the error of the API."""
     write("policies/bad.yaml", bound("bad", expression="object.metadata.name ="))
 
     ran = assay("scan", "--from", "cluster", "-f", "policies", "-o", "json")
@@ -177,8 +179,8 @@ def test_a_policy_that_the_api_would_refuse_is_a_gap(assay: Assay, cluster: Path
     assert "spec.validations[0].expression: Invalid value" in gaps(ran)["policies/bad.yaml, document 1"]
 
 
-def test_no_cluster(assay: Assay) -> None:
-    """Without kubeconfig and outside of a pod there is nothing to scan."""
+def test_without_a_cluster_the_command_could_not_run(assay: Assay) -> None:
+    """Neither a kubeconfig nor a pod names a cluster."""
     ran = assay("scan")
 
     assert (4, b"") == (ran.code, ran.stdout)
@@ -186,8 +188,8 @@ def test_no_cluster(assay: Assay) -> None:
     assert "--from" in ran.stderr
 
 
-def test_a_cluster_that_does_not_answer(assay: Assay, write: Write, closed_port: int) -> None:
-    """The sentence names the address and the context's cluster, and there is no traceback."""
+def test_a_cluster_that_does_not_answer_is_named(assay: Assay, write: Write, closed_port: int) -> None:
+    """The message has the address and the cluster of the context, and no traceback."""
     write("config", kubeconfig(f"https://127.0.0.1:{closed_port}"))
 
     ran = assay("scan", "--kubeconfig", "config", "--request-timeout", "2s")
@@ -208,8 +210,8 @@ def test_a_cluster_that_does_not_answer(assay: Assay, write: Write, closed_port:
         ('{"apiVersion": "v1", "kind": "Config", "current-context": "x"}', "", "x"),
     ],
 )
-def test_a_bad_kubeconfig(assay: Assay, write: Write, text: str, context: str, reason: str) -> None:
-    """A kubeconfig that cannot be used ends the command with one sentence that names it."""
+def test_an_invalid_kubeconfig_is_named(assay: Assay, write: Write, text: str, context: str, reason: str) -> None:
+    """The command ends with one sentence that names the file."""
     write("config", text)
 
     ran = assay("scan", "--kubeconfig", "config", "--context", context)
@@ -219,8 +221,8 @@ def test_a_bad_kubeconfig(assay: Assay, write: Write, text: str, context: str, r
     assert reason in ran.stderr
 
 
-def test_a_missing_kubeconfig(assay: Assay) -> None:
-    """A path that leads nowhere is said as such."""
+def test_a_missing_kubeconfig_is_named(assay: Assay) -> None:
+    """The message has the path."""
     ran = assay("scan", "--kubeconfig", "nowhere")
 
     assert (4, "assay: there is no kubeconfig nowhere: check the path given with --kubeconfig\n") == (
@@ -240,10 +242,10 @@ def test_a_missing_kubeconfig(assay: Assay) -> None:
         ("postgresql://nobody@127.0.0.1:{port}/none", "does not answer"),
     ],
 )
-def test_a_database_that_cannot_be_used(
+def test_a_database_that_cannot_be_used_is_named(
     assay: Assay, cluster: Path, home: Path, closed_port: int, url: str, reason: str
 ) -> None:
-    """Before anything is scanned, one sentence says which database, why, and what to do."""
+    """Before the scan begins, one sentence has the database, the reason and the remedy."""
     (home / "folder").mkdir()
     (home / "garbage.db").write_bytes(b"neither a database nor anything else" * 100)
     foreign(home / "foreign.db")
@@ -256,7 +258,7 @@ def test_a_database_that_cannot_be_used(
 
 
 def foreign(path: Path) -> None:
-    """Make the database of some other program."""
+    """Create the database of another program."""
     connection = sqlite3.connect(path)
     connection.execute("create table notes (text)")
     connection.commit()
@@ -264,8 +266,8 @@ def foreign(path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["report", "scans", "policies", "explain"])
-def test_reading_makes_no_database(assay: Assay, home: Path, command: str) -> None:
-    """A misspelt path is not turned into an empty database by who only wants to read."""
+def test_reading_creates_no_database(assay: Assay, home: Path, command: str) -> None:
+    """A command that only reads creates no file for a misspelt path."""
     ran = assay(command, *(["x"] if command == "explain" else []), "--db", "mispelt.db")
 
     assert 2 == ran.code
@@ -277,7 +279,7 @@ def test_reading_makes_no_database(assay: Assay, home: Path, command: str) -> No
 
 
 def test_a_password_is_never_shown(assay: Assay, cluster: Path, closed_port: int) -> None:
-    """What is wrong with a database is told without the password of its URL."""
+    """The error of a database has its URL without the password."""
     url = f"postgresql://me:hunter2@127.0.0.1:{closed_port}/none?sslpassword=hunter3"
 
     ran = assay("scan", "--from", "cluster", "--db", url)

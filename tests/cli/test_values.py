@@ -1,4 +1,4 @@
-"""Values of flags, as people write them."""
+"""The values of flags, as users write them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from scanner.errors import UsageError
     ],
 )
 def test_durations(text: str, expected: float | None) -> None:
-    """Durations read as kubectl reads them; nothing at all is no limit."""
+    """Durations are read as kubectl reads them; 0 is no limit."""
     assert expected == seconds(text)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1d", "1s2", "nan", "inf", "1e3", "s", " 1"])
-def test_what_is_no_duration(text: str) -> None:
-    """Anything else is refused with an example."""
+def test_an_invalid_duration_is_a_usage_error(text: str) -> None:
+    """The message has an example."""
     with pytest.raises(UsageError, match="write a duration such as 30, 30s"):
         seconds(text)
 
@@ -45,5 +45,5 @@ def test_what_is_no_duration(text: str) -> None:
     ],
 )
 def test_assumptions(text: str, expected: tuple[str, str]) -> None:
-    """A policy is previewed with Deny unless something else is said, in any spelling."""
+    """The default action is Deny, and actions may be in any case."""
     assert expected == assumption(text)

@@ -1,4 +1,4 @@
-"""`assay verify-parity` without a cluster: what it refuses, and how it ends."""
+"""`assay verify-parity` without a cluster: usage errors and exit codes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.cli.conftest import Assay
     "flags",
     [("--sample", "0"), ("--sample", "many"), ("--seed", "-1"), ("--operation", "delete"), ("-o", "html")],
 )
-def test_a_flag_that_means_nothing_is_refused(assay: Assay, flags: tuple[str, ...]) -> None:
-    """Before any cluster is asked."""
+def test_a_flag_without_effect_is_a_usage_error(assay: Assay, flags: tuple[str, ...]) -> None:
+    """No request is sent to a cluster."""
     ran = assay("verify-parity", *flags)
 
     assert (2, b"") == (ran.code, ran.stdout)
@@ -26,8 +26,8 @@ def test_an_empty_value_does_not_widen_the_scope(assay: Assay) -> None:
     assert ran.stderr.startswith("assay: -n has an empty value")
 
 
-def test_no_cluster_to_write_to(assay: Assay) -> None:
-    """One sentence and the exit code of what could not run."""
+def test_without_a_cluster_the_command_could_not_run(assay: Assay) -> None:
+    """The message is one sentence, and the exit code is 4."""
     ran = assay("verify-parity", "--kubeconfig", "nowhere")
 
     assert (4, b"") == (ran.code, ran.stdout)

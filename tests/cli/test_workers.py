@@ -1,4 +1,4 @@
-"""Worker processes of the installed command: one that is killed costs nothing, and none outlives its parent."""
+"""Worker processes of the installed command: a killed worker loses nothing, and none outlives its parent."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ NAMES = [f"map-{number}-{item}" for number in range(PAGES) for item in range(PER
 
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
-    """A cluster whose config maps violate a policy, a few to a page, and whose server takes its time."""
+    """A cluster whose config maps violate a policy, a few on a page, with a slow server."""
     with serving() as server:
         fill(server)
         yield server
 
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
-    """The processes that a process has begun and that run."""
+    """The running child processes of a process."""
     children: list[int] = []
     with suppress(OSError):
         for task in Path(f"/proc/{process.pid}/task").iterdir():
@@ -42,7 +42,7 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process is there and not only waits to be buried."""
+    """Return whether a process runs, and is not only waiting for its parent."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -50,26 +50,26 @@ def runs(pid: int) -> bool:
     return state not in "ZX"
 
 
-def named(report: JsonObject) -> list[str]:
-    """The objects that findings are about."""
+def objects_with_findings(report: JsonObject) -> list[str]:
+    """The names of the objects with findings."""
     return sorted(as_text(dig(finding, "object", "name")) for finding in as_list(report["findings"]))
 
 
-def line_of(report: JsonObject) -> JsonObject:
-    """The ledger line of config maps."""
+def coverage_of_maps(report: JsonObject) -> JsonObject:
+    """The coverage of config maps in a report."""
     [line] = as_list(dig(report, "coverage", "kinds"))
     return as_object(line)
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, JsonObject, bytes]:
-    """How a scan ends, what it reports, and what it says beside."""
+    """The exit code of a scan, its report, and its standard error."""
     out, err = process.communicate(timeout=60)
     return process.returncode, as_object(json.loads(out)), err
 
 
 @pytest.mark.parametrize(("page", "kills"), [(2, 1), (7, 2), (PAGES, 1)])
-def test_a_worker_that_is_killed_in_mid_scan_costs_nothing(api: FakeApi, home: Path, page: int, kills: int) -> None:
-    """Every object is judged and counted once, and the scan is complete."""
+def test_a_killed_worker_loses_nothing(api: FakeApi, home: Path, page: int, kills: int) -> None:
+    """Every object is evaluated and counted once, and the scan is complete."""
     slow_maps(api, hang=0.05)
     with scanning(api, home, "--workers", "2") as process:
         wait_until(lambda: len(api.asked_for(MAPS)) >= page and len(workers_of(process)) == 2)
@@ -77,13 +77,13 @@ def test_a_worker_that_is_killed_in_mid_scan_costs_nothing(api: FakeApi, home: P
             os.kill(pid, signal.SIGKILL)
         code, report, err = ended(process)
 
-    line = line_of(report)
+    line = coverage_of_maps(report)
     assert (0, "listed", OBJECTS, PAGES) == (code, line["state"], line["objects"], line["pages"]), err
-    assert sorted(NAMES) == named(report)
+    assert sorted(NAMES) == objects_with_findings(report)
 
 
-def test_whatever_is_killed_the_ledger_is_right(api: FakeApi, home: Path) -> None:
-    """With all workers killed over and over, a page is judged once or is a gap; the exit code tells which."""
+def test_coverage_is_right_if_workers_are_killed(api: FakeApi, home: Path) -> None:
+    """Workers are killed again and again: a page is evaluated once or is a gap, and the exit code states which."""
     slow_maps(api, hang=0.02)
     moments = random.Random(7)
     with scanning(api, home, "--workers", "3") as process:
@@ -98,18 +98,18 @@ def test_whatever_is_killed_the_ledger_is_right(api: FakeApi, home: Path) -> Non
             time.sleep(moments.uniform(0, 0.02))
         code, report, err = ended(process)
 
-    line = line_of(report)
+    line = coverage_of_maps(report)
     lost = [as_text(dig(gap, "why")) for gap in as_list(report["gaps"])]
     assert (PAGES, OBJECTS - PER_PAGE * len(lost)) == (line["pages"], line["objects"]), err
     assert (3, "partial") if lost else (0, "listed") == (code, line["state"])
     assert all("SIGKILL" in why for why in lost)
-    assert {1} >= set(Counter(named(report)).values())
-    assert line["objects"] == len(named(report))
+    assert {1} >= set(Counter(objects_with_findings(report)).values())
+    assert line["objects"] == len(objects_with_findings(report))
     assert killed
 
 
 def test_a_scan_that_is_killed_leaves_no_worker(api: FakeApi, home: Path) -> None:
-    """Not even one that waits for a page that never comes."""
+    """A worker that waits for a page ends too."""
     slow_maps(api, hang=0.2)
     with scanning(api, home, "--workers", "3") as process:
         wait_until(lambda: len(workers_of(process)) == 3)
@@ -121,7 +121,7 @@ def test_a_scan_that_is_killed_leaves_no_worker(api: FakeApi, home: Path) -> Non
 
 
 def test_an_interrupt_of_all_processes_at_once_ends_the_scan_as_one(api: FakeApi, home: Path) -> None:
-    """A terminal sends Ctrl-C to every process: only the parent takes it, says what was seen, and ends the others."""
+    """A terminal sends Ctrl-C to every process: only the parent handles it, records the pages, and ends the others."""
     slow_maps(api, hang=0.2)
     command: list[str | Path] = [
         ASSAY,
@@ -150,9 +150,9 @@ def test_an_interrupt_of_all_processes_at_once_ends_the_scan_as_one(api: FakeApi
         code, report, err = ended(process)
         took = time.monotonic() - asked
 
-    line = line_of(report)
+    line = coverage_of_maps(report)
     assert (3, "partial") == (code, line["state"])
-    assert line["objects"] == len(named(report))
+    assert line["objects"] == len(objects_with_findings(report))
     assert took < 5
     assert b"Traceback" not in err
     assert not any(runs(pid) for pid in workers)

@@ -1,4 +1,4 @@
-"""Rendered pages, read back the way a browser reads them."""
+"""Rendered pages, parsed as a browser parses them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _VOID = {"meta", "link", "br", "img", "rect", "input", "hr"}
 
 @dataclass
 class Page(HTMLParser):
-    """The tags, text and faults of one page. `faults` are tags that do not close where they should."""
+    """The tags, text and faults of one page. `faults` are tags that are not closed in their place."""
 
     tags: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     text: str = ""
@@ -38,16 +38,16 @@ class Page(HTMLParser):
             self.text += data
 
     def named(self, tag: str) -> list[dict[str, str]]:
-        """The attributes of every such tag."""
+        """The attributes of each tag with a name."""
         return [attributes for name, attributes in self.tags if name == tag]
 
     def ids(self) -> list[str]:
-        """Every id, in order."""
+        """Every id, in the order of the page."""
         return [attributes["id"] for _, attributes in self.tags if "id" in attributes]
 
 
 def read(path: Path) -> Page:
-    """Read a page."""
+    """Parse a page."""
     page = Page()
     page.feed(path.read_text("utf-8"))
     page.close()
@@ -56,6 +56,6 @@ def read(path: Path) -> Page:
 
 
 def main_of(path: Path) -> str:
-    """The part of a page that is its own."""
+    """The text of the `main` element."""
     text = path.read_text("utf-8")
     return text[text.index("<main") : text.index("</main>")]

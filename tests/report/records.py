@@ -1,4 +1,4 @@
-"""Made-up scans: a small ordinary one, a hostile one, and as large a one as is asked for."""
+"""Records of scans for tests: a small ordinary one, a hostile one, and one of any size."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def _small_findings() -> list[StoredFinding]:
 
 
 def partial_record() -> ScanRecord:
-    """The small scan, had it not been allowed to see everything."""
+    """The small scan with gaps, as without some permissions."""
     record = small_record()
     return replace(
         record,
@@ -395,7 +395,7 @@ def _hostile_finding(text: str) -> StoredFinding:
 
 
 def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) -> ScanRecord:
-    """Many findings, made while they are read: evenly over policies, then over namespaces."""
+    """Many findings, created while they are read: evenly over policies, then over namespaces."""
     names = [f"policy-{number:03}" for number in range(policies)]
     spaces = [f"team-{number:04}" for number in range(namespaces)]
     each, more = divmod(findings, policies)

@@ -1,4 +1,4 @@
-"""How far a report can stand for admission: what depends on the requester, what is only supposed, what is out of scope."""
+"""Reports state how far they stand for admission: dependence on the user, previews, objects out of scope."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAIN = check("object.spec.x == 1")
 
 
 def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | None = None) -> ScanRecord:
-    """Ten outcomes of a check that asks who makes the request, ten of one that does not, one finding of each."""
+    """A record with ten outcomes of a check that reads the user, ten of another check, and one finding of each."""
     shown = of or policy("a", ASKS.expression, PLAIN.expression)
     reading = Reading(
         (Auditability.REQUESTER,), (CheckReading(ASKS, (Auditability.REQUESTER,)), CheckReading(PLAIN, ()))
@@ -65,15 +65,15 @@ def in_table(record: ScanRecord) -> str:
     return out.getvalue()
 
 
-def test_what_depends_on_the_requester_is_counted_apart() -> None:
-    """Passes included, for the scan and for the policy."""
+def test_outcomes_that_depend_on_the_user_are_counted_apart() -> None:
+    """Passes are included, for the scan and for the policy."""
     document = document_of(record_of())
     assert Counts(passed=9, violated=1) == document.requester == document.policies[0].requester
     assert 20 == document.totals.total
 
 
-def test_json_counts_it_apart() -> None:
-    """And marks the findings."""
+def test_json_counts_dependent_outcomes_apart() -> None:
+    """JSON marks the findings too."""
     said = in_json(record_of())
     assert (9, 18) == (said["requester"]["passed"], said["totals"]["passed"])
     assert [True, False] == [finding["dependsOnRequester"] for finding in said["findings"]]
@@ -83,8 +83,8 @@ def test_json_counts_it_apart() -> None:
     )
 
 
-def test_the_table_says_it() -> None:
-    """In a line of its own, and beside the policy."""
+def test_the_table_states_dependent_outcomes() -> None:
+    """They have a line of their own, and a note beside the policy."""
     said = in_table(record_of())
     assert (
         "10 of 20 outcomes (9 passed, 1 violated) depend on the user: they hold for system:serviceaccount:audit:assay "
@@ -94,8 +94,8 @@ def test_the_table_says_it() -> None:
     assert "Requester" not in in_table(record_of(requester=False))
 
 
-def test_html_says_it(tmp_path: Path) -> None:
-    """On the summary and on the page of the policy."""
+def test_html_states_dependent_outcomes(tmp_path: Path) -> None:
+    """They are on the summary and on the page of the policy."""
     FORMATS["html"].render(document_of(record_of()), tmp_path / "report")
     assert "10 of 20 outcomes" in (tmp_path / "report" / "index.html").read_text("utf-8")
     page = (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
@@ -103,15 +103,15 @@ def test_html_says_it(tmp_path: Path) -> None:
     assert '<h3>validations[0] <span class="tag">depends on requester</span></h3>' in page
 
 
-def test_what_depends_on_the_requester_is_undecided() -> None:
-    """A policy that exempts whoever scans does not look clean: the bounds say how much that may be."""
+def test_outcomes_that_depend_on_the_user_are_undecided() -> None:
+    """A policy that exempts the scanner does not look clean: the bounds of the score include these outcomes."""
     score = score_of(record_of())
     assert (9, 10, 10) == (score.passed, score.decided, score.undecided)
     assert (0.9, 0.45, 0.95) == (score.value, score.low, score.high)
 
 
-def test_what_is_not_auditable_is_counted_and_undecided() -> None:
-    """It is no skipped check: nobody but a server could have decided it."""
+def test_checks_that_are_not_auditable_are_counted_and_undecided() -> None:
+    """Such a check is not skipped: only a server could have decided it."""
     asked = TallyKey("a", "b", "", "", PLAIN, "apps/v1", "Deployment", "shop", OutcomeName.NOT_AUDITABLE)
     record = record_of(requester=False)
     record = replace(record, tallies={**record.tallies, asked: 5})
@@ -121,7 +121,7 @@ def test_what_is_not_auditable_is_counted_and_undecided() -> None:
 
 
 def test_previews_do_not_count_for_the_score() -> None:
-    """A policy that nothing binds has no say in how the cluster does; its findings are shown all the same."""
+    """A policy without a binding has no effect on the score; its findings are shown."""
     document = document_of(record_of(assumed=True))
     assert "no check was decided" == document.score.why_not
     assert (2, 0, 0, 2) == (
@@ -134,8 +134,8 @@ def test_previews_do_not_count_for_the_score() -> None:
     assert "2 findings (0 new, 0 open before, 0 reopened, 2 previewed)" in in_table(record_of(assumed=True))
 
 
-def test_previews_are_no_news(tmp_path: Path) -> None:
-    """The page of new findings has none of them; that of the policy shows what they are, and that the binding is assumed."""
+def test_previews_are_not_new(tmp_path: Path) -> None:
+    """The page of new findings lacks them; the page of the policy marks them and the assumed binding."""
     FORMATS["html"].render(document_of(record_of(assumed=True)), tmp_path / "report")
     assert "Preview</span>" not in (tmp_path / "report" / "new.html").read_text("utf-8")
     page = (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
@@ -143,8 +143,8 @@ def test_previews_are_no_news(tmp_path: Path) -> None:
     assert "assumed for this scan" in page
 
 
-def test_an_older_scan_is_read_by_its_words() -> None:
-    """Its policies were not classed; the expressions still tell which name the requester."""
+def test_the_policies_of_an_older_scan_are_classed_by_their_words() -> None:
+    """Its policies have no classes, but their expressions show which read the user."""
     record = record_of()
     record = replace(record, policies=tuple(replace(policy, reading=Reading()) for policy in record.policies))
     (section,) = document_of(record).policies
@@ -160,8 +160,8 @@ def test_an_older_scan_is_read_by_its_words() -> None:
         ("update", "no-op UPDATE requests by bob."),
     ],
 )
-def test_the_simulated_request_is_said(operation: str, words: str) -> None:
-    """Which operation, and by whom."""
+def test_reports_state_the_simulated_request(operation: str, words: str) -> None:
+    """They have its operation and its user."""
     record = small_record()
     record = replace(record, scan=replace(record.scan, scope=Scope(operation=operation), requester=UserInfo("bob")))
     document = document_of(record)
@@ -170,8 +170,8 @@ def test_the_simulated_request_is_said(operation: str, words: str) -> None:
     assert (operation, {"username": "bob", "groups": []}) == (said["operation"], said["requester"])
 
 
-def test_what_is_out_of_scope_is_named(tmp_path: Path) -> None:
-    """Webhooks decide about requests too: a report without them would look like the whole truth."""
+def test_reports_name_objects_out_of_scope(tmp_path: Path) -> None:
+    """Webhooks decide about requests too, so a report without them would look complete."""
     hook = OutOfScope("ValidatingWebhookConfiguration", "guard", "its 2 webhooks are programs")
     record = replace(small_record(), outside=(hook,))
     assert [{"kind": hook.kind, "name": hook.name, "why": hook.why}] == in_json(record)["outside"]
@@ -184,6 +184,6 @@ def test_what_is_out_of_scope_is_named(tmp_path: Path) -> None:
 
 
 def test_every_class_and_every_kind_of_health_has_words() -> None:
-    """A new one without them would break a report."""
+    """A new one without words would break a report."""
     assert set(Auditability) == AUDITABILITY.keys() == AUDITABILITY_MEANINGS.keys()
     assert set(HealthKind) == HEALTH_TITLES.keys() == HEALTH_MEANINGS.keys()

@@ -1,4 +1,4 @@
-"""The pages in a real browser, when ASSAY_TEST_CHROMIUM names one."""
+"""The pages in a real browser, if ASSAY_TEST_CHROMIUM names one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not CHROMIUM, reason="set ASSAY_TEST_CHROMIUM to
 
 
 def test_no_script_of_a_hostile_scan_runs(tmp_path: Path) -> None:
-    """A browser shows hostile texts, runs nothing of them, and applies the style that the policy allows."""
+    """A browser shows hostile texts, runs none of them, and applies the permitted style."""
     folder = tmp_path / "report"
     FORMATS["html"].render(document_of(hostile_record()), folder)
     for page in ("index.html", "resolved.html"):
@@ -41,7 +41,7 @@ def test_no_script_of_a_hostile_scan_runs(tmp_path: Path) -> None:
 
 
 def test_a_finding_is_shown(tmp_path: Path) -> None:
-    """A browser shows the finding that its anchor names."""
+    """A browser shows the finding that the anchor names."""
     folder = tmp_path / "report"
     FORMATS["html"].render(document_of(hostile_record()), folder)
     (page,) = (folder / "policies").glob("script-*.html")
@@ -51,6 +51,6 @@ def test_a_finding_is_shown(tmp_path: Path) -> None:
 
 
 def loaded(page: Path, profile: Path) -> str:
-    """The page as the browser holds it."""
+    """The page as the browser has it after loading."""
     command = [CHROMIUM, *QUIET, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
     return subprocess.run(command, check=True, capture_output=True, timeout=60).stdout.decode()

@@ -1,4 +1,4 @@
-"""What a report says about a scan, before it has a form."""
+"""The content of a report before a format renders it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def test_findings_are_counted_by_status() -> None:
 
 
 def test_resolved_findings_are_counted() -> None:
-    """What was fixed is counted from the stream of what was fixed."""
+    """Their number is that of the stream of resolved findings."""
     assert document_of(small_record()).changes.resolved == 2
 
 
 def test_params_are_counted_apart() -> None:
-    """A binding tells what each of its params led to."""
+    """A binding has the counts of each of its params."""
     (param_binding,) = next(
         policy for policy in document_of(small_record()).policies if policy.name == "max-replicas"
     ).bindings
@@ -53,8 +53,8 @@ def test_cluster_scoped_objects_stand_apart() -> None:
     assert ("", Counts(passed=3, violated=1, skipped=2)) == (first.namespace, first.counts)
 
 
-def test_complete() -> None:
-    """A scan is complete when it was recorded so and nothing was missed."""
+def test_a_scan_without_gaps_is_complete() -> None:
+    """The scan is recorded as complete and has no gap."""
     assert document_of(small_record()).complete
 
 
@@ -68,22 +68,22 @@ def test_complete() -> None:
         {"coverage": (Coverage("v1", "Pod", CoverageState.FORBIDDEN),)},
     ],
 )
-def test_incomplete(change: dict[str, object]) -> None:
-    """A scan with a hole is not complete, whatever state it was recorded in."""
+def test_a_scan_with_a_gap_is_incomplete(change: dict[str, object]) -> None:
+    """A scan with a gap is incomplete in any recorded state."""
     record = replace(small_record(), **change)  # type: ignore[arg-type]
     assert not document_of(record).complete
 
 
-def test_what_was_left_out_on_request_is_no_hole() -> None:
-    """A skipped kind is named, and the scan is complete."""
+def test_a_kind_that_the_user_skipped_is_no_gap() -> None:
+    """The skipped kind is named, and the scan is complete."""
     record = replace(small_record(), scan=scan(scope=Scope(skip_kinds=("secrets",))))
     document = document_of(record)
     assert ("kinds secrets",) == document.provenance.exclusions
     assert document.complete
 
 
-def test_holes_are_named() -> None:
-    """Every hole is said in words, worst kinds first, and what the ledger says is not said twice."""
+def test_gaps_are_named() -> None:
+    """Every gap is described once, incomplete kinds first."""
     record = partial_record()
     record = replace(record, gaps=(*record.gaps, Gap(GapKind.LIST, "v1/Pod", "forbidden")))
     assert (
@@ -94,21 +94,21 @@ def test_holes_are_named() -> None:
 
 
 def test_many_gaps_are_counted() -> None:
-    """Of many gaps of one kind only the number is said."""
+    """Many gaps of one kind become a number."""
     gaps = tuple(Gap(GapKind.DOCUMENT, f"file-{number}.yaml", "not YAML") for number in range(1_200))
     document = document_of(replace(small_record(), gaps=gaps))
     assert ("1,200 documents could not be read",) == document.coverage.unseen
     assert len(document.gaps) == 1_200
 
 
-def test_files_are_told_apart() -> None:
-    """A scan of files says that no server defaulted them; one of a cluster does not."""
+def test_a_scan_of_files_has_a_note() -> None:
+    """The note states that no server defaulted the objects; a scan of a cluster lacks the note."""
     notes = [document_of(record).provenance.notes[0] for record in (partial_record(), small_record())]
     assert [True, False] == ["no server has defaulted" in note for note in notes]
 
 
 def test_policies_that_read_the_requester_are_marked() -> None:
-    """A policy is marked when any of its expressions, messages included, reads who asks."""
+    """A policy is marked if any of its expressions, messages included, reads the user."""
     quiet, loud = policy("quiet", "true"), policy("loud", "true")
     loud = replace(loud, validations=(Validation("true", message_expression="request.userInfo.username"),))
     record = replace(small_record(), policies=(PolicyRecord(quiet, (), 0), PolicyRecord(loud, (), 0)))
@@ -116,16 +116,16 @@ def test_policies_that_read_the_requester_are_marked() -> None:
     assert (False, True) == (marked["quiet"], marked["loud"])
 
 
-def test_a_policy_that_only_left_outcomes_is_reported() -> None:
-    """Findings of a policy that the scan did not record are not passed over."""
+def test_a_policy_with_outcomes_alone_is_reported() -> None:
+    """The findings of a policy that the scan did not record are in the report."""
     record = replace(small_record(), policies=())
     assert {"max-replicas": 2, "require-limits": 3, "require-owner": 1} == {
         policy.name: policy.findings.total for policy in document_of(record).policies
     }
 
 
-def test_definition_is_what_the_author_wrote() -> None:
-    """The text of a policy has neither status nor what a server keeps in metadata."""
+def test_the_definition_is_the_authors_manifest() -> None:
+    """The manifest lacks status and the metadata that a server adds."""
     manifest = document_of(small_record()).policies[0].manifest
     assert {"apiVersion", "kind", "metadata", "spec"} == set(manifest)
     assert {"name": "max-replicas"} == manifest["metadata"]
@@ -140,19 +140,19 @@ def test_a_digest_that_is_not_known_is_none(stored: str, shown: str | None) -> N
 
 
 def test_findings_are_read_anew_each_time() -> None:
-    """A document holds no finding: it opens the stream again for every format."""
+    """A document has no list of findings: it opens the stream again for every format."""
     document = document_of(small_record())
     assert 6 == len(list(document.findings())) == len(list(document.findings()))
 
 
 def test_hostile_names_are_data() -> None:
-    """The document keeps names exactly as they are; making them harmless is the business of a format."""
+    """The document keeps names unchanged; a format escapes them."""
     document = document_of(hostile_record())
     assert {policy.finding.name for policy in document.findings()} == {policy.name for policy in document.policies}
 
 
 def test_an_unfinished_scan_has_no_end() -> None:
-    """A scan that broke off before its end says so."""
+    """The provenance states that the scan did not finish."""
     record = replace(small_record(), scan=replace(scan(ScanState.FAILED), finished_at=None))
     document = document_of(record)
     assert document.provenance.finished_at is None
@@ -160,7 +160,7 @@ def test_an_unfinished_scan_has_no_end() -> None:
 
 
 def test_first_scan_has_no_predecessor() -> None:
-    """Without a scan before, the provenance names none."""
+    """The provenance names no previous scan."""
     record = replace(small_record(), previous=None, findings=lambda: iter([finding("web", status="new")]))
     assert ("", None) == (
         document_of(record).provenance.previous_scan_id,

@@ -1,4 +1,4 @@
-"""What reports make of drift: counts of its own, a page of its own, a diff to read, and no part in the score."""
+"""Drift in reports: counts and a page of its own, diffs, and no effect on the score."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRIFT = replace(
 
 
 def drifting() -> ScanRecord:
-    """A small scan of which one object would be changed."""
+    """A small scan with drift of one object."""
     small = small_record()
     key = TallyKey("require-limits", "b", "", "", MUTATION, "apps/v1", "Deployment", "shop", OutcomeName.WOULD_CHANGE)
     findings = sorted([*small.findings(), DRIFT], key=lambda stored: stored.finding.policy)
@@ -36,7 +36,7 @@ def drifting() -> ScanRecord:
 
 
 def test_drift_has_counts_of_its_own_and_no_part_in_the_score() -> None:
-    """What would change neither passes nor fails."""
+    """Drift is neither a pass nor a failure."""
     before, after = document_of(small_record()), document_of(drifting())
 
     assert (before.score.value, before.totals.failing) == (after.score.value, after.totals.failing)
@@ -45,31 +45,31 @@ def test_drift_has_counts_of_its_own_and_no_part_in_the_score() -> None:
 
 
 def test_the_pages_show_a_diff(tmp_path: Path) -> None:
-    """Drift has a page, and the page of its policy shows each change, made harmless."""
+    """Drift has a page, and the page of its policy shows each change, escaped."""
     FORMATS["html"].render(document_of(drifting()), tmp_path / "report")
-    listed = (tmp_path / "report" / "drift.html").read_text("utf-8")
-    told = (tmp_path / "report" / "policies" / "require-limits.html").read_text("utf-8")
+    drift_page = (tmp_path / "report" / "drift.html").read_text("utf-8")
+    policy_page = (tmp_path / "report" / "policies" / "require-limits.html").read_text("utf-8")
 
-    for page in (listed, told):
+    for page in (drift_page, policy_page):
         assert "~ /spec/replicas: 1 → 3" in page
         assert "+ /metadata/labels/&lt;b&gt;: &#34;x&#34;" in page
         assert "would change it" in page
-    assert "not idempotent" in told
-    assert "depends on their order" in told
+    assert "not idempotent" in policy_page
+    assert "depends on their order" in policy_page
 
 
-def test_a_scan_without_drift_says_so(tmp_path: Path) -> None:
-    """The page is there in any case."""
+def test_a_scan_without_drift_has_a_page_that_states_it(tmp_path: Path) -> None:
+    """The page of drift exists and states that there is none."""
     FORMATS["html"].render(document_of(small_record()), tmp_path / "report")
 
     assert "No mutating policy would change an object" in (tmp_path / "report" / "drift.html").read_text("utf-8")
 
 
 def test_json_has_the_patch_as_rfc_6902() -> None:
-    """A program can apply what the report says."""
+    """A program can apply the patch."""
     out = BytesIO()
     FORMATS["json"].render(document_of(drifting()), out)
-    (told,) = (finding for finding in json.loads(out.getvalue())["findings"] if finding["outcome"] == "wouldChange")
+    (drift,) = (finding for finding in json.loads(out.getvalue())["findings"] if finding["outcome"] == "wouldChange")
     expected: Any = {
         "patch": [
             {"op": "replace", "path": "/spec/replicas", "value": 3},
@@ -82,26 +82,26 @@ def test_json_has_the_patch_as_rfc_6902() -> None:
         "refused": "",
     }
 
-    assert expected == told["drift"]
+    assert expected == drift["drift"]
 
 
 def test_the_table_counts_drift_apart() -> None:
-    """The summary names it in a line of its own."""
+    """The summary has a line for drift."""
     out = StringIO()
     FORMATS["table"].render(document_of(drifting()), out)
 
     assert "Drift     1 mutation would change an object" in out.getvalue()
 
 
-def test_a_mutation_without_an_answer_leaves_the_score_alone() -> None:
-    """What would be no part of the score with an answer is none without one."""
+def test_a_mutation_without_a_result_does_not_change_the_score() -> None:
+    """Mutations are no part of the score."""
     small = small_record()
     key = TallyKey("require-limits", "b", "", "", MUTATION, "apps/v1", "Deployment", "shop", OutcomeName.NOT_AUDITABLE)
 
     assert document_of(small).score == document_of(replace(small, tallies={**small.tallies, key: 3})).score
 
 
-def test_dashboards_are_warned_of_drift() -> None:
+def test_policy_reports_have_drift_as_a_warning() -> None:
     """Drift is no failed result."""
     out = BytesIO()
     FORMATS["policyreport"].render(document_of(drifting()), out)

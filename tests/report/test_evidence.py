@@ -1,4 +1,4 @@
-"""Why findings are, in reports."""
+"""Evidence in reports."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from .records import hostile_record, large_record, small_record
     ],
 )
 def test_lines(evidence: Evidence, expected: list[str]) -> None:
-    """A path that the expression says itself is not said again."""
+    """A path that the expression states itself is not repeated."""
     assert expected == list(evidence_lines(evidence))
 
 
 def test_json_has_the_evidence() -> None:
-    """Values and errors apart; null for findings that have none."""
+    """Values and errors have fields of their own."""
     out = BytesIO()
     FORMATS["json"].render(document_of(large_record(1)), out)
     [finding] = json.loads(out.getvalue())["findings"]
@@ -60,15 +60,15 @@ def test_json_has_the_evidence() -> None:
     assert expected == finding["evidence"]
 
 
-def test_json_says_null_where_there_is_none() -> None:
-    """As of findings of older versions."""
+def test_json_has_null_without_evidence() -> None:
+    """Findings of older versions have no evidence."""
     out = BytesIO()
     FORMATS["json"].render(document_of(small_record()), out)
     assert {None} == {finding["evidence"] for finding in json.loads(out.getvalue())["findings"]}
 
 
 def test_pages_show_the_evidence_and_run_nothing_of_it(tmp_path: Path) -> None:
-    """Each reason is a line of its own, and text."""
+    """Each reason is a line of escaped text."""
     FORMATS["html"].render(document_of(hostile_record()), tmp_path / "report")
     (page,) = (tmp_path / "report" / "policies").glob("script-*.html")
     html = page.read_text("utf-8")
@@ -78,14 +78,14 @@ def test_pages_show_the_evidence_and_run_nothing_of_it(tmp_path: Path) -> None:
 
 
 def test_a_page_without_evidence_has_no_empty_lines(tmp_path: Path) -> None:
-    """Findings of older versions look as they did."""
+    """Findings of older versions look as before."""
     FORMATS["html"].render(document_of(small_record()), tmp_path / "report")
     pages = (tmp_path / "report" / "policies").glob("*.html")
     assert not any('class="why"' in page.read_text("utf-8") for page in pages)
 
 
 def test_policy_reports_have_the_evidence() -> None:
-    """As a property, which dashboards show as it is."""
+    """It is a property, which dashboards show unchanged."""
     out = BytesIO()
     FORMATS["policyreport"].render(document_of(large_record(1)), out)
     [result] = json.loads(out.getvalue())["items"][0]["results"]

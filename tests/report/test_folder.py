@@ -1,4 +1,4 @@
-"""A report's folder appears whole, and replaces nothing but an earlier report."""
+"""The folder of a report is replaced as a whole, and only if it has an earlier report."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def report(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_new_folder(tmp_path: Path) -> None:
-    """Folders above are made, and nothing else is left beside the report."""
+def test_a_new_folder_is_created(tmp_path: Path) -> None:
+    """Its parents are created, and nothing else is left beside the report."""
     with replaced(tmp_path / "a" / "report") as fresh:
         (fresh / "index.html").write_text("here")
     assert "here" == (tmp_path / "a" / "report" / "index.html").read_text()
     assert ["report"] == [path.name for path in (tmp_path / "a").iterdir()]
 
 
-def test_an_empty_folder(tmp_path: Path) -> None:
-    """An empty folder is used."""
+def test_an_empty_folder_is_used(tmp_path: Path) -> None:
+    """The report is written into it."""
     with replaced(tmp_path) as fresh:
         (fresh / "index.html").write_text("here")
     assert {"index.html", MARKER} == {path.name for path in tmp_path.iterdir()}
 
 
-def test_an_earlier_report(tmp_path: Path) -> None:
-    """An earlier report is replaced as a whole: none of its pages stay."""
+def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:
+    """None of its pages stays."""
     folder = tmp_path / "report"
     FORMATS["html"].render(document_of(small_record()), folder)
     FORMATS["html"].render(
@@ -50,8 +50,8 @@ def test_an_earlier_report(tmp_path: Path) -> None:
     assert [] == list((folder / "policies").iterdir())
 
 
-def test_a_foreign_folder(tmp_path: Path) -> None:
-    """A folder that holds anything else is refused, by naming what it holds, and stays as it is."""
+def test_a_folder_with_other_files_is_rejected(tmp_path: Path) -> None:
+    """The message names a file, and the folder stays unchanged."""
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"notes\.txt in it is not part of an Assay report"), replaced(tmp_path):
         pass
@@ -59,8 +59,8 @@ def test_a_foreign_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["signed.pdf", "policies/notes.txt", "new/folder/notes.txt", ".hidden"])
-def test_a_foreign_file_in_a_report(report: Path, place: str) -> None:
-    """An earlier report into which a person put a file, at any depth, is refused, and the file stays."""
+def test_an_earlier_report_with_another_file_is_rejected(report: Path, place: str) -> None:
+    """The file may be at any depth, and stays."""
     (report / place).parent.mkdir(parents=True, exist_ok=True)
     (report / place).write_text("mine")
     with pytest.raises(UsageError, match=re.escape(f"{place} in it is not part of the report")), replaced(report):
@@ -68,23 +68,23 @@ def test_a_foreign_file_in_a_report(report: Path, place: str) -> None:
     assert "mine" == (report / place).read_text()
 
 
-def test_a_page_that_a_person_changed(report: Path) -> None:
-    """Notes written into a page are not lost."""
+def test_a_report_with_a_changed_page_is_rejected(report: Path) -> None:
+    """Notes of a user in a page are not lost."""
     (report / "index.html").write_text("my notes")
     with pytest.raises(UsageError, match=r"index\.html in it was changed"), replaced(report):
         pass
     assert "my notes" == (report / "index.html").read_text()
 
 
-def test_a_file_that_comes_while_the_pages_are_written(report: Path) -> None:
-    """What is there at the end decides."""
+def test_a_file_added_during_rendering_is_kept(report: Path) -> None:
+    """The content of the folder at the end decides."""
     with pytest.raises(UsageError, match=r"late\.txt in it is not part"), replaced(report):
         (report / "late.txt").write_text("mine")
     assert "mine" == (report / "late.txt").read_text()
 
 
 def test_links_are_not_followed(report: Path, tmp_path: Path) -> None:
-    """A link in place of a page or a folder of pages leads elsewhere, and nothing there is touched."""
+    """A link in place of a page or a folder is rejected, and its target stays unchanged."""
     outside = tmp_path / "outside"
     (report / "policies").rename(outside)
     (report / "policies").symlink_to(outside)
@@ -93,8 +93,8 @@ def test_links_are_not_followed(report: Path, tmp_path: Path) -> None:
     assert [*outside.iterdir()]
 
 
-def test_a_marker_that_came_with_a_copy(report: Path, tmp_path: Path) -> None:
-    """A marker is good for the folder in which Assay wrote it, not for a copy or a clone."""
+def test_a_copied_marker_is_not_trusted(report: Path, tmp_path: Path) -> None:
+    """A marker is valid for the folder in which Assay wrote it, not for a copy or a clone."""
     copied = tmp_path / "copied"
     shutil.copytree(report, copied)
     with pytest.raises(UsageError, match="is a copy that Assay did not write there"), replaced(copied):
@@ -105,8 +105,8 @@ def test_a_marker_that_came_with_a_copy(report: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "marker", [b"", b"src\nindex.html\n", b"\xff", b"[]", b'{"folder": 1, "marker": 1, "files": {"src/main.py": ""}}']
 )
-def test_a_planted_marker(tmp_path: Path, marker: bytes) -> None:
-    """A marker that anybody could have written names nothing that is removed."""
+def test_a_forged_marker_is_not_trusted(tmp_path: Path, marker: bytes) -> None:
+    """A marker that another program could write does not permit the removal of files."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "main.py").write_text("mine")
     (tmp_path / MARKER).write_bytes(marker)
@@ -115,7 +115,7 @@ def test_a_planted_marker(tmp_path: Path, marker: bytes) -> None:
     assert "mine" == (tmp_path / "src" / "main.py").read_text()
 
 
-def test_a_report_that_was_moved(report: Path, tmp_path: Path) -> None:
+def test_a_moved_report_is_replaced(report: Path, tmp_path: Path) -> None:
     """It is the same folder under another name."""
     moved = report.rename(tmp_path / "moved")
     with replaced(moved) as fresh:
@@ -123,15 +123,15 @@ def test_a_report_that_was_moved(report: Path, tmp_path: Path) -> None:
     assert "here" == (moved / "index.html").read_text()
 
 
-def test_a_file(tmp_path: Path) -> None:
-    """A file is refused."""
+def test_a_file_in_place_of_the_folder_is_rejected(tmp_path: Path) -> None:
+    """The target must be a folder."""
     (tmp_path / "report").write_text("mine")
     with pytest.raises(UsageError, match="it is a file"), replaced(tmp_path / "report"):
         pass
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    """When the folder cannot be written, the message says where and what to do."""
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    """The message names the folder and the remedy."""
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(UsageError, match=r"Cannot write the report to .*Name a folder"),
@@ -141,7 +141,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_a_failure_leaves_the_earlier_report(tmp_path: Path) -> None:
-    """When rendering fails, the earlier report stays, and nothing else."""
+    """If rendering fails, the earlier report stays, and nothing else."""
     folder = tmp_path / "report"
     FORMATS["html"].render(document_of(small_record()), folder)
     with pytest.raises(RuntimeError), replaced(folder):
@@ -150,8 +150,8 @@ def test_a_failure_leaves_the_earlier_report(tmp_path: Path) -> None:
     assert [folder] == list(tmp_path.iterdir())
 
 
-def test_a_link_to_a_folder(tmp_path: Path) -> None:
-    """A symbolic link stays one: what it leads to is replaced."""
+def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
+    """The target of the link is replaced."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with replaced(tmp_path / "link") as fresh:

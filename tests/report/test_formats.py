@@ -1,4 +1,4 @@
-"""What a new report format costs: one file, and one line in the table of formats."""
+"""A new report format takes one file, and one line in the table of formats."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def _assay(folder: Path, line: tuple[str, str, str], *arguments: str) -> subproc
 
 
 def test_a_format_of_one_file_and_one_line_is_a_choice(folder: Path) -> None:
-    """A format for a stream needs no flag of its own: `-o` takes its name."""
+    """A format for a stream needs no flag: its name is a value of `-o`."""
     ran = _assay(folder, ("toy_stream", "text", ""), "scan", "--from", "shop", "-o", "toy", "-q")
 
     assert (0, "toy report of shop\n", "") == (ran.returncode, ran.stdout, ran.stderr)
 
 
 def test_a_format_for_a_folder_has_its_flag(folder: Path) -> None:
-    """A format for a folder gets a flag with its name, and says which page to open first."""
+    """The flag has the name of the format, and the output names the first page."""
     ran = _assay(folder, ("toy_folder", "folder", "start.txt"), "scan", "--from", "shop", "--toy", "out", "-q")
 
     assert (0, "Report: out/start.txt\n") == (ran.returncode, ran.stderr)
@@ -65,7 +65,7 @@ def test_a_format_for_a_folder_has_its_flag(folder: Path) -> None:
 
 @pytest.mark.parametrize("command", ["scan", "report"])
 def test_help_lists_every_format(folder: Path, command: str) -> None:
-    """Help names the choices of `-o` and the flags of folders that the table has."""
+    """Help has the values of `-o` and the flags of folders that are in the table."""
     names = [name for name, form in FORMATS.items() if form.target != "folder"]
 
     assert f"<{'|'.join([*names, 'toy'])}>" in _assay(folder, ("toy_stream", "text", ""), command, "--help").stdout

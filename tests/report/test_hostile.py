@@ -1,4 +1,4 @@
-"""Texts that whoever may create an object can choose: they stay text in every page, and in every file name."""
+"""Texts that every user who may create objects can choose stay text in pages and file names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_texts_are_shown_as_they_are(folder: Path) -> None:
-    """Markup and template syntax are shown letter by letter; what does not print is spelled out."""
+    """Markup and template syntax are shown letter by letter; characters that do not print are escaped."""
     text = "".join(read(path).text for path in (folder / "policies").iterdir())
     for said in HOSTILE:
         assert visible(said)[:200] in text
@@ -42,7 +42,7 @@ def test_nothing_unprintable_is_written(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["json", "policyreport", "openreports"])
 def test_no_format_steers_a_terminal(name: str) -> None:
-    """Characters that do not print are escaped in every JSON, and are there when it is read."""
+    """Every JSON escapes characters that do not print, and a parser reads them unchanged."""
     out = BytesIO()
     FORMATS[name].render(document_of(hostile_record()), out)
     text = out.getvalue().decode()
@@ -81,7 +81,7 @@ def test_nothing_is_written_elsewhere(folder: Path) -> None:
     ],
 )
 def test_unsafe_names_become_harmless(name: str) -> None:
-    """A file name is made of few letters, starts with one, is short, and tells its source by a hash."""
+    """A file name has safe characters alone, begins with a letter or digit, is short, and has a hash of the original name."""
     slug = slugs_of([name])[name]
     assert slug.strip("-.") == slug
     assert set(slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
@@ -94,8 +94,8 @@ def test_ordinary_names_are_kept() -> None:
     assert {name: name for name in names} == slugs_of(names)
 
 
-def test_names_do_not_take_each_others_place() -> None:
-    """Different names have different file names, even if one was chosen to look like another's."""
+def test_different_names_have_different_files() -> None:
+    """This holds even if a name was chosen to look like the file name of another."""
     taken = slugs_of(["A b"])["A b"]
     names = ["a b", "A b", "A-b", "a-b", "a_b", taken]
     slugs = slugs_of(names)

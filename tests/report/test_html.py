@@ -40,7 +40,7 @@ def pages_of(folder: Path) -> list[Path]:
 
 @pytest.mark.parametrize("page", ["index.html", "gaps.html", "about.html"])
 def test_pages_of_an_incomplete_scan(render: Render, page: str, snapshot: SnapshotAssertion) -> None:
-    """What the pages about an incomplete scan say."""
+    """The text of the pages about an incomplete scan."""
     assert main_of(render(partial_record()) / page) == snapshot
 
 
@@ -49,12 +49,12 @@ def test_pages_of_an_incomplete_scan(render: Render, page: str, snapshot: Snapsh
     ["index.html", "policies.html", "policies/max-replicas.html", "namespaces/shop.html", "new.html", "resolved.html"],
 )
 def test_pages_of_a_complete_scan(render: Render, page: str, snapshot: SnapshotAssertion) -> None:
-    """What the pages about a complete scan say."""
+    """The text of the pages about a complete scan."""
     assert main_of(render(small_record()) / page) == snapshot
 
 
 def test_the_state_comes_first(render: Render) -> None:
-    """An incomplete scan says loudly, before any number, what was not looked at."""
+    """An incomplete scan names its gaps before any number."""
     text = main_of(render(partial_record()) / "index.html")
     assert text.index("Incomplete") < text.index("no permission to list") < text.index("Violated")
 
@@ -62,7 +62,7 @@ def test_the_state_comes_first(render: Render) -> None:
 @pytest.mark.parametrize(
     "record", [small_record(), partial_record(), hostile_record(), large_record(700, policies=1, namespaces=2)]
 )
-def test_pages_are_whole(render: Render, record: ScanRecord) -> None:
+def test_pages_are_well_formed(render: Render, record: ScanRecord) -> None:
     """Every page closes its tags, has one main and one h1, and no id twice."""
     for path in pages_of(render(record)):
         page = read(path)
@@ -73,7 +73,7 @@ def test_pages_are_whole(render: Render, record: ScanRecord) -> None:
 
 @pytest.mark.parametrize("record", [small_record(), hostile_record(), large_record(700, policies=1, namespaces=2)])
 def test_every_link_leads_somewhere(render: Render, record: ScanRecord) -> None:
-    """Links lead to pages of the report, and to an id that is there."""
+    """Links lead to pages of the report, and to an id of the page."""
     folder = render(record)
     ids = {path.resolve(): set(read(path).ids()) for path in pages_of(folder)}
     for path in ids:
@@ -86,7 +86,7 @@ def test_every_link_leads_somewhere(render: Render, record: ScanRecord) -> None:
 
 @pytest.mark.parametrize("record", [small_record(), hostile_record()])
 def test_no_request_leaves_a_page(render: Render, record: ScanRecord) -> None:
-    """No page has a script, an image or a frame, and nothing but links refers to anything else."""
+    """No page has a script, an image or a frame, and only links refer to other addresses."""
     for path in pages_of(render(record)):
         page = read(path)
         assert not {"script", "img", "iframe", "object", "embed", "form", "base"} & {tag for tag, _ in page.tags}, path
@@ -96,8 +96,8 @@ def test_no_request_leaves_a_page(render: Render, record: ScanRecord) -> None:
             assert not [name for name in attributes if name.startswith("on")], (path, tag)
 
 
-def test_policy_forbids_everything_else(render: Render) -> None:
-    """Every page forbids all but its own style sheet, which the hash names."""
+def test_the_security_policy_forbids_all_but_the_style_sheet(render: Render) -> None:
+    """The hash in the policy is that of the style sheet."""
     for path in pages_of(render(small_record())):
         (csp,) = [attributes["content"] for attributes in read(path).named("meta") if "http-equiv" in attributes]
         assert re.fullmatch(
@@ -117,7 +117,7 @@ def test_every_page_carries_the_provenance(render: Render) -> None:
 
 
 def test_tables_are_labelled(render: Render) -> None:
-    """Every table has a caption, and every heading of it a scope."""
+    """Every table has a caption, and every header cell a scope."""
     for path in pages_of(render(small_record())):
         page = read(path)
         assert len(page.named("table")) == len(page.named("caption")), path
@@ -133,7 +133,7 @@ def test_same_scan_same_pages(render: Render) -> None:
 
 
 def test_findings_are_cut_into_pages(render: Render) -> None:
-    """Every finding stands once on its policy's pages, at most 500 to a page, with the total beside the number."""
+    """Every finding is once on the pages of its policy, at most 500 on a page, with the total beside the number."""
     folder = render(large_record(1_300, policies=1, namespaces=2))
     pages = [read(folder / "policies" / name) for name in ("policy-000.html", "policy-000_2.html", "policy-000_3.html")]
     identifiers = [[identifier for identifier in page.ids() if identifier.startswith("f-")] for page in pages]
@@ -145,7 +145,7 @@ def test_findings_are_cut_into_pages(render: Render) -> None:
 
 
 def test_namespaces_have_their_findings(render: Render) -> None:
-    """A namespace's pages list the findings of all policies in it."""
+    """The pages of a namespace list the findings of all policies in it."""
     folder = render(large_record(1_300, policies=2, namespaces=2))
     rows = [len(read(path).named("tr")) - 1 for path in sorted((folder / "namespaces").glob("team-0000_*.html"))]
     first = main_of(folder / "namespaces" / "team-0000.html")
@@ -153,7 +153,7 @@ def test_namespaces_have_their_findings(render: Render) -> None:
 
 
 def test_first_scan_does_not_repeat_everything_as_new(render: Render) -> None:
-    """Without a scan before, the page of new findings says that all are, and lists none."""
+    """Without a previous scan, the page of new findings states that all are new, and lists none."""
     text = main_of(render(replace(small_record(), previous=None)) / "new.html")
     assert "first stored scan" in text
     assert "<table" not in text
@@ -161,7 +161,7 @@ def test_first_scan_does_not_repeat_everything_as_new(render: Render) -> None:
 
 @pytest.mark.parametrize("text", ["x" * 20_000, "&" * 20_000, "\u202e" * 20_000, "\U000e0001" * 20_000, "€" * 20_000])
 def test_no_page_is_too_big(render: Render, text: str) -> None:
-    """A page stays under 2 MB, whatever the messages and names are."""
+    """A page stays under 2 MB with any messages and names."""
     findings = [finding(f"{number}{text}", outcome=Violated(text)) for number in range(60)]
     gaps = tuple(Gap(GapKind.OBJECT, f"{number}{text}", text) for number in range(40))
     record = replace(small_record(), findings=lambda: iter(findings), resolved=lambda: iter(findings), gaps=gaps)
@@ -169,7 +169,7 @@ def test_no_page_is_too_big(render: Render, text: str) -> None:
 
 
 def test_long_messages_say_that_they_are_cut(render: Render) -> None:
-    """A cut message tells how much of it is shown."""
+    """A cut message has the number of its characters."""
     findings = [finding("web", outcome=Violated("x" * 9_000))]
     text = main_of(
         render(replace(small_record(), findings=lambda: iter(findings))) / "policies" / "require-limits.html"
@@ -186,8 +186,8 @@ def test_messages_keep_their_lines(render: Render) -> None:
     assert "first\nsecond" in text
 
 
-def test_findings_out_of_order_are_refused(render: Render) -> None:
-    """Findings that do not come by policy would overwrite each other's pages: that is an error, and no report."""
+def test_findings_out_of_order_raise(render: Render) -> None:
+    """Findings that are not ordered by policy would overwrite each other's pages, so no report is written."""
 
     def shuffled() -> list[StoredFinding]:
         findings = list(small_record().findings())
@@ -198,7 +198,7 @@ def test_findings_out_of_order_are_refused(render: Render) -> None:
 
 
 def test_an_empty_scan_has_pages(render: Render) -> None:
-    """A scan without policies says so and what to do."""
+    """The report of a scan without policies names the remedy."""
     empty = replace(small_record(), policies=(), tallies={}, coverage=(), health=(), findings=lambda: iter(()))
     text = read(render(empty) / "index.html").text
     assert "No policies were found" in text

@@ -43,19 +43,19 @@ def strict(schema: Any) -> Any:
 
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
 def test_report_follows_its_schema(record: ScanRecord) -> None:
-    """A report has every property that the schema asks for, and none that it does not describe."""
+    """A report has every required property, and none that the schema does not describe."""
     validator = Draft202012Validator(strict(deepcopy(SCHEMA)), format_checker=Draft202012Validator.FORMAT_CHECKER)
     assert [] == [error.message for error in validator.iter_errors(json.loads(rendered(record)))]
 
 
 def test_schema_is_a_schema() -> None:
-    """The committed schema is valid, and of the version that reports carry."""
+    """The committed schema is valid, and has the version of the reports."""
     Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA_VERSION == SCHEMA["properties"]["schemaVersion"]["const"]
 
 
 def test_report_of_a_small_scan(snapshot: SnapshotAssertion) -> None:
-    """What a small scan's report says."""
+    """The report of a small scan equals the recorded one."""
     assert rendered(partial_record()).decode() == snapshot
 
 
@@ -65,7 +65,7 @@ def test_same_scan_same_bytes() -> None:
 
 
 def test_findings_come_one_per_line() -> None:
-    """Each finding stands on a line of its own, so that reports can be compared by line."""
+    """Each finding is a line of its own, so that reports can be compared line by line."""
     lines = rendered(small_record()).splitlines()
     start = lines.index(b'"findings": [')
     assert [finding.id for finding in small_record().findings()] == [
@@ -74,21 +74,21 @@ def test_findings_come_one_per_line() -> None:
 
 
 def test_hostile_texts_come_back_whole() -> None:
-    """JSON keeps every text exactly, and prints no control character."""
+    """JSON keeps every text unchanged, and prints no control character."""
     text = rendered(hostile_record())
     assert sorted(HOSTILE) == [finding["message"] for finding in json.loads(text)["findings"]]
     assert b"\x1b" not in text
 
 
-def test_what_utf8_lacks_is_escaped() -> None:
-    """A lone surrogate, which UTF-8 cannot say, is written as an escape."""
+def test_lone_surrogates_are_escaped() -> None:
+    """UTF-8 cannot express a lone surrogate."""
     record = replace(small_record(), findings=lambda: iter([finding("web\ud800")]))
     text = rendered(record)
     assert b'"name":"web\\ud800"' in text
 
 
-def test_findings_are_not_held() -> None:
-    """The report is written while findings are read: the first is out before the last is made."""
+def test_findings_are_written_while_they_are_read() -> None:
+    """The first finding is written before the last is created."""
     out = BytesIO()
     sizes = []
     record = large_record(2_000, policies=2, namespaces=2)

@@ -1,4 +1,4 @@
-"""A second opinion, in reports."""
+"""A second opinion in reports."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ SAID = Opinion(
 RECORD = replace(small_record(), opinion=SAID)
 
 
-def test_json_says_all_of_it() -> None:
-    """With the sums, as the schema has it."""
+def test_json_has_the_complete_opinion() -> None:
+    """The fields and the sums are those of the schema."""
     out = BytesIO()
     FORMATS["json"].render(document_of(RECORD), out)
     report = json.loads(out.getvalue())
@@ -43,8 +43,8 @@ def test_json_says_all_of_it() -> None:
     assert [] == [error.message for error in Draft202012Validator(strict(SCHEMA)).iter_errors(report)]
 
 
-def test_the_table_says_it_last() -> None:
-    """How far the other engine agrees, what it cannot do, where it differs."""
+def test_the_table_ends_with_the_opinion() -> None:
+    """It states the agreement, the limits and the differences of the other engine."""
     out = StringIO()
     render(document_of(RECORD), out, environ={"COLUMNS": "200"})
     shown = out.getvalue()
@@ -54,15 +54,15 @@ def test_the_table_says_it_last() -> None:
     assert "\x1b" not in shown
 
 
-def test_a_sample_of_nothing_says_so() -> None:
-    """Silence is no agreement."""
+def test_an_empty_sample_is_no_agreement() -> None:
+    """The table states that nothing was evaluated."""
     out = StringIO()
     render(document_of(replace(RECORD, opinion=Opinion("cel-python 0.5.0", 1.0))), out, environ={"COLUMNS": "200"})
     assert "cel-python 0.5.0 evaluated nothing: the sample (1 %, 0 objects) is too small" in out.getvalue()
 
 
-def test_a_page_of_its_own(tmp_path: Path) -> None:
-    """Linked from the page about the report; hostile texts are texts."""
+def test_the_opinion_has_a_page(tmp_path: Path) -> None:
+    """The page about the report links to it, and hostile texts are escaped."""
     FORMATS["html"].render(document_of(RECORD), tmp_path / "report")
     page = (tmp_path / "report" / "opinion.html").read_text("utf-8")
     assert 'href="opinion.html"' in (tmp_path / "report" / "about.html").read_text("utf-8")
@@ -71,8 +71,8 @@ def test_a_page_of_its_own(tmp_path: Path) -> None:
     assert "<script" not in page
 
 
-def test_no_page_when_nobody_was_asked(tmp_path: Path) -> None:
-    """And no link to one."""
+def test_a_scan_without_an_opinion_has_no_page(tmp_path: Path) -> None:
+    """No page links to one."""
     FORMATS["html"].render(document_of(small_record()), tmp_path / "report")
     assert not (tmp_path / "report" / "opinion.html").exists()
     assert "opinion.html" not in (tmp_path / "report" / "about.html").read_text("utf-8")

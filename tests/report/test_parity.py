@@ -1,4 +1,4 @@
-"""What a replay came to, as lines and as JSON."""
+"""The result of a replay, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ DIFFERENT = Replayed("CREATE", "apps/v1", "Deployment", "shop", "web", Differenc
 
 
 def parity(**fields: object) -> Parity:
-    """A replay in which everything agrees, but for what is response."""
+    """A replay in which everything agrees, with changed fields."""
     same = Parity(ClusterIdentity("prod", "u-1", "v1.36.0"), "admin", objects=2, writes=4, agreed=1234)
     return replace(same, **fields)  # type: ignore[arg-type]
 
 
 def test_agreement() -> None:
-    """Two lines, and nothing else where there is nothing else."""
+    """The text has two lines without differences."""
     assert [
         "Parity with prod (v1.36.0): 2 objects in 4 dry-run writes as admin; no object was changed",
         "SAME: 1,234 of 1,234 comparable verdicts agree",
     ] == list(lines_of(parity()))
 
 
-def test_a_difference_says_both_sides() -> None:
-    """Object, policy and binding first, then what each of the two says."""
+def test_a_difference_has_both_verdicts() -> None:
+    """The object, policy and binding come first, then the verdicts of server and Assay."""
     assert [
         "DIFFERENT: 1,234 of 1,235 comparable verdicts agree",
         "  CREATE apps/v1/Deployment shop/web: policy p through b",
@@ -39,22 +39,22 @@ def test_a_difference_says_both_sides() -> None:
 
 
 def test_many_differences_are_cut_for_people() -> None:
-    """The JSON document has them all."""
+    """The lines have the first differences, the JSON document all of them."""
     many = parity(differences=[DIFFERENT] * 60)
 
     assert "  50 of 60 differences shown; -o json shows all" == list(lines_of(many))[-1]
     assert 60 == len(json_of(many)["differences"])  # type: ignore[arg-type]
 
 
-def test_what_is_not_comparable_comes_with_reasons() -> None:
-    """The commonest first."""
+def test_verdicts_that_are_not_comparable_have_reasons() -> None:
+    """The most frequent reason comes first."""
     assert ["Not comparable: 5 verdicts", "  3  because b", "  2  because a"] == list(
         lines_of(parity(unseen=Counter({"because a": 2, "because b": 3})))
     )[2:]
 
 
-def test_what_is_missing_comes_before_the_verdict() -> None:
-    """An incomplete comparison is called so even when all that was compared agrees."""
+def test_missing_parts_come_before_the_verdict() -> None:
+    """The comparison is called incomplete even if all compared verdicts agree."""
     incomplete = parity(
         missing=Counter({"create on pods": 1}),
         gaps=[Gap(GapKind.LIST, "v1/Pod", "forbidden")],
@@ -70,12 +70,12 @@ def test_what_is_missing_comes_before_the_verdict() -> None:
 
 
 def test_nothing_compared_is_not_agreement() -> None:
-    """It is said as it is."""
+    """The headline states that nothing was compared."""
     assert "SAME: no verdict could be compared" == list(lines_of(parity(agreed=0)))[1]
 
 
 def test_the_json_document() -> None:
-    """Every fact of the lines, under a name that stays."""
+    """The document has every fact of the lines, under stable names."""
     text = json_of(parity(differences=[DIFFERENT], unseen=Counter({"why": 2}), missing=Counter({"create on pods": 1})))
 
     assert {

@@ -1,4 +1,4 @@
-"""Findings as policy reports: the shape that the definitions of both APIs ask for, and what Kyverno's users find in them."""
+"""Findings as policy reports: the fields that the definitions of both APIs require, and those that Kyverno sets."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def rendered(record: ScanRecord, name: str = "policyreport") -> list[Any]:
 @pytest.mark.parametrize("name", ["policyreport", "openreports"])
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
 def test_reports_have_the_shape_of_their_definitions(record: ScanRecord, name: str) -> None:
-    """No field is unknown, none that is required is missing."""
+    """No field is unknown, and no required field is missing."""
     validator = Draft202012Validator(REPORT)
     assert [] == [error.message for report in rendered(record, name) for error in validator.iter_errors(report)]
 
@@ -85,7 +85,7 @@ def test_reports_have_the_shape_of_their_definitions(record: ScanRecord, name: s
     ],
 )
 def test_each_namespace_has_its_report(kinds: set[str], api_version: str, name: str) -> None:
-    """What is in no namespace is in a report of the cluster."""
+    """Findings of cluster-scoped objects are in a cluster-wide report."""
     record = _record(finding("a", namespace="shop"), finding("b", namespace=""))
     reports = rendered(record, name)
     assert {api_version} == {report["apiVersion"] for report in reports}
@@ -132,12 +132,12 @@ KNOWN = finding("a")
     ],
 )
 def test_the_result_is_one_of_five(expected: str, stored: Any, annotations: Any) -> None:
-    """Failures of an unscored policy are warnings; what an exception exempts is skipped."""
+    """A failure of an unscored policy is a warning; an exempted finding is skipped."""
     assert expected == _result(stored, language=KYVERNO, annotations=annotations)["result"]
 
 
-def test_a_result_says_what_kyvernos_say() -> None:
-    """Source, category, severity, index and time are where dashboards look for them."""
+def test_a_result_has_the_fields_that_kyverno_sets() -> None:
+    """Source, category, severity, index and time have the names that dashboards read."""
     result = _result(
         KNOWN,
         language=KYVERNO,
@@ -151,18 +151,18 @@ def test_a_result_says_what_kyvernos_say() -> None:
     assert "rule" not in result
 
 
-def test_a_severity_that_nobody_knows_is_left_out() -> None:
+def test_an_unknown_severity_is_left_out() -> None:
     """The definitions allow five words in lower case."""
     assert "severity" not in _result(KNOWN, annotations={"policies.kyverno.io/severity": "Medium"})
 
 
 def test_the_rule_of_an_admission_policy_is_its_name() -> None:
-    """As Kyverno reports it."""
+    """Kyverno reports the same rule."""
     result = _result(KNOWN)
     assert (result["policy"], "ValidatingAdmissionPolicy") == (result["rule"], result["source"])
 
 
-def test_the_summary_counts_what_passes() -> None:
+def test_the_summary_counts_passes() -> None:
     """Passes are counted and not listed."""
     reports = rendered(small_record())
     totals = document_of(small_record()).totals

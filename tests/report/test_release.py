@@ -1,4 +1,4 @@
-"""Whose rules judged is said wherever it is not the server's own."""
+"""Reports name the release whose rules were applied if it is not the server's."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .records import scan, small_record
 NOTE = "The server is Kubernetes 1.41, which is newer than Assay supports. Assay applied the rules of Kubernetes 1.37."
 
 
-def seen_on(version: str) -> ScanRecord:
-    """The small record, of a server of some version."""
+def record_of(version: str) -> ScanRecord:
+    """The small record, of a server with some version."""
     recorded = scan()
     return replace(small_record(), scan=replace(recorded, cluster=replace(recorded.cluster, server_version=version)))
 
@@ -41,13 +41,13 @@ def first_page(record: ScanRecord, tmp_path: Path) -> str:
 
 
 def test_a_newer_server_is_named_on_the_first_page(tmp_path: Path) -> None:
-    """The summary says that the rules are those of an older release."""
-    assert NOTE in first_page(seen_on("v1.41.0"), tmp_path)
+    """The summary states that the rules are those of an older release."""
+    assert NOTE in first_page(record_of("v1.41.0"), tmp_path)
 
 
 def test_a_newer_server_is_named_in_the_table() -> None:
-    """It stands right under the first line."""
-    assert NOTE == table(seen_on("v1.41.0")).splitlines()[1]
+    """The note is the second line."""
+    assert NOTE == table(record_of("v1.41.0")).splitlines()[1]
 
 
 @pytest.mark.parametrize(
@@ -55,15 +55,15 @@ def test_a_newer_server_is_named_in_the_table() -> None:
     [("v1.41.0", "1.37", [NOTE]), ("v1.37.0", "1.37", []), ("v1.33.4", "1.33", [])],
 )
 def test_the_json_report_names_the_rules(version: str, rules: str, said: list[str]) -> None:
-    """With a note where they are not the server's."""
+    """It has a note if they are not the server's."""
     out = BytesIO()
-    render_json(document_of(seen_on(version)), out)
+    render_json(document_of(record_of(version)), out)
     provenance = orjson.loads(out.getvalue())["provenance"]
 
     assert (rules, said) == (provenance["rules"], [note for note in provenance["notes"] if "rules" in note])
 
 
-def test_nothing_is_said_of_a_server_whose_rules_are_known(tmp_path: Path) -> None:
-    """A sentence that stands everywhere is read nowhere."""
-    assert "rules" not in table(seen_on("v1.36.0"))
-    assert "judged by" not in first_page(seen_on("v1.36.0"), tmp_path)
+def test_a_server_with_known_rules_has_no_note(tmp_path: Path) -> None:
+    """No report has a sentence about the rules."""
+    assert "rules" not in table(record_of("v1.36.0"))
+    assert "judged by" not in first_page(record_of("v1.36.0"), tmp_path)

@@ -1,4 +1,4 @@
-"""One number for a scan, and how far it can be trusted."""
+"""The score of a scan and its bounds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def record_of(*counted: tuple[OutcomeName, int], asked: Check | None = None, of:
 
 
 def test_share_of_decided_checks() -> None:
-    """The score is what passed, of what passed, was violated, or errors that would deny."""
+    """The score is the number of passes, divided by passes, violations and errors that deny."""
     score = score_of(
         record_of((OutcomeName.PASSED, 6), (OutcomeName.VIOLATED, 1), (OutcomeName.ERRORED_DENY, 1)),
     )
@@ -46,26 +46,26 @@ def test_share_of_decided_checks() -> None:
 
 
 def test_errors_that_admit_are_undecided() -> None:
-    """An error that admission would let through counts for neither side, and widens the bounds."""
+    """An error that admission ignores is neither a pass nor a failure, and widens the bounds."""
     score = score_of(record_of((OutcomeName.PASSED, 6), (OutcomeName.VIOLATED, 2), (OutcomeName.ERRORED_ADMIT, 2)))
     assert (0.75, 0.6, 0.8) == (score.value, score.low, score.high)
 
 
 def test_skipped_checks_do_not_count() -> None:
-    """A check that was not asked changes nothing."""
+    """A check that was not evaluated changes nothing."""
     score = score_of(record_of((OutcomeName.PASSED, 3), (OutcomeName.VIOLATED, 1), (OutcomeName.SKIPPED, 90)))
     assert (0.75, 0.75, 0.75) == (score.value, score.low, score.high)
 
 
 def test_not_auditable_checks_are_undecided() -> None:
-    """Checks that nobody but a server could decide widen the bounds."""
+    """Checks that only a server can decide widen the bounds."""
     counted = (OutcomeName.PASSED, 3), (OutcomeName.VIOLATED, 1), (OutcomeName.NOT_AUDITABLE, 4)
     score = score_of(record_of(*counted))
     assert (0.75, 0.375, 0.875) == (score.value, score.low, score.high)
 
 
 def test_annotations_are_no_passes() -> None:
-    """A published audit annotation is not a passed validation, but one that denies counts against the score."""
+    """A published audit annotation is no passed validation, but an annotation that denies counts as a failure."""
     passes = score_of(record_of((OutcomeName.PASSED, 5), asked=ANNOTATION))
     denied = score_of(record_of((OutcomeName.ERRORED_DENY, 5), asked=CONFIGURATION))
     assert (0, "no check was decided") == (passes.decided, passes.why_not)
@@ -73,7 +73,7 @@ def test_annotations_are_no_passes() -> None:
 
 
 def test_objects_not_evaluated_are_undecided() -> None:
-    """An object that was seen but not evaluated may have failed, or passed, every validation."""
+    """An object that was listed but not evaluated may fail or pass every validation."""
     record = record_of((OutcomeName.PASSED, 3), (OutcomeName.VIOLATED, 1))
     record = replace(record, gaps=(Gap(GapKind.EVALUATION, "v1/Pod shop/web", "internal error"),))
     score = score_of(record)
@@ -82,7 +82,7 @@ def test_objects_not_evaluated_are_undecided() -> None:
 
 @pytest.mark.parametrize("state", [CoverageState.PARTIAL, CoverageState.FORBIDDEN, CoverageState.FAILED])
 def test_no_score_without_a_population(state: CoverageState) -> None:
-    """There is no score when nobody knows how many objects a needed kind has."""
+    """The number of objects of a needed kind is not known."""
     record = replace(record_of((OutcomeName.PASSED, 3)), coverage=(Coverage("v1", "Pod", state),))
     score = score_of(record)
     assert (None, None, None) == (score.value, score.low, score.high)
@@ -100,25 +100,25 @@ def test_no_score_without_a_population(state: CoverageState) -> None:
     ],
 )
 def test_no_score_with_a_gap_of_unknown_size(gap: Gap) -> None:
-    """There is no score when a gap may hide any number of objects or checks."""
+    """The gap may hide any number of objects or checks."""
     score = score_of(replace(record_of((OutcomeName.PASSED, 3)), gaps=(gap,)))
     assert f"the number of missed objects is unknown: 1 gap, first {gap.where}" == score.why_not
 
 
 def test_no_score_for_a_failed_scan() -> None:
-    """A scan that broke off has no score, whatever it saw before."""
+    """A failed scan has no score, even with findings."""
     assert score_of(replace(record_of((OutcomeName.PASSED, 3)), scan=scan(ScanState.FAILED))).value is None
 
 
 def test_a_kind_left_out_on_request_needs_no_count() -> None:
-    """What was not asked for does not take the score away."""
+    """A kind that the user skipped does not remove the score."""
     skipped = (Coverage("v1", "Secret", CoverageState.SKIPPED),)
     assert score_of(replace(record_of((OutcomeName.PASSED, 3)), coverage=skipped)).value == 1.0
 
 
 @given(st.dictionaries(st.sampled_from(OutcomeName), st.integers(0, 1_000)), st.integers(0, 3))
-def test_bounds_hold_the_score(counted: dict[OutcomeName, int], gaps: int) -> None:
-    """The score lies between its bounds, and they between 0 and 1."""
+def test_bounds_contain_the_score(counted: dict[OutcomeName, int], gaps: int) -> None:
+    """The score lies between its bounds, which lie between 0 and 1."""
     missed = tuple(Gap(GapKind.OBJECT, f"v1/Pod shop/web-{number}", "unknown") for number in range(gaps))
     score = score_of(replace(record_of(*counted.items()), gaps=missed))
     if score.value is None or score.low is None or score.high is None:

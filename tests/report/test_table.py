@@ -16,27 +16,27 @@ from .records import hostile_record, large_record, partial_record, scan, small_r
 
 
 class Terminal(StringIO):
-    """A file that claims to be a terminal."""
+    """A file that reports that it is a terminal."""
 
     def isatty(self) -> bool:
-        """It does."""
+        """True."""
         return True
 
 
 def shown(record: ScanRecord, **environ: str) -> str:
-    """The summary, as a file gets it."""
+    """The summary that is written to a file."""
     out = StringIO()
     render(document_of(record), out, environ=environ)
     return out.getvalue()
 
 
 def test_complete_scan(snapshot: SnapshotAssertion) -> None:
-    """What is said of a complete scan."""
+    """The summary of a complete scan."""
     assert shown(small_record()) == snapshot
 
 
 def test_incomplete_scan(snapshot: SnapshotAssertion) -> None:
-    """What is said of an incomplete scan: first what was not looked at."""
+    """The summary of an incomplete scan begins with its gaps."""
     assert shown(partial_record()) == snapshot
 
 
@@ -45,17 +45,17 @@ def test_incomplete_scan(snapshot: SnapshotAssertion) -> None:
     [(ScanState.PARTIAL, "INCOMPLETE"), (ScanState.FAILED, "FAILED"), (ScanState.RUNNING, "NOT FINISHED")],
 )
 def test_state_comes_first(state: ScanState, word: str) -> None:
-    """The state of an unfinished scan stands before any number."""
+    """The state of an unfinished scan precedes every number."""
     assert word in shown(replace(small_record(), scan=scan(state))).splitlines()[1]
 
 
 def test_plain_text_in_a_file() -> None:
-    """A file gets no escape sequence."""
+    """A file receives no escape sequence."""
     assert "\x1b" not in shown(small_record())
 
 
 def test_colours_on_a_terminal() -> None:
-    """A terminal gets colours, unless NO_COLOR is set."""
+    """A terminal receives colours unless NO_COLOR is set."""
     coloured, plain = Terminal(), Terminal()
     render(document_of(small_record()), coloured, environ={"TERM": "xterm-256color"})
     render(document_of(small_record()), plain, environ={"TERM": "xterm-256color", "NO_COLOR": "1"})
@@ -65,21 +65,21 @@ def test_colours_on_a_terminal() -> None:
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
 def test_no_line_is_wider_than_asked(columns: int) -> None:
-    """The summary keeps to the width that COLUMNS gives, hostile names included."""
+    """The summary keeps to the width in COLUMNS, with hostile names too."""
     lines = shown(hostile_record(), COLUMNS=str(columns)).splitlines()
     assert max(len(line) for line in lines) <= columns
 
 
 def test_hostile_names_stay_text() -> None:
-    """Escape sequences are spelled out, markup is not interpreted, line ends do not break a row."""
+    """Escape sequences are escaped, markup is not interpreted, and line ends do not break a row."""
     text = shown(hostile_record(), COLUMNS="300")
     assert [] == [mark for mark in text if not (mark.isprintable() or mark == "\n")]
     for name in (r"\x1b[31mred\x1b[0m\x07", "[bold red]markup[/bold red]", r"line one\nline two", r"\u202egnp.exe"):
         assert name in text
 
 
-def test_a_terminal_that_knows_only_ascii() -> None:
-    """What the encoding lacks is escaped, and nothing raises."""
+def test_an_ascii_terminal_receives_escapes() -> None:
+    """Characters that the encoding lacks are escaped."""
     raw = BytesIO()
     out = TextIOWrapper(raw, encoding="ascii")
     record = small_record()
@@ -89,8 +89,8 @@ def test_a_terminal_that_knows_only_ascii() -> None:
     assert b"h\\xe4fen" in raw.getvalue()
 
 
-def test_long_lists_say_what_they_leave_out() -> None:
-    """A cut list names the number of what it shows, and of all."""
+def test_long_lists_state_their_length() -> None:
+    """A cut list has the number of its shown items, and of all items."""
     text = shown(large_record(400, policies=40, namespaces=30))
     assert "25 of 40 policies shown" in text
     assert "25 of 30 namespaces shown" in text
@@ -103,14 +103,14 @@ def test_long_lists_say_what_they_leave_out() -> None:
         ({"coverage": ()}, "No bound policy matched an object"),
     ],
 )
-def test_nothing_to_do_is_said(change: dict[str, object], advice: str) -> None:
-    """Without policies or objects the summary says so, and what to do."""
+def test_a_scan_without_policies_or_objects_has_advice(change: dict[str, object], advice: str) -> None:
+    """The summary names the remedy."""
     record = replace(small_record(), tallies={}, findings=lambda: iter(()), **change)  # type: ignore[arg-type]
     assert advice in shown(record)
 
 
-def test_no_binding_is_said() -> None:
-    """Policies that nothing binds are said to be so, with the way to preview one."""
+def test_policies_without_bindings_have_advice() -> None:
+    """The summary names the flag that previews a policy."""
     record = small_record()
     unbound = tuple(replace(policy, bindings=()) for policy in record.policies)
     assert "--assume-bound" in shown(replace(record, policies=unbound))

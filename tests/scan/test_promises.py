@@ -1,7 +1,7 @@
-"""The promises of a scan, held against clusters that nobody would write.
+"""The promises of a scan, tested with random clusters.
 
-Conservation: every matched resource, invocation and check yields exactly one outcome. Silence is never success: what was
-not seen makes the scan partial, and is a gap. Same input, same report: the order of documents decides nothing.
+Conservation: every matched resource, invocation and check yields exactly one outcome. Silence is never success: an item
+that was not listed makes the scan partial, and is a gap. Same input, same report: the order of documents decides nothing.
 """
 
 from __future__ import annotations
@@ -201,8 +201,8 @@ def test_every_check_of_a_matched_invocation_has_one_outcome(cluster: FakeCluste
         by_check.setdefault(tuple(invocation), []).append(count)
     for invocation_key, counts in by_check.items():
         assert [counts[0]] * checks_of(recorded, str(invocation_key[0])) == counts
-    judged = Counter({key: counts[0] for key, counts in by_check.items()}) + whole
-    assert all(recorded.coverage(str(place[5]), str(place[4])).evaluated > 0 for place in judged)
+    evaluated = Counter({key: counts[0] for key, counts in by_check.items()}) + whole
+    assert all(recorded.coverage(str(place[5]), str(place[4])).evaluated > 0 for place in evaluated)
 
 
 @given(CLUSTERS)

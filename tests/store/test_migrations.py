@@ -110,7 +110,7 @@ def plain(index: ReflectedIndex) -> dict[str, object]:
     return {**index, "dialect_options": options}
 
 
-def test_findings_are_looked_up_in_the_index_that_does_not_grow(fresh: str) -> None:
+def test_fingerprints_have_a_partial_index(fresh: str) -> None:
     """The index of fingerprints is partial: superseded rows are not in it."""
     open_store(fresh).close()
     engine = create_engine(fresh)

@@ -40,7 +40,7 @@ BROKEN_VERSION = replace(OTHER_VERSION, state=CoverageState.PARTIAL)
         pytest.param(Round(coverage=(listed("Deployment", CoverageState.PARTIAL),)), id="its kind was listed in part"),
         pytest.param(Round(coverage=(listed("Deployment", CoverageState.FAILED),)), id="its kind could not be listed"),
         pytest.param(Round(coverage=(listed("Deployment"), BROKEN_VERSION)), id="one version of its kind broke off"),
-        pytest.param(Round(gaps=(GAP,)), id="an object of its kind could not be judged"),
+        pytest.param(Round(gaps=(GAP,)), id="an object of its kind could not be evaluated"),
         pytest.param(Round(gaps=(replace(GAP, where="apps/v1/Deployment"),)), id="there is a gap about its kind"),
         pytest.param(Round(gaps=(replace(GAP, kind=GapKind.EVALUATION),)), id="an evaluation of its kind went wrong"),
         pytest.param(Round(gaps=(UNREAD,)), id="a document could not be read, and it may be in there"),
@@ -64,7 +64,7 @@ def test_a_document_that_was_unreadable_before_hides_nothing_new(store: SqlStore
     assert 1 == scan.resolved
 
 
-def test_a_document_that_stays_unreadable_goes_on_hiding_what_was_seen_before(store: SqlStore) -> None:
+def test_a_document_that_stays_unreadable_hides_earlier_findings(store: SqlStore) -> None:
     """The second scan without the document resolves no more than the first."""
     Round((OPEN,)).record(store, 1)
     Round(gaps=(UNREAD,)).record(store, 2)

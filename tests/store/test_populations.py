@@ -43,7 +43,7 @@ def test_runs_are_maximal(ids: list[int], expected: list[Run]) -> None:
     assert expected == [*runs(ids)]
 
 
-def test_a_set_knows_its_digest_and_its_count() -> None:
+def test_a_set_has_its_digest_and_its_count() -> None:
     """The digest is that of the bits, without the zeros at the end."""
     rows = RowSets([9, 10, 11]).of(0b101)
     plain = bytes([0, 0b1010])

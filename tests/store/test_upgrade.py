@@ -39,7 +39,7 @@ def test_an_upgrade_keeps_the_records(old: Path) -> None:
         assert 2 == sum(first.tallies.values())
 
 
-def test_what_an_older_version_did_not_know_is_unknown(old: Path) -> None:
+def test_data_that_an_older_version_lacks_is_unknown(old: Path) -> None:
     """Its policies have no classes, its scans no user, and no outcome depends on one."""
     upgrade(str(old))
     with open_store(str(old), clock) as store:

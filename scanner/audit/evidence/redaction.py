@@ -18,7 +18,7 @@ from scanner.admission.dispatch import InvocationResult
 from scanner.audit.evidence.text import cut, error_text, value_text
 from scanner.audit.redact import WITHHELD_ANY, is_plain_error
 from scanner.audit.secret_values import HIDDEN, is_secret, without
-from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, says_secret
+from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, names_secret
 from scanner.cel.explanation.reasons import path_of
 from scanner.model.evidence import Reason
 from scanner.model.json import Json
@@ -90,7 +90,7 @@ class EvidenceRedaction:
         if own_words and place[:1] == (_COMPUTED,):
             place = place[:2]
         if own_words:
-            place = (*place[:1], *_leading(place[1:], self._policy_words()))
+            place = (*place[:1], *_leading_words(place[1:], self._policy_words()))
         return cut(without(path_of(place), self._hidden), _LONGEST_PATH)
 
     def _policy_words(self) -> frozenset[str]:
@@ -109,7 +109,7 @@ class EvidenceRedaction:
         if isinstance(reason.outcome, cel.EvaluationError):
             withheld = any(self._may_contain_secret(place, as_it_stands=False) for place in reason.reads)
             return withheld and not is_plain_error(str(reason.outcome), self._policy_words())
-        if isinstance(reason.outcome, str) and says_secret(reason.text.rstrip("'\")]")):
+        if isinstance(reason.outcome, str) and names_secret(reason.text.rstrip("'\")]")):
             return True
         stands = bool(reason.place) and reason.reads == {reason.place}
         return any(
@@ -128,7 +128,7 @@ class EvidenceRedaction:
         document, secret = self._documents.get(root, (None, False))
         if secret and _overlaps(steps, ("data",)) | _overlaps(steps, ("stringData",)):
             return True
-        inside, value = _entered(document, steps)
+        inside, value = _sensitive_or_value(document, steps)
         return inside or (not as_it_stands and anything_sensitive(value, steps))
 
     def _trail(self, place: cel.Place) -> tuple[str, Trail]:
@@ -138,7 +138,7 @@ class EvidenceRedaction:
         return (str(place[0]), place[1:]) if place else ("", ())
 
 
-def _leading(steps: Trail, words: frozenset[str]) -> Iterator[str | int]:
+def _leading_words(steps: Trail, words: frozenset[str]) -> Iterator[str | int]:
     for step in steps:
         if isinstance(step, str) and step not in words:
             return
@@ -150,7 +150,7 @@ def _overlaps(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
     return all(step == area_step for step, area_step in zip(place, area, strict=False))
 
 
-def _entered(document: Json, steps: Trail) -> tuple[bool, Json]:
+def _sensitive_or_value(document: Json, steps: Trail) -> tuple[bool, Json]:
     """Return whether the path leads into a sensitive field, and the value at its end."""
     value = document
     for at, step in enumerate(steps):

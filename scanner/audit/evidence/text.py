@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from scanner import cel
 from scanner.audit.secret_values import without
-from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, without_spelled_out
+from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, without_named_secrets
 from scanner.cel.values.runtime import printed
 from scanner.cel.values.values import Opaque
 
@@ -54,7 +54,7 @@ def _size(value: cel.Value) -> str:
 def _masked(text: str, hidden: Iterable[str]) -> str:
     if len(text) > _LONGEST_TEXT:
         return f"[a text of {len(text):,} characters]"
-    return without_spelled_out(without(text, hidden))
+    return without_named_secrets(without(text, hidden))
 
 
 def _pieces(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth: int) -> Iterator[str]:

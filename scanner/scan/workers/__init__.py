@@ -2,8 +2,17 @@
 
 from scanner.scan.workers.cores import cores
 from scanner.scan.workers.heap import return_freed_memory
-from scanner.scan.workers.pool import LITTLE, Job, JobResult, Workers
+from scanner.scan.workers.pool import FORK_AFTER_BYTES, Job, JobResult, Workers
 from scanner.scan.workers.process import rare_collections
 from scanner.scan.workers.relay import Relay
 
-__all__ = ["LITTLE", "Job", "JobResult", "Relay", "Workers", "cores", "rare_collections", "return_freed_memory"]
+__all__ = [
+    "FORK_AFTER_BYTES",
+    "Job",
+    "JobResult",
+    "Relay",
+    "Workers",
+    "cores",
+    "rare_collections",
+    "return_freed_memory",
+]

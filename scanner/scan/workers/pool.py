@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LITTLE: Final = 4 << 20
+FORK_AFTER_BYTES: Final = 4 << 20
 """Bytes of pages that this process evaluates faster than it can start another one."""
 _ATTEMPTS: Final = 2
 _AHEAD: Final = 1

@@ -70,7 +70,7 @@ def serve(
             connection.close()
         _die_with_parent()
         relay.send_to(parent)
-        settle()
+        freeze_heap()
         with suppress(EOFError, OSError):
             while True:
                 _answer(parent, page_evaluator, plans)
@@ -79,7 +79,7 @@ def serve(
         os._exit(code)
 
 
-def settle() -> None:
+def freeze_heap() -> None:
     """Call gc.freeze(): keep inherited objects out of garbage collection, so that their memory pages stay shared."""
     gc.freeze()
     gc.set_threshold(_GARBAGE)

@@ -9,7 +9,7 @@ from typing import TextIO
 from scanner.cli.terminal import visible
 
 
-class Spelled(io.TextIOWrapper):
+class EscapedStream(io.TextIOWrapper):
     """Writes characters that do not print as escapes, except line ends and tabs."""
 
     def write(self, text: str) -> int:
@@ -18,22 +18,22 @@ class Spelled(io.TextIOWrapper):
         super().write(text if plain else visible(text, lines=True))
         return len(text)
 
-    def steer(self, sequence: str) -> None:
+    def write_control(self, sequence: str) -> None:
         """Write a control sequence of our own for the terminal, unescaped."""
         super().write(sequence)
 
 
-def spelled(stream: TextIO) -> TextIO:
+def escaped(stream: TextIO) -> TextIO:
     """The process's own stderr with escaping; any other stream, such as a test's, unchanged."""
-    if stream is not sys.__stderr__ or not isinstance(stream, io.TextIOWrapper) or isinstance(stream, Spelled):
+    if stream is not sys.__stderr__ or not isinstance(stream, io.TextIOWrapper) or isinstance(stream, EscapedStream):
         return stream
     encoding = stream.encoding
-    return Spelled(stream.detach(), encoding=encoding, errors="backslashreplace", line_buffering=True)
+    return EscapedStream(stream.detach(), encoding=encoding, errors="backslashreplace", line_buffering=True)
 
 
-def steer(stream: TextIO, sequence: str) -> None:
+def write_control(stream: TextIO, sequence: str) -> None:
     """Write a control sequence for the terminal behind a stream."""
-    if isinstance(stream, Spelled):
-        stream.steer(sequence)
+    if isinstance(stream, EscapedStream):
+        stream.write_control(sequence)
     else:
         stream.write(sequence)
