@@ -1,4 +1,4 @@
-"""The order of the tests, the number of workers, and the garbage collection of a worker."""
+"""The order of the tests, the number of workers, the garbage collection of a worker, and property tests without deadlines."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A deadline would make the result of a test depend on the load of the machine.
+settings.register_profile("assay", deadline=None)
+settings.load_profile("assay")
 
 TESTS = Path(__file__).parent
 FIRST = ("integration", "cli", "store", "conformance", "cluster")
