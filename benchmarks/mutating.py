@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -130,6 +130,9 @@ class _Cluster:
 
     def discover(self) -> Discovery:
         return Discovery(builtin_kinds())
+
+    def while_waiting(self, beat: Callable[[], None]) -> None:
+        pass
 
     def paused(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -27,7 +27,7 @@ ClusterNameOption = Annotated[
     typer.Option(
         "--cluster-name",
         metavar="NAME",
-        help="Cluster whose scans `last` refers to, if the database has scans of several clusters.",
+        help="Name, UID or path of the cluster whose scans `last` refers to, if the database has scans of several.",
         show_default=False,
     ),
 ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.stored_scan import stored_scan
 from scanner.errors import UsageError
 from scanner.model.outcome import CheckKind, Errored, Violated, WouldChange
 from scanner.model.reading import Auditability
@@ -43,11 +44,11 @@ def command(
     from scanner.cli import terminal
 
     with reader_at(db) as store:
-        terminal.text(_lines(store, subject, cluster_name or None, python=python))
+        terminal.text(_lines(store, subject, cluster_name, python=python))
 
 
-def _lines(store: SqlReader, subject: str, cluster: str | None, *, python: bool) -> Iterator[str]:
-    record = store.record(store.find_scan("last", cluster).id)
+def _lines(store: SqlReader, subject: str, cluster: str, *, python: bool) -> Iterator[str]:
+    record = stored_scan(store, "last", cluster)
     named = [candidate for candidate in record.policies if candidate.policy.name == subject]
     if named and python:
         rules = record.scan.cluster.release.rules

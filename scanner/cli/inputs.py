@@ -12,20 +12,40 @@ from scanner.model.scan import Scope
 
 if TYPE_CHECKING:
     from scanner.cluster.files import SnapshotCluster
-    from scanner.model.outcome import Gap
     from scanner.scan.documents import Manifest
 
 _STDIN = Path("-")
+_KINDS = 3
 
 
-def policy_files(paths: Sequence[Path]) -> tuple[tuple[Manifest, ...], tuple[Gap, ...]]:
-    """The documents of the policy files, and a gap for each that cannot be read. Raises UsageError for missing paths."""
+def policy_files(paths: Sequence[Path]) -> tuple[Manifest, ...]:
+    """The documents of the policy files.
+
+    Raises UsageError for a missing path, a document that cannot be read, a folder without a policy, and a file without a
+    document: a mistyped path must not look like a cluster that violates nothing.
+    """
+    return tuple(manifest for path in paths for manifest in _policies_at(path))
+
+
+def _policies_at(path: Path) -> tuple[Manifest, ...]:
     from scanner.cluster.manifests import read_documents
-    from scanner.scan.documents import Manifest
+    from scanner.scan.documents import Manifest, is_policy
 
-    read = [read_documents(path) for path in paths]
-    manifests = tuple(Manifest(document.source, document.body) for documents, _ in read for document in documents)
-    return manifests, tuple(gap for _, gaps in read for gap in gaps)
+    documents, gaps = read_documents(path)
+    if gaps:
+        more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
+        raise UsageError(
+            f"-f {path}: {gaps[0].where}: {gaps[0].why}{more}. Correct the file, or name only the files to read"
+        )
+    if not documents:
+        raise UsageError(f"-f {path} has no document: check the path. Files end in .yaml, .yml or .json")
+    if path.is_dir() and not any(is_policy(document.body) for document in documents):
+        kinds = ", ".join(sorted({as_text(document.body["kind"]) for document in documents})[:_KINDS])
+        raise UsageError(
+            f"-f {path} has no policy and no binding, only {kinds}: check the path. Name files of params one by one, "
+            "and scan manifests with --from"
+        )
+    return tuple(Manifest(document.source, document.body) for document in documents)
 
 
 def files_as_cluster(paths: Sequence[Path], scope: Scope, name: str, kubernetes_version: str) -> SnapshotCluster:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ class NamedCluster:
         self._interruptible = interruption.interruptible if interruption else nullcontext
         with self._interruptible():
             identity = cluster.identity()
-        self._identity = replace(identity, name=name) if name else identity
+        self._identity = replace(identity, name=name, given_name=name) if name else identity
 
     def identity(self) -> ClusterIdentity:
         """See Cluster."""
@@ -71,6 +71,10 @@ class NamedCluster:
             if page is None:
                 return
             yield page
+
+    def while_waiting(self, beat: Callable[[], None]) -> None:
+        """See Cluster."""
+        self._cluster.while_waiting(beat)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.stored_scan import stored_scan
 from scanner.cli.terminal import table
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def command(db: DbOption = "", cluster_name: ClusterNameOption = "") -> None:
     from scanner.report.words import auditability
 
     with reader_at(db) as store:
-        record = store.record(store.find_scan("last", cluster_name or None).id)
+        record = stored_scan(store, "last", cluster_name)
     if not record.policies:
         sys.stderr.write(f"{_NO_POLICIES}\n")
         return

@@ -127,9 +127,9 @@ def _needs(
     from scanner.scan.options import Options
 
     scope = scope_of(namespaces=namespaces, skip_kinds=skip_kinds)
-    manifests, gaps = policy_files(files)
+    manifests = policy_files(files)
     kyverno = Kyverno(configuration=kyverno_configuration(kyverno_filters))
-    options = Options(scope, manifests, gaps, cluster_policies, languages=with_options(kyverno))
+    options = Options(scope, manifests, cluster_policies=cluster_policies, languages=with_options(kyverno))
     return needs(cluster, options)
 
 

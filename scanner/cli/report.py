@@ -8,6 +8,7 @@ import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
+from scanner.cli.stored_scan import stored_scan
 
 
 @with_folder_flags
@@ -25,6 +26,6 @@ def command(
     from scanner.cli.render import to_folders, to_stdout
 
     with reader_at(db) as store:
-        record = store.record(store.find_scan(scan, cluster_name or None).id)
+        record = stored_scan(store, scan, cluster_name)
         to_stdout(record, output)
         to_folders(record, folders)

@@ -36,6 +36,7 @@ from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinio
 from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
+from scanner.cli.run_record import RunRecord
 from scanner.cli.scope import (
     POLICIES,
     SCOPE,
@@ -55,9 +56,9 @@ from scanner.cli.simulated_request import (
     UserOption,
     requester,
 )
-from scanner.cli.values import assumption, kubernetes_version, reject_together
+from scanner.cli.values import assumption, kubernetes_version, reject_together, seconds
 from scanner.errors import UsageError
-from scanner.model.scan import ScanState
+from scanner.model.scan import SILENCE, ScanState
 
 if TYPE_CHECKING:
     from scanner.model.method import Method
@@ -78,6 +79,7 @@ EPILOG = (
 )
 _INCOMPLETE = 3
 _EVERYTHING = 100
+_WEEK = 7 * 24 * 3600
 
 
 class KyvernoCompat(StrEnum):
@@ -241,10 +243,21 @@ def command(
         typer.Option(
             "--cluster-name",
             metavar="NAME",
-            help="Name of the cluster: scans with the same name share one history. Default: the name in the kubeconfig, or of the folder.",
+            help="Name of the cluster: scans with the same name share one history. Default: tell clusters apart by the UID of kube-system, folders by their path.",
             show_default=False,
         ),
     ] = "",
+    restored_cluster: Annotated[
+        bool,
+        typer.Option(
+            "--restored-cluster",
+            help="With --cluster-name: continue the history of a cluster that was restored or built anew.",
+        ),
+    ] = False,
+    allow_empty: Annotated[
+        bool,
+        typer.Option("--allow-empty", help="Accept a scan without a bound policy or without objects as complete."),
+    ] = False,
     fail_on: Annotated[
         list[FailOn] | None,
         typer.Option(
@@ -284,6 +297,8 @@ def command(
         raise UsageError("--no-cluster-policies needs -f: without policy files there is no policy to evaluate")
     if allow_network_to and not allow_network:
         raise UsageError("--allow-network-to needs --allow-network")
+    if restored_cluster and not cluster_name:
+        raise UsageError("--restored-cluster needs --cluster-name: a name joins the histories of both clusters")
     reject_stdin_twice([*(source or ()), *(files or ())])
     parse_selector(selector)
     scope = scope_of(
@@ -313,18 +328,31 @@ def command(
             network=allow_network,
             chunk_size=0 if source else chunk_size,
         ),
+        silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
+        allow_empty=allow_empty,
     )
-    if source:
-        cluster, options = _from_files(source, options, cluster_name, kubernetes_version(version))
-    else:
-        cluster = connection.cluster()
-    with Progress(quiet=quiet, verbose=verbose) as progress, store_at(db) as store, Interruption() as interruption:
+    release = kubernetes_version(version)
+    name = cluster_name or context or (_place(source) if source else "")
+    with (
+        Progress(quiet=quiet, verbose=verbose) as progress,
+        store_at(db) as store,
+        Interruption() as interruption,
+        RunRecord(store, name) as run_record,
+    ):
         with second_opinion(engine, sample) as comparison:
+            with interruption.interruptible():
+                if source:
+                    cluster, options = _from_files(source, options, cluster_name, release)
+                else:
+                    cluster = live = connection.cluster()
+                    run_record.name(live.place)
             named = NamedCluster(cluster, cluster_name, interruption)
-            scan = _run(named, store, options, progress, workers, comparison)
+            _register(store, named, restored=restored_cluster)
+            scan = _run(named, store, options, progress, workers, comparison, run_record)
         interruption.recorded()
         record = store.record(scan.id)
-        code = _exit_code(record, min_coverage) or failed(record, fail_on or ())
+        code = _exit_code(record, min_coverage, allow_empty=allow_empty) or failed(record, fail_on or ())
+        run_record.because(_reason(record, code))
         try:
             with interruption.interruptible():
                 _print_requests(cluster, progress)
@@ -334,14 +362,49 @@ def command(
         raise typer.Exit(code)
 
 
-def _exit_code(record: ScanRecord, min_coverage: float) -> int:
+def _exit_code(record: ScanRecord, min_coverage: float, *, allow_empty: bool) -> int:
     """0 for a complete scan. --min-coverage accepts kinds that were not listed, and no other gap."""
+    from scanner.model.emptiness import is_empty
     from scanner.report.coverage import beyond_kinds, percent_listed
 
     if record.scan.state is ScanState.COMPLETE:
         return 0
+    if is_empty(record) and not allow_empty:
+        return _INCOMPLETE
     enough = min_coverage < _EVERYTHING and percent_listed(record) >= min_coverage and not beyond_kinds(record)
     return 0 if enough else _INCOMPLETE
+
+
+def _reason(record: ScanRecord, code: int) -> str:
+    """The reason of an exit code, as the run records it; empty for 0."""
+    if code == _INCOMPLETE:
+        return _nothing(record) or f"the scan is incomplete: {len(record.gaps)} gaps"
+    return "a gate failed" if code else ""
+
+
+def _nothing(record: ScanRecord) -> str:
+    """The reason why an incomplete scan had nothing to evaluate, or an empty string."""
+    from scanner.model.emptiness import is_empty
+    from scanner.report.document import document_of
+    from scanner.report.sentences import nothing_line
+
+    partial = record.scan.state is ScanState.PARTIAL
+    return nothing_line(document_of(record)) if partial and is_empty(record) else ""
+
+
+def _place(source: list[Path]) -> str:
+    """The name of a run of files."""
+    from scanner.cluster.files import folder_of
+
+    return folder_of(source)
+
+
+def _register(store: SqlStore, cluster: NamedCluster, *, restored: bool) -> None:
+    """Find or begin the history of the cluster, and print what becomes of earlier scans, once. Raises UsageError."""
+    from scanner.cli.terminal import visible
+
+    if note := store.register(cluster.identity(), restored=restored):
+        sys.stderr.write(f"assay: {visible(note)}\n")
 
 
 def _print_requests(cluster: Cluster, progress: Progress) -> None:
@@ -361,13 +424,15 @@ def _options(
     network: Network | None,
     kept: KeptKeys,
     method: Method,
+    silence: int,
+    allow_empty: bool,
 ) -> Options:
     from scanner.cluster.yaml import load
     from scanner.policies.kyverno.language import Kyverno
     from scanner.policies.language import with_options
     from scanner.scan.options import Options
 
-    manifests, gaps = policy_files(files)
+    manifests = policy_files(files)
     kyverno = Kyverno(
         compat=kyverno_compat.value if kyverno_compat else "",
         parse=load,
@@ -377,13 +442,14 @@ def _options(
     return Options(
         scope=scope,
         manifests=manifests,
-        gaps=gaps,
         cluster_policies=cluster_policies,
         assume_bound=tuple(assumption(text) for text in assume_bound),
         user=user,
         languages=with_options(kyverno),
         kept=kept,
         method=method,
+        silence=silence,
+        allow_empty=allow_empty,
     )
 
 
@@ -410,6 +476,7 @@ def _run(
     progress: Progress,
     workers: int | None,
     comparison: Comparison | None,
+    run_record: RunRecord,
 ) -> Scan:
     from scanner.scan.run import run
     from scanner.scan.workers import FORK_AFTER_BYTES, cores, return_freed_memory
@@ -420,6 +487,7 @@ def _run(
     progress.print_line(f"Scanning {identity.name}{version} into {store.shown}")
     started = datetime.now(UTC)
     scan_id = f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    run_record.begins(scan_id)
     scan = run(
         cluster,
         store,
@@ -445,5 +513,7 @@ def _print_report(record: ScanRecord, output: str, folders: Folders, progress: P
         progress.print_line(
             f"Scan {scan.id} is {state_word(scan.state)}: {scan.findings} findings, {scan.new} new{gaps}"
         )
+        if sentence := _nothing(record):
+            progress.print_line(sentence)
     to_stdout(record, output)
     to_folders(record, folders)

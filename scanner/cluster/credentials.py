@@ -31,7 +31,7 @@ class Credentials:
 
     `configuration` is the official client's or has the same fields; its refresh hook renews the token. `as_user` and `as_groups`
     are the impersonation in the kubeconfig. `own_proxy` is true for a proxy from the kubeconfig, not from the environment,
-    `uncompressed` if the kubeconfig disables compression.
+    `uncompressed` if the kubeconfig disables compression. `context` is empty in a pod.
     """
 
     cluster: str
@@ -40,6 +40,7 @@ class Credentials:
     as_groups: tuple[str, ...] = ()
     own_proxy: bool = False
     uncompressed: bool = False
+    context: str = ""
 
     def authorization(self) -> str:
         """The value of the Authorization header, or an empty string. Raises ClusterError if the token cannot be renewed."""
@@ -93,6 +94,7 @@ def _with(configuration: Any, entries: Entries) -> Credentials:
         as_groups=texts(dig(user, "as-groups")),
         own_proxy=bool(dig(cluster, "proxy-url")),
         uncompressed=dig(cluster, "disable-compression") is True,
+        context=as_text(dig(entries.context, "name")),
     )
 
 

@@ -7,7 +7,7 @@ only the fields that matching needs are added: the namespace of an object, the n
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -34,7 +34,7 @@ from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scan import STDIN, ClusterIdentity
 from scanner.policies import manifest
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.edges import Discovery
@@ -88,6 +88,7 @@ class SnapshotCluster:
         )
         gaps = [replace(gap, where=_inside(place, gap.where)) for place, _, faults in read for gap in faults]
         self._name = name or ", ".join(place.resolve().name if place.name != "-" else "stdin" for place in places)
+        self._folder = folder_of(places)
         self._default_namespace = default_namespace
         self._version = kubernetes_version or shown(NEWEST)
         custom, broken = _definitions(self.documents)
@@ -103,8 +104,9 @@ class SnapshotCluster:
         self._gaps = (*gaps, *broken, *refused)
 
     def identity(self) -> ClusterIdentity:
-        """The given name, or that of the folder or file, and no UID."""
-        return ClusterIdentity(name=self._name, server_version=f"v{self._version.removeprefix('v')}", source="files")
+        """The given name, or that of the folder or file, and the absolute path."""
+        version = f"v{self._version.removeprefix('v')}"
+        return ClusterIdentity(name=self._name, server_version=version, source="files", folder=self._folder)
 
     def requester(self) -> UserInfo:
         """A placeholder, because no server reports a user."""
@@ -134,6 +136,9 @@ class SnapshotCluster:
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Do nothing: files need no prefetching."""
+
+    def while_waiting(self, beat: Callable[[], None]) -> None:
+        """Do nothing: the reader of files never waits."""
 
     def paused(self) -> AbstractContextManager[None]:
         """Do nothing: no requests run."""
@@ -189,6 +194,11 @@ class SnapshotCluster:
             key=lambda stored_object: (stored_object.family, stored_object.namespace, stored_object.name),
         )
         return tuple(ordered), tuple(gaps)
+
+
+def folder_of(places: Iterable[Path]) -> str:
+    """The absolute paths of folders and files, or `stdin`. Symbolic links stay: they may lead elsewhere tomorrow."""
+    return ", ".join(STDIN if place.name == "-" else os.path.abspath(place) for place in places)  # noqa: PTH100 - absolute() keeps `..`
 
 
 def _inside(place: Path, source: str) -> str:

@@ -85,17 +85,25 @@ class LiveCluster:
         )
 
     @property
+    def place(self) -> str:
+        """The context of the kubeconfig; in a pod, the server's URL."""
+        return self._session.place
+
+    @property
     def requests(self) -> int:
         """The number of requests so far."""
         return self._session.requests
 
     def identity(self) -> ClusterIdentity:
-        """The kubeconfig's name for the cluster, kube-system's UID and the version, if they may be read."""
+        """The kubeconfig's name for the cluster, its server, and kube-system's UID and the version if they may be read."""
         version = self._optional("/version", "gitVersion")
         system = self._optional("/api/v1/namespaces/kube-system", "metadata", "uid")
         self._server_version = as_text(dig(version, "gitVersion"))
         return ClusterIdentity(
-            name=self._session.cluster, uid=as_text(dig(system, "metadata", "uid")), server_version=self._server_version
+            name=self._session.cluster,
+            uid=as_text(dig(system, "metadata", "uid")),
+            server_version=self._server_version,
+            server=self._session.server_digest,
         )
 
     def requester(self) -> UserInfo:
@@ -170,6 +178,10 @@ class LiveCluster:
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Prefetch lists in this order: of `concurrency` lists, up to two pages each."""
         self._ahead.expect(Wanted(*wanted) for wanted in lists)
+
+    def while_waiting(self, beat: Callable[[], None]) -> None:
+        """Call `beat` while the reader waits for a prefetched page. Without `concurrency`, the reader makes the requests itself."""
+        self._ahead.while_waiting(beat)
 
     def paused(self) -> AbstractContextManager[None]:
         """A block without prefetching; it starts when the current requests have ended."""

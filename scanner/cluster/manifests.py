@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -47,8 +49,18 @@ def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
 
 def _files(path: Path) -> tuple[list[Path], list[Gap]]:
     if path != _STDIN and not os.path.lexists(path):
-        raise UsageError(f"there is no file or folder {path}: check the path, or give - to read standard input")
+        raise UsageError(
+            f"there is no file or folder {path}: {_hint(path)}check the path, or give - to read standard input"
+        )
     return _within(path) if os.path.isdir(path) else ([path], [])  # noqa: PTH112 - Path.is_dir raises without permission
+
+
+def _hint(path: Path) -> str:
+    """The name beside a missing path that is most like it, as a question; empty if none is."""
+    with suppress(OSError):
+        if alike := get_close_matches(path.name, [beside.name for beside in path.parent.iterdir()], n=1):
+            return f"did you mean {path.parent / alike[0]}? Otherwise "
+    return ""
 
 
 def _within(folder: Path) -> tuple[list[Path], list[Gap]]:

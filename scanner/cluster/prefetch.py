@@ -16,6 +16,8 @@ from scanner.model.resource import Kind, Page
 
 _IN_FLIGHT: Final = 1
 _IN_FLIGHT_WHILE_READ: Final = 2
+_SECONDS: Final = 1.0
+"""The time between two beats of a reader that waits."""
 
 
 class Wanted(NamedTuple):
@@ -36,6 +38,11 @@ class Prefetcher:
         self._waiting: deque[Wanted] = deque()
         self._running: dict[Wanted, _Fetch] = {}
         self._stopped: list[_Fetch] = []
+        self._beat: Callable[[], None] = lambda: None
+
+    def while_waiting(self, beat: Callable[[], None]) -> None:
+        """Call `beat` about once a second while the reader waits: for a page, or for requests to end before a pause."""
+        self._beat = beat
 
     def expect(self, wanted: Iterable[Wanted]) -> None:
         """Set the lists that will be read, in order. Running fetches of lists that are still expected continue."""
@@ -60,7 +67,7 @@ class Prefetcher:
             for fetch in fetches:
                 fetch.pause()
             for fetch in fetches:
-                fetch.join()
+                fetch.join(self._beat)
             self._stopped.clear()
             yield
         finally:
@@ -75,7 +82,7 @@ class Prefetcher:
 
     def _taken(self, wanted: Wanted, fetch: _Fetch) -> Iterator[Page]:
         try:
-            yield from fetch.pages()
+            yield from fetch.pages(self._beat)
         except KeyboardInterrupt:
             self.close()
             raise
@@ -110,10 +117,10 @@ class _Fetch:
         self._most = _IN_FLIGHT
         self._thread = self._begun()
 
-    def pages(self) -> Iterator[Page]:
-        """The pages, in the caller's thread; a failure is raised after the pages before it."""
+    def pages(self, beat: Callable[[], None]) -> Iterator[Page]:
+        """The pages, in the caller's thread; a failure is raised after the pages before it. Calls `beat` while it waits."""
         self._most = _IN_FLIGHT_WHILE_READ
-        while (item := self._next()) is not None:
+        while (item := self._next(beat)) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item
@@ -130,9 +137,12 @@ class _Fetch:
             self._paused = True
             self._change.notify_all()
 
-    def join(self) -> None:
-        """Wait for the end of the thread."""
-        self._thread.join()
+    def join(self, beat: Callable[[], None]) -> None:
+        """Wait for the end of the thread. Calls `beat` while it waits."""
+        self._thread.join(_SECONDS)
+        while self._thread.is_alive():
+            beat()
+            self._thread.join(_SECONDS)
 
     def go_on(self) -> None:
         """Continue, in a new thread if the former has ended."""
@@ -151,12 +161,18 @@ class _Fetch:
         thread.start()
         return thread
 
-    def _next(self) -> Page | BaseException | None:
+    def _next(self, beat: Callable[[], None]) -> Page | BaseException | None:
+        while not self._has_come():
+            beat()
         with self._change:
-            self._change.wait_for(lambda: self._come)
             item = self._come.popleft()
             self._change.notify_all()
             return item
+
+    def _has_come(self) -> bool:
+        """Wait for a page, but not for long; return whether there is one."""
+        with self._change:
+            return bool(self._change.wait_for(lambda: self._come, _SECONDS))
 
     def _run(self) -> None:
         while self._has_room():

@@ -31,6 +31,7 @@ from scanner import __version__
 from scanner.cluster.credentials import Credentials, load_credentials
 from scanner.cluster.exchange import MOST, Received, TooLarge, fetch
 from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, TimeLimit, after_failure, pause_before, retries
+from scanner.cluster.server_identity import server_digest
 from scanner.cluster.transport import encoding_for, pool_for, timeout_for, without_password
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_object, as_text
@@ -142,6 +143,16 @@ class Session:
     def cluster(self) -> str:
         """The name of the cluster in the kubeconfig."""
         return self._login.credentials.cluster
+
+    @property
+    def server_digest(self) -> str:
+        """SHA-256, in hex, of the CA and the URL of the server."""
+        return server_digest(self._login.credentials.configuration)
+
+    @property
+    def place(self) -> str:
+        """The context of the kubeconfig; in a pod, the server's URL."""
+        return self._login.credentials.context or self.server
 
     @property
     def server(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from scanner.model.census import Bucket, Census
 from scanner.model.method import Method
@@ -24,6 +24,12 @@ from scanner.model.uncovered import UncoveredKind
 
 Digests: TypeAlias = bytes
 """Digests of pages in their order, 32 bytes each."""
+
+SILENCE: Final = 900
+"""Seconds without a heartbeat after which a scan on another host is dead, if its lists have no time limit."""
+
+STDIN: Final = "stdin"
+"""The identity of files that come from standard input."""
 
 
 class ScanState(StrEnum):
@@ -67,12 +73,32 @@ class OutcomeName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterIdentity:
-    """The scanned cluster. `uid` is the UID of the kube-system namespace; `server_version` e.g. `v1.36.0`."""
+    """The scanned cluster. `uid` is the UID of the kube-system namespace; `server_version` e.g. `v1.36.0`.
+
+    `given_name` is the name that the user gave, `server` a SHA-256 of the API server's CA and URL in hex, and `folder` the
+    absolute path of the scanned files, or `stdin`. A stored scan has none of these three.
+    """
 
     name: str
     uid: str = ""
     server_version: str = ""
     source: str = "cluster"
+    given_name: str = ""
+    server: str = ""
+    folder: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key of the cluster's history: all scans with this key share it."""
+        if self.given_name:
+            return f"name:{self.given_name}"
+        return self.marks[0] if self.marks else f"name:{self.name}"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What tells this cluster apart from others, without the names that users choose; the surest mark first."""
+        marks = (("uid", self.uid), ("server", self.server), ("folder", self.folder))
+        return tuple(STDIN if value == STDIN else f"{mark}:{value}" for mark, value in marks if value)
 
     @property
     def release(self) -> Release:
@@ -251,6 +277,7 @@ class ScanStart:
     """The facts at the start of a scan. `requester` is the user of the simulated requests.
 
     `policy_set_digest` covers what decides: specs and `rules`; `description_digest` what describes: annotations.
+    After `silence` seconds without a heartbeat, other hosts take the scan for dead.
     """
 
     id: str
@@ -266,6 +293,7 @@ class ScanStart:
     policy_set_digest: str = ""
     description_digest: str = ""
     method: Method = field(default_factory=Method)
+    silence: int = SILENCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from datetime import datetime
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ClusterIdentity, Health, OutOfScope, ScanRecord, ScanState, StoredFinding
+from scanner.model.scan import ClusterIdentity, Health, OutOfScope, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_policy import PolicySection, policies_of
@@ -82,6 +82,7 @@ class Document:
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
     pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate. `method` is None if an
     older version recorded the scan.
+    `narrowed` is true if the user limited the scope.
     """
 
     provenance: Provenance
@@ -106,6 +107,7 @@ class Document:
     method: MethodSection | None = None
     rules: tuple[RuleSection, ...] = ()
     kinds_without_policy: tuple[UncoveredKind, ...] = ()
+    narrowed: bool = False
 
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
@@ -143,6 +145,7 @@ def document_of(record: ScanRecord) -> Document:
         method=method_of(record),
         rules=rules_of(record),
         kinds_without_policy=record.uncovered,
+        narrowed=record.scan.scope != Scope(),
     )
 
 

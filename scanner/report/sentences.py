@@ -35,10 +35,9 @@ def verdict_of(document: Document) -> str:
     if document.complete:
         return "Everything that a bound policy can match was scanned."
     missed = len(document.coverage.unseen)
-    return f"{plural(missed, 'item')} could not be scanned." if missed else _UNNAMED
-
-
-_UNNAMED = "The scan was recorded as incomplete."
+    if missed:
+        return f"{plural(missed, 'item')} could not be scanned."
+    return "Nothing was evaluated." if nothing_line(document) else "The scan was recorded as incomplete."
 
 
 def when_of(document: Document) -> str:
@@ -154,6 +153,8 @@ def nothing_line(document: Document) -> str:
         return "No policies were found. Add some with --policies PATH, or check that the scanner may list them."
     if not any(policy.bindings for policy in document.policies):
         return "No policy is bound. Preview a policy with --assume-bound POLICY."
+    if not document.coverage.objects and not document.narrowed:
+        return "No object of a kind that a bound policy can match was found. Check the cluster, the folder and the policies."
     if not document.coverage.evaluated:
         return "No bound policy matched an object. See policy health and the scope of this scan."
     return ""

@@ -87,6 +87,10 @@ class Cluster(Protocol):
         """
         ...
 
+    def while_waiting(self, beat: Callable[[], None]) -> None:
+        """Call `beat` about once a second, in the thread of the reader, whenever the reader waits for a page."""
+        ...
+
     def paused(self) -> AbstractContextManager[None]:
         """A block in which the cluster fetches nothing and runs no thread: the process may be forked."""
         ...
@@ -101,6 +105,10 @@ class Store(Protocol):
 
     def packed(self, result: PageResult) -> PageResult:
         """The result in a form for `page` that is short, and quick to write. Runs in workers, apart from the store's connections."""
+        ...
+
+    def beat(self, scan_id: str) -> None:
+        """Record that the scan still runs; called often, and never raises."""
         ...
 
     def page(self, scan_id: str, result: PageResult) -> None:

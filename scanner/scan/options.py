@@ -8,9 +8,7 @@ from scanner.model.method import Method
 from scanner.model.outcome import Gap
 from scanner.model.population import DEFAULT_KEYS, KeptKeys
 from scanner.model.resource import UserInfo
-from scanner.model.scan import (
-    Scope,
-)
+from scanner.model.scan import SILENCE, Scope
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.documents import Manifest
 
@@ -24,6 +22,8 @@ class Options:
     scanner's identity. `languages` are the policy languages that are evaluated, each with its own options. `kept` are the labels
     and annotations of the examined objects that are stored.
     `method` has the circumstances of the scan that only the caller knows, such as the command line.
+    `silence` is the longest time in seconds in which the scan may give no sign of life. With `allow_empty` a scan is complete
+    although no policy is bound or no object was listed.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -35,3 +35,5 @@ class Options:
     languages: tuple[Language, ...] = LANGUAGES
     kept: KeptKeys = DEFAULT_KEYS
     method: Method = field(default_factory=Method)
+    silence: int = SILENCE
+    allow_empty: bool = False

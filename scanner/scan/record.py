@@ -13,6 +13,7 @@ from scanner.audit.population import controllers_of
 from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import Counted, health_after
+from scanner.model.emptiness import had_nothing_to_evaluate
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import Kind, Page
@@ -23,6 +24,7 @@ from scanner.model.scan import (
     PageResult,
     ScanEnd,
     ScanState,
+    Scope,
 )
 from scanner.policies.plan import KindPlan
 from scanner.scan.edges import Comparison, Progress, Store
@@ -99,9 +101,17 @@ class ScanRecorder:
     def _add_controllers(self, controllers: Iterable[Controller]) -> None:
         self._controllers.update((controller.group_kind, controller) for controller in controllers)
 
-    def end(self, evaluation: EvaluationPlan, finished: datetime) -> ScanEnd:
-        """The last record of a scan: PARTIAL with a gap or a list that did not end, else COMPLETE; health and gaps without duplicates."""
-        incomplete = bool(self.gaps) or any(_incomplete(coverage) for coverage in self._coverage)
+    def end(self, evaluation: EvaluationPlan, finished: datetime, *, scope: Scope, allow_empty: bool) -> ScanEnd:
+        """The last record of a scan, with health and gaps without duplicates.
+
+        The scan is PARTIAL with a gap or a list that did not end, and unless `allow_empty` if it had nothing to evaluate;
+        else it is COMPLETE.
+        """
+        objects = sum(coverage.objects for coverage in self._coverage)
+        empty = had_nothing_to_evaluate(bound=bool(evaluation.bound), objects=objects, scope=scope)
+        incomplete = (
+            bool(self.gaps) or (empty and not allow_empty) or any(_incomplete(coverage) for coverage in self._coverage)
+        )
         after: Iterable[Health] = health_after(evaluation.bound, self._counts, self._coverage)
         for language in evaluation.languages:
             after = language.observed(after)

@@ -14,7 +14,7 @@ from scanner.policies.bound_language import BoundLanguage
 from scanner.scan.param_table import ParamTable
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""The label that equals the name of its namespace, and so is no decision of anyone."""
+"""The label that equals the name of its namespace, and so decides nothing that the name does not."""
 
 
 def rules_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from scanner import __version__
 from scanner.errors import ClusterError
@@ -51,7 +52,9 @@ def run(
     prepared = prepare(cluster, options, started, ahead=True)
     processes = 1 if any(language.single_process for language in options.languages) else workers
     method = replace(options.method, scanner=_scanner(cluster, options, prepared.context), workers=processes)
-    store.begin(_start(scan_id, started, prepared, method))
+    store.begin(_start(scan_id, started, prepared, method, silence=options.silence))
+    beat = partial(store.beat, scan_id)
+    cluster.while_waiting(beat)
     recorder = ScanRecorder(store, scan_id, progress, comparison)
     recorder.gaps = [*prepared.gaps]
     with (
@@ -64,11 +67,13 @@ def run(
             count=processes,
             fork_after_bytes=fork_after_bytes,
             packed=store.packed,
+            beat=beat,
         ) as pool,
     ):
         recorder.record(prepared.evaluation, prepared.listing, pool)
         recorder.record_controllers(prepared.plans, prepared.listing, prepared.served)
-    return store.finish(scan_id, recorder.end(prepared.evaluation, clock()))
+    end = recorder.end(prepared.evaluation, clock(), scope=options.scope, allow_empty=options.allow_empty)
+    return store.finish(scan_id, end)
 
 
 def _scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserInfo:
@@ -82,7 +87,7 @@ def _scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserIn
     return UserInfo(user.username, groups=user.groups)
 
 
-def _start(scan_id: str, started: datetime, prepared: PreparedScan, method: Method) -> ScanStart:
+def _start(scan_id: str, started: datetime, prepared: PreparedScan, method: Method, *, silence: int) -> ScanStart:
     """The first record of a scan: it includes policies that are not in force."""
     context, languages, rules = prepared.context, prepared.evaluation.languages, prepared.evaluation.rules
     every = (record for language in languages for record in language.recorded())
@@ -103,4 +108,5 @@ def _start(scan_id: str, started: datetime, prepared: PreparedScan, method: Meth
         policy_set_digest=policy_set_digest(policies, bindings, rules),
         description_digest=description_digest(policies, bindings),
         method=method,
+        silence=silence,
     )

@@ -1,8 +1,8 @@
 """Engines and transactions for SQLite and PostgreSQL.
 
 SQLite: with write-ahead logging, reports can be read while a scan writes; a transaction that writes begins with BEGIN IMMEDIATE,
-because a transaction that reads first and writes later cannot wait for another writer. PostgreSQL: an advisory lock guards
-history, so both databases have a single writer of history.
+because a transaction that reads first and writes later cannot wait for another writer. PostgreSQL: an advisory lock for each
+cluster guards its history, so that both databases have a single writer of one history.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 from urllib.parse import quote
@@ -43,7 +44,14 @@ Value: TypeAlias = str | int | bytes | None
 _WAIT = 60
 """Seconds that a writer waits for another writer."""
 
-_HISTORY_LOCK = 0x617373617931
+_CHECKPOINT_WAIT = 1
+"""Seconds that the end of a scan waits for readers."""
+
+_SHARED_LOCK = 0x617373617931
+_HISTORY_LOCK = 0x61737361
+_ARRAYS = {int: "bigint[]", str: "text[]", bytes: "bytea[]", bool: "boolean[]"}
+"""The types of PostgreSQL for lists of values."""
+
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {_WAIT * 1000}",
     "PRAGMA journal_mode = WAL",
@@ -78,15 +86,14 @@ def reading_engine_for(address: Address) -> Engine:
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open a file in the first mode that works.
+    """Open a file read-only.
 
     If the shared memory of the write-ahead log cannot be created, as on a full disk or a read-only file system, the file is opened as
     immutable, which is correct while the log is empty.
     """
     place = quote(str(path.absolute()))
-    for options in ("mode=rw", "mode=ro"):
-        with suppress(sqlite3.OperationalError):
-            return _readable(f"file:{place}?{options}")
+    with suppress(sqlite3.OperationalError):
+        return _readable(f"file:{place}?mode=ro")
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         raise StoreError(
@@ -121,6 +128,23 @@ def create_file(path: Path) -> None:
         ) from error
 
 
+def merge_log(engine: Engine) -> None:
+    """Merge the write-ahead log of a SQLite file into the file, unless a reader needs the log; else do nothing.
+
+    Without a log the file alone is the database: it can be copied, or read from a place that cannot be written. A log that
+    cannot be merged, as on a full disk, stays beside the file: nothing is lost.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    with engine.connect() as connection, suppress(sqlite3.OperationalError):
+        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        driver.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT * 1000}")
+        try:
+            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            driver.execute(f"PRAGMA busy_timeout = {_WAIT * 1000}")
+
+
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A transaction that writes."""
@@ -129,12 +153,31 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def writing_history(engine: Engine) -> Iterator[Connection]:
-    """A transaction that writes the history, which scans share; only one runs at a time."""
+def writing_shared(engine: Engine) -> Iterator[Connection]:
+    """A short transaction that writes what all clusters share, such as the schema; only one runs at a time."""
     with writing(engine) as connection:
         if connection.dialect.name == "postgresql":
-            connection.execute(select(func.pg_advisory_xact_lock(_HISTORY_LOCK)))
+            connection.execute(select(func.pg_advisory_xact_lock(_SHARED_LOCK)))
         yield connection
+
+
+def lock_history(connection: Connection, cluster: int) -> None:
+    """Wait until no other transaction writes the history of a cluster. SQLite has a single writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_HISTORY_LOCK, cluster)))
+
+
+@contextmanager
+def committing_at_once(connection: Connection) -> Iterator[Connection]:
+    """A connection whose changes other scans see at once, whatever becomes of the transaction of `connection`.
+
+    On SQLite it is `connection` itself: there is a single writer, and no other scan can wait for its transaction.
+    """
+    if connection.dialect.name != "postgresql":
+        yield connection
+        return
+    with writing(connection.engine) as own:
+        yield own
 
 
 def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Value, ...]]) -> None:
@@ -149,6 +192,28 @@ def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows
     with cursor, cursor.copy(f"COPY {into} FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)
+
+
+def insert_missing(
+    connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Value, ...]]
+) -> int:
+    """Insert the rows whose digest no row has yet, in a short transaction; return the number of inserted rows.
+
+    The second value of a row is its digest. Rows are inserted in the order of their digests: transactions that insert the
+    same rows wait for each other in one order, and never in a circle.
+    """
+    if connection.dialect.name != "postgresql":
+        insert_rows(connection, table, names, rows)
+        return len(rows)
+    quote = connection.dialect.identifier_preparer.quote
+    types = [_ARRAYS[table.c[name].type.python_type] for name in names]
+    columns = list(zip(*sorted(rows, key=itemgetter(1)), strict=True))
+    statement = (
+        f"INSERT INTO {quote(table.name)} ({', '.join(map(quote, names))}) "  # noqa: S608 - names of our own tables
+        f"SELECT * FROM unnest({', '.join(f'%s::{array}' for array in types)}) ON CONFLICT (digest) DO NOTHING"
+    )
+    with committing_at_once(connection) as own:
+        return own.exec_driver_sql(statement, tuple(map(list, columns))).rowcount
 
 
 def among(connection: Connection, column: ColumnElement[Value], values: Sequence[Value]) -> ColumnElement[bool]:

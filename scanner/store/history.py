@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
@@ -20,6 +20,7 @@ from scanner.store import codec
 from scanner.store.columns import ROW, CheckColumns, FindingColumns, HistoryColumns, slices_of
 from scanner.store.engine import among, insert_rows
 from scanner.store.evaluated_sets import EvaluatedSets
+from scanner.store.ids import reserve
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.packing import Key, StagedPage
 from scanner.store.resolution import Reach, UnseenFinding
@@ -102,7 +103,6 @@ class History:
         self._connection = connection
         self._position = position
         self._seen = RowIdSet()
-        self._next = (connection.execute(select(func.max(FINDINGS.c.id))).scalar() or 0) + 1
 
     def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: Sequence[int]) -> None:
         """Merge the findings of a page, given the ids of its checks, kinds and objects. The first of equal fingerprints counts."""
@@ -233,15 +233,19 @@ class History:
             self._connection.execute(row.values(object=bindparam("to")), values)
 
     def _insert(self, rows: Iterable[tuple[HistoryColumns, FindingColumns]]) -> None:
-        insert_rows(self._connection, FINDINGS, ROW, [(*history, *finding) for history, finding in rows])
+        """Insert new rows and give them their ids."""
+        new = list(rows)
+        numbers = reserve(self._connection, FINDINGS, len(new))
+        numbered = [(number, *history[1:], *finding) for number, (history, finding) in zip(numbers, new, strict=True)]
+        insert_rows(self._connection, FINDINGS, ROW, numbered)
+        for number in numbers:
+            self._mark_seen(number)
 
     def _row(self, key: bytes, event: str, *, first: int | None = None, reopened: int = 0) -> HistoryColumns:
-        """A new open row with the next id."""
-        number, now = self._next, self._position.revision
-        self._next += 1
-        self._mark_seen(number)
+        """A new open row, without its id."""
+        now = self._position.revision
         return HistoryColumns(
-            id=number,
+            id=0,
             cluster=self._position.cluster,
             fingerprint=key,
             since=now,

@@ -1,7 +1,7 @@
 """Content-addressed tables: equal rows are stored once, and other tables refer to them by id.
 
-Ids are assigned here and not by the database, which saves a round trip per row. This is safe because only one transaction at
-a time writes history.
+Ids are assigned here and not by the database, which saves a round trip per row. On PostgreSQL new rows are committed at
+once: scans of several clusters often need the same rows, and none waits for the closing transaction of another.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import orjson
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, Table, select
 
-from scanner.store.engine import among, insert_rows
+from scanner.store.engine import among, insert_missing
+from scanner.store.ids import reserve
 from scanner.store.packing import Key
 
 _Value = TypeVar("_Value")
@@ -30,13 +31,12 @@ class Interned:
     """
 
     def __init__(self, connection: Connection, table: Table) -> None:
-        """The connection is in a transaction that writes history."""
+        """The connection is in a transaction that writes."""
         self._connection = connection
         self._table = table
         self._columns = [column.name for column in table.columns]
         self._added = sum(column.server_default is not None for column in table.columns)
         self._ids: dict[bytes, int] = {}
-        self._next = (connection.execute(select(func.max(table.c.id))).scalar() or 0) + 1
 
     def ids(self, keys: Sequence[Key]) -> list[int]:
         """The ids of keys, in the order of the keys; rows of new keys are inserted."""
@@ -71,11 +71,13 @@ class Interned:
     def _add(self, keys: dict[bytes, Key]) -> None:
         if not keys:
             return
-        numbers = range(self._next, self._next + len(keys))
-        self._next += len(keys)
-        self._ids.update(zip(keys, numbers, strict=True))
+        numbers = reserve(self._connection, self._table, len(keys))
         rows = [(number, name, *key) for number, (name, key) in zip(numbers, keys.items(), strict=True)]
-        insert_rows(self._connection, self._table, self._columns, rows)
+        if insert_missing(self._connection, self._table, self._columns, rows) == len(rows):
+            self._ids.update(zip(keys, numbers, strict=True))
+        else:
+            # Another scan has inserted some of them since they were read.
+            self._find(list(keys))
 
 
 def digest(key: Key) -> bytes:

@@ -14,6 +14,7 @@ from scanner.model.policy import Policy
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import Scan, StoredFinding
 from scanner.store import codec
+from scanner.store.clusters import StoredCluster, find_cluster, stored_clusters
 from scanner.store.findings import (
     SHORT,
     FindingRow,
@@ -27,7 +28,7 @@ from scanner.store.findings import (
 from scanner.store.scans import USABLE, scan_of, select_scans
 from scanner.store.shared_rows import policies_of
 from scanner.store.sightings import last_seen
-from scanner.store.tables import CLUSTERS, FINDINGS, OPEN, POLICIES, PREVIEW, SCAN_POLICIES, SCANS
+from scanner.store.tables import FINDINGS, OPEN, POLICIES, PREVIEW, SCAN_POLICIES, SCANS
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?")
 _SHOWN = 5
@@ -51,7 +52,9 @@ def scans(connection: Connection, limit: int) -> tuple[Scan, ...]:
 
 
 def latest(connection: Connection, cluster: str | None, back: int = 0) -> Scan | None:
-    """The newest scan in history, of a cluster (by name or UID) or of any; or the scan `back` scans before it.
+    """The newest scan in history, of a cluster (by name, UID or identity) or of any; or the scan `back` scans before it.
+
+    Raises UsageError if several clusters have the name.
 
     A cluster's scans are ordered by revision, because clocks may be set back and a later scan may end earlier. Scans of several
     clusters are ordered by the newest scan that had begun in their cluster.
@@ -59,11 +62,20 @@ def latest(connection: Connection, cluster: str | None, back: int = 0) -> Scan |
     begun = func.max(SCANS.c.number).over(partition_by=SCANS.c.cluster, order_by=SCANS.c.revision)
     usable = select_scans().where(SCANS.c.state.in_(USABLE))
     if cluster is not None:
-        named = (CLUSTERS.c.identity == cluster) | (CLUSTERS.c.name == cluster)
-        usable = usable.where(SCANS.c.cluster.in_(select(CLUSTERS.c.id).where(named)))
+        named = find_cluster(connection, cluster)
+        if named is None:
+            return None
+        usable = usable.where(SCANS.c.cluster == named.id)
     newest = usable.order_by(begun.desc(), SCANS.c.revision.desc()).offset(back).limit(1)
     row = connection.execute(newest).one_or_none()
     return None if row is None else scan_of(row)
+
+
+def scanned_clusters(connection: Connection) -> tuple[StoredCluster, ...]:
+    """The clusters with a scan in history, the oldest first."""
+    usable = select(SCANS.c.cluster).where(SCANS.c.state.in_(USABLE)).distinct()
+    scanned = frozenset(connection.execute(usable).scalars())
+    return tuple(cluster for cluster in stored_clusters(connection) if cluster.id in scanned)
 
 
 def find_scan(connection: Connection, text: str, cluster: str | None) -> Scan:

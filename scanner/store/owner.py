@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-SILENCE = timedelta(minutes=15)
-"""A scan on another host is dead after this time without a heartbeat."""
-
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -24,13 +21,14 @@ class Owner:
     process: int
     started: str
 
-    def alive(self, *, heartbeat: datetime, now: datetime) -> bool:
+    def alive(self, *, heartbeat: datetime, now: datetime, silence: timedelta) -> bool:
         """Return whether the process may still run.
 
-        On this host the process id and the start time decide, on another host the age of its last heartbeat.
+        On this host the process id and the start time decide; on another host the process is alive until its last heartbeat
+        is older than `silence`.
         """
         if self.host != socket.gethostname():
-            return now - heartbeat <= SILENCE
+            return now - heartbeat <= silence
         return _exists(self.process) and self.started in {"", _started(self.process)}
 
 

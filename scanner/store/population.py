@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 import orjson
-from sqlalchemy import Column, Connection, Integer, MetaData, Table, func, select, update
+from sqlalchemy import Column, Connection, Integer, MetaData, Table, select, update
 from sqlalchemy.sql.ddl import CreateTable, DropTable
 
 from scanner.model.population import Examined, Pairs, Workload
 from scanner.posture.workloads import Workloads
 from scanner.store.engine import insert_rows
-from scanner.store.interning import Interned
+from scanner.store.ids import reserve
+from scanner.store.interning import Interned, chunks
 from scanner.store.population_plan import Change, Close, Identity, InForce, Keep, Open, Repeat, Seen, plan
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import KEPT, OBJECTS, OPEN, POPULATION, TEXT, WORKLOADS
@@ -63,7 +64,6 @@ class PopulationWriter:
         self._workloads = workloads
         self._workload_ids = Interned(connection, WORKLOADS)
         self._kept_ids = Interned(connection, KEPT)
-        self._next = (connection.execute(select(func.max(OBJECTS.c.id))).scalar() or 0) + 1
         self._recorded = RowIdSet()
         connection.execute(CreateTable(_SORTED))
 
@@ -75,31 +75,34 @@ class PopulationWriter:
         """Record the objects of a list. Returns the id of each object, in the order of the list."""
         ids = array("I", bytes(4 * self._sort(listed.pages())))
         changes = _Changes()
-        current = 0
+        current = NONE
         for step in plan(self._in_force(listed.same_kinds), self._sorted(), self._gone(listed)):
             match step:
                 case Close(object_id):
                     changes.closed.append(object_id)
                     continue
                 case Open(seen):
-                    current, self._next = self._next, self._next + 1
-                    changes.objects.append((current, self._cluster, listed.kind, *seen.identity))
-                    changes.opened.append(self._interval(current, listed.kind, seen))
+                    if len(changes.new) >= CHUNK:
+                        self._write(changes, listed.kind, ids)
+                    changes.new.append((seen, [seen.item]))
+                    current = NONE
+                    continue
+                case Repeat(seen):
+                    if current == NONE:
+                        changes.new[-1][1].append(seen.item)
+                        continue
                 case Change(object_id, seen):
                     current = object_id
-                    changes.closed.append(current)
-                    changes.opened.append(self._interval(current, listed.kind, seen))
+                    if current not in self._recorded:
+                        changes.closed.append(current)
+                        changes.opened.append(self._interval(current, listed.kind, seen))
                 case Keep(object_id, seen):
                     current = object_id
-                case Repeat(seen):
-                    pass
                 case _ as never:
                     assert_never(never)
             ids[seen.item] = current
             self._recorded.add(current)
-            if len(changes.opened) >= CHUNK:
-                self._write(changes)
-        self._write(changes)
+        self._write(changes, listed.kind, ids)
         return ids
 
     def _sort(self, pages: Iterable[Sequence[Examined]]) -> int:
@@ -154,29 +157,37 @@ class PopulationWriter:
     def _interval(self, object_id: int, kind: int, seen: Seen[int]) -> tuple[int, ...]:
         return (object_id, self._revision, OPEN, self._cluster, kind, *seen.content)
 
-    def _write(self, changes: _Changes) -> None:
-        """Write the changes so far. Intervals end before others of the same object begin."""
-        for start in range(0, len(changes.closed), CHUNK):
-            portion = changes.closed[start : start + CHUNK]
+    def _write(self, changes: _Changes, kind: int, ids: array[int]) -> None:
+        """Write the changes so far, and give new objects their ids. Intervals end before others of the same object begin."""
+        for portion in chunks(changes.closed):
             ended = update(POPULATION).where(POPULATION.c.object.in_(portion), POPULATION.c.until == OPEN)
             self._connection.execute(ended.values(until=self._revision))
-        insert_rows(self._connection, OBJECTS, _OBJECT, changes.objects)
+        objects: list[tuple[int | str, ...]] = []
+        numbers = reserve(self._connection, OBJECTS, len(changes.new))
+        for number, (seen, places) in zip(numbers, changes.new, strict=True):
+            objects.append((number, self._cluster, kind, *seen.identity))
+            changes.opened.append(self._interval(number, kind, seen))
+            self._recorded.add(number)
+            for place in places:
+                ids[place] = number
+        insert_rows(self._connection, OBJECTS, _OBJECT, objects)
         insert_rows(self._connection, POPULATION, _INTERVAL, changes.opened)
         changes.clear()
 
 
 class _Changes:
-    """Rows to write."""
+    """The changes to write: ids of objects whose interval ends, new objects with their places in the list, and intervals."""
 
     def __init__(self) -> None:
         self.closed: list[int] = []
-        self.objects: list[tuple[int | str, ...]] = []
+        self.new: list[tuple[Seen[int], list[int]]] = []
         self.opened: list[tuple[int, ...]] = []
 
     def clear(self) -> None:
-        """Forget written rows."""
-        for rows in (self.closed, self.objects, self.opened):
-            rows.clear()
+        """Forget written changes."""
+        self.closed.clear()
+        self.new.clear()
+        self.opened.clear()
 
 
 def _kept(labels: Pairs, annotations: Pairs) -> tuple[str, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Row, Select, delete, select, update
@@ -72,12 +72,12 @@ class Abandoned(NamedTuple):
 
 def abandoned(connection: Connection, now: datetime) -> tuple[Abandoned, ...]:
     """The scans that are recorded as running, but whose process is gone at the moment `now`."""
-    columns = ("number", "id", "heartbeat", "host", "process", "process_started")
+    columns = ("number", "id", "heartbeat", "silence", "host", "process", "process_started")
     running = select(*(SCANS.c[name] for name in columns)).where(SCANS.c.state == ScanState.RUNNING.value)
     return tuple(
         Abandoned(number, scan_id, heartbeat)
-        for number, scan_id, heartbeat, *owner in connection.execute(running)
-        if not Owner(*owner).alive(heartbeat=heartbeat, now=now)
+        for number, scan_id, heartbeat, silence, *owner in connection.execute(running)
+        if not Owner(*owner).alive(heartbeat=heartbeat, now=now, silence=timedelta(seconds=silence))
     )
 
 

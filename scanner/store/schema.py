@@ -7,6 +7,7 @@ Assay's only if it has the table that marks it, or the tables of the versions be
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, assert_never
 
@@ -14,7 +15,8 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from scanner.errors import StoreError, UsageError
 from scanner.store.address import Address
-from scanner.store.engine import writing_history
+from scanner.store.backup import back_up
+from scanner.store.engine import writing_shared
 from scanner.store.tables import MARK, METADATA
 
 HEAD = "0012"
@@ -28,6 +30,22 @@ _UNMARKED = frozenset(
 """The tables of every version before the mark."""
 
 State: TypeAlias = Literal["fresh", "current", "older", "newer", "foreign"]
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """The result of an upgrade, which is true if the database changed. `migrated` is False for a new database.
+
+    `backup` is the copy of the file that was made first, if any.
+    """
+
+    changed: bool
+    migrated: bool = False
+    backup: Path | None = None
+
+    def __bool__(self) -> bool:
+        """Whether the database changed."""
+        return self.changed
 
 
 def migrations() -> Path:
@@ -73,22 +91,27 @@ def check(engine: Engine, address: Address) -> None:
             assert_never(never)
 
 
-def migrate(engine: Engine, address: Address) -> bool:
-    """Upgrade the database to the newest schema; False if it has it already. Raises StoreError."""
-    with writing_history(engine) as connection:
+def migrate(engine: Engine, address: Address, *, backup: bool = False) -> Upgraded:
+    """Upgrade the database to the newest schema; with `backup`, copy a SQLite file with data first. Raises StoreError."""
+    with writing_shared(engine) as connection:
         match _state(connection):
             case "current":
-                return False
+                return Upgraded(changed=False)
             case "newer":
                 raise _newer(address)
             case "foreign":
                 raise _foreign(address)
             case "fresh" if connection.dialect.name == "sqlite":
                 _create(connection)
-                return True
-            case "fresh" | "older":
+                return Upgraded(changed=True)
+            case "fresh":
                 run_migrations(connection)
-                return True
+                return Upgraded(changed=True)
+            case "older":
+                # While this transaction lasts, nothing else can write: the copy has all that the upgrade changes.
+                copy = back_up(address.path, HEAD) if backup and address.path else None
+                run_migrations(connection)
+                return Upgraded(changed=True, migrated=True, backup=copy)
 
 
 def _state(connection: Connection) -> State:
@@ -143,9 +166,9 @@ def run_migrations(connection: Connection) -> None:
 
 
 def _older(address: Address) -> StoreError:
+    first = "To upgrade it" if address.path else "Back it up with pg_dump, then"
     return StoreError(
-        f"The database {address.shown} was created by an older version of Assay. "
-        "Back it up, then run: assay db upgrade."
+        f"The database {address.shown} was created by an older version of Assay. {first} run: assay db upgrade."
     )
 
 

@@ -6,20 +6,29 @@ Every method is one short transaction, and raises StoreError for errors of the d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from sqlalchemy import Connection, Engine
 
+from scanner.errors import StoreError
 from scanner.model.resource import Kind
-from scanner.model.scan import PageResult, Scan, ScanEnd, ScanRecord, ScanStart
+from scanner.model.run import Run
+from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.model.texts import clean
-from scanner.store import lookup, reader, writer
+from scanner.store import clusters, lookup, reader, runs, writer
 from scanner.store.address import Address, address_of
-from scanner.store.engine import create_file, engine_for, reading_engine_for, writing_history
+from scanner.store.engine import (
+    create_file,
+    engine_for,
+    merge_log,
+    reading_engine_for,
+    writing,
+    writing_shared,
+)
 from scanner.store.scans import abandoned, mark_failed, with_current_state
-from scanner.store.schema import check, migrate, prepare
+from scanner.store.schema import Upgraded, check, migrate, prepare
 from scanner.store.store_errors import as_store_error
 
 Clock = Callable[[], datetime]
@@ -40,6 +49,7 @@ class SqlReader:
         self._engine = engine
         self._address = address
         self._clock = clock
+        self._beat = datetime.min.replace(tzinfo=UTC)
 
     @property
     def shown(self) -> str:
@@ -47,7 +57,10 @@ class SqlReader:
         return self._address.shown
 
     def latest(self, cluster: str | None = None) -> Scan | None:
-        """The newest complete or partial scan, of one cluster (by name or UID) or of any."""
+        """The newest complete or partial scan, of one cluster (by name, UID or identity) or of any.
+
+        Raises UsageError if several clusters have the name.
+        """
         with self._reading() as connection:
             return lookup.latest(connection, cluster if cluster is None else clean(cluster))
 
@@ -56,6 +69,16 @@ class SqlReader:
         with self._reading() as connection:
             dead = abandoned(connection, self._clock())
             return tuple(with_current_state(scan, dead) for scan in lookup.scans(connection, limit))
+
+    def runs(self, limit: int = 50) -> tuple[Run, ...]:
+        """The newest runs, the newest first. A run whose process was killed stays open."""
+        with self._reading() as connection:
+            return runs.runs(connection, limit)
+
+    def clusters(self) -> tuple[clusters.StoredCluster, ...]:
+        """The clusters that have a scan in history, the oldest first."""
+        with self._reading() as connection:
+            return lookup.scanned_clusters(connection)
 
     def find_scan(self, text: str, cluster: str | None = None) -> Scan:
         """The scan with an id, the beginning of an id, `last` or `last~N`. Raises UsageError."""
@@ -94,8 +117,36 @@ class SqlReader:
 class SqlStore(SqlReader):
     """Satisfies the Protocol `Store` of `scanner.scan.edges`, and reads stored scans."""
 
+    def register(self, cluster: ClusterIdentity, *, restored: bool = False) -> str:
+        """Find or begin the history of a cluster; return what the user should know when a history begins, else an empty text.
+
+        With `restored`, a given name goes on for a cluster that was restored or built anew.
+
+        Raises StoreError, and UsageError if the name is that of another cluster.
+        """
+        with as_store_error(self._address), writing_shared(self._engine) as connection:
+            return clusters.register(connection, cluster, restored=restored).note
+
+    def begin_run(self, name: str) -> int:
+        """Record that a run begins; return its number. Raises StoreError."""
+        with as_store_error(self._address), writing(self._engine) as connection:
+            return runs.begin_run(connection, name, self._clock())
+
+    def name_run(self, number: int, name: str) -> None:
+        """Record the name of a run. Raises StoreError."""
+        with as_store_error(self._address), writing(self._engine) as connection:
+            runs.name_run(connection, number, name)
+
+    def end_run(self, number: int, *, exit_code: int, reason: str = "", scan_id: str = "") -> None:
+        """Record the end of a run, and its scan if one began. Raises StoreError."""
+        with as_store_error(self._address), writing(self._engine) as connection:
+            runs.end_run(connection, number, exit_code=exit_code, reason=reason, scan_id=scan_id, now=self._clock())
+
     def begin(self, start: ScanStart) -> None:
-        """Record that a scan runs, with its policies and bindings; mark dead scans as failed. Raises StoreError."""
+        """Record that a scan runs, with its policies and bindings; mark dead scans as failed.
+
+        Raises StoreError, and UsageError if the name of the cluster is that of another one.
+        """
         with as_store_error(self._address):
             self._mark_dead_scans_failed()
             writer.begin(self._engine, start, self._clock())
@@ -103,6 +154,18 @@ class SqlStore(SqlReader):
     def packed(self, result: PageResult) -> PageResult:
         """The result with `content` in place of its findings. Does not use the database."""
         return writer.packed(result)
+
+    def beat(self, scan_id: str) -> None:
+        """Record that a scan still runs while it waits; may be called at any time, and writes every ten seconds at most.
+
+        A database that is busy or does not answer gets no heartbeat: the next page reports the error.
+        """
+        now = self._clock()
+        if timedelta() <= now - self._beat < writer.BEAT:
+            return
+        self._beat = now
+        with suppress(StoreError), as_store_error(self._address):
+            writer.beat(self._engine, scan_id, now)
 
     def page(self, scan_id: str, result: PageResult) -> None:
         """Commit the results of a page together with its completion.
@@ -128,13 +191,16 @@ class SqlStore(SqlReader):
         Raises StoreError, also if the scan does not run.
         """
         with as_store_error(self._address):
-            return writer.finish(self._engine, scan_id, end)
+            self.beat(scan_id)
+            scan = writer.finish(self._engine, scan_id, end)
+            merge_log(self._engine)
+            return scan
 
     def _mark_dead_scans_failed(self) -> None:
         with self._engine.connect() as connection:
             dead = abandoned(connection, self._clock())
         if dead:
-            with writing_history(self._engine) as connection:
+            with writing(self._engine) as connection:
                 mark_failed(connection, dead)
 
 
@@ -170,13 +236,16 @@ def open_reader(url: str, clock: Clock = _utc_now) -> SqlReader:
     return SqlReader(engine, address, clock)
 
 
-def upgrade(url: str) -> bool:
-    """Upgrade a database to the current schema; False if it has it already. Raises as `open_store` does."""
+def upgrade(url: str, *, backup: bool = True) -> Upgraded:
+    """Upgrade a database to the current schema. Raises as `open_store` does, and StoreError if it cannot be backed up.
+
+    With `backup`, a SQLite file that has data is copied beside itself first.
+    """
     address = address_of(url)
     engine = _connected(address)
     try:
         with as_store_error(address):
-            return migrate(engine, address)
+            return migrate(engine, address, backup=backup)
     finally:
         engine.dispose()
 

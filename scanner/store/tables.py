@@ -76,7 +76,7 @@ MARK = Table("kube_assay", METADATA, Column("note", TEXT, nullable=False))
 
 
 def _id() -> Column[int]:
-    """An id that the writer assigns: only one transaction writes history at a time."""
+    """An id that the writer assigns: see `ids`."""
     return Column("id", Integer, primary_key=True, autoincrement=False)
 
 
@@ -148,7 +148,9 @@ CLUSTERS = Table(
     Column("id", Integer, primary_key=True),
     Column("identity", TEXT, nullable=False, unique=True),
     _text("name"),
+    _added_text("observed"),
 )
+"""`identity` is the key of a history, `name` what reports show, `observed` what was seen of the cluster: see `clusters`."""
 
 SCANS = Table(
     "scans",
@@ -181,8 +183,30 @@ SCANS = Table(
     *(_shared(rows) for rows in ("policies", "bindings", "health", "outside", "rules", "uncovered")),
     _added_text("matched"),
     *(_added_text(name) for name in ("policy_set_digest", "description_digest", "method")),
+    Column("silence", Integer, nullable=False, server_default=text("900")),
     UniqueConstraint("cluster", "revision"),
 )
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    _text("name"),
+    Column("started_at", UtcTime, nullable=False),
+    Column("finished_at", UtcTime),
+    Column("exit_code", Integer),
+    _text("reason"),
+    Column("scan", Integer, ForeignKey("scans.number")),
+    _text("host"),
+)
+
+LAST_IDS = Table(
+    "last_ids",
+    METADATA,
+    Column("name", TEXT, primary_key=True),
+    Column("id", Integer, nullable=False),
+)
+"""The highest row id that each table ever had: see `ids`."""
 
 POLICIES = Table(
     "policies",

@@ -15,12 +15,14 @@ from scanner.errors import StoreError
 from scanner.model.policy import Binding, Policy
 from scanner.model.reading import UNKNOWN
 from scanner.model.resource import Kind, UserInfo
-from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
+from scanner.model.scan import PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.model.texts import clean
 from scanner.store import codec
-from scanner.store.engine import writing, writing_history
+from scanner.store.clusters import register
+from scanner.store.engine import lock_history, writing, writing_shared
 from scanner.store.gone import GoneObjects, kinds_of
 from scanner.store.history import History, ScanPosition, SimulatedRequest
+from scanner.store.ids import reserve
 from scanner.store.interning import Interned
 from scanner.store.ledger import Ledger
 from scanner.store.owner import this_process
@@ -36,7 +38,6 @@ from scanner.store.staged import StagedLists
 from scanner.store.tables import (
     BINDINGS,
     CHECKS,
-    CLUSTERS,
     KINDS,
     POLICIES,
     SCAN_BINDINGS,
@@ -46,14 +47,16 @@ from scanner.store.tables import (
     UNCHECKED,
 )
 
-_BEAT = timedelta(seconds=10)
-"""The longest time between two heartbeats of a scan that stages pages."""
+BEAT = timedelta(seconds=10)
+"""The time between two heartbeats of a scan."""
 
 
 def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
-    """Record that a scan runs, with its policies, bindings and rules, and its method."""
-    with writing_history(engine) as connection:
-        number = _insert_scan(connection, start, now)
+    """Record that a scan runs, with its policies, bindings, rules and method. Raises UsageError for the name of another cluster."""
+    with writing_shared(engine) as connection:
+        cluster = register(connection, start.cluster).id
+    with writing(engine) as connection:
+        number = _insert_scan(connection, cluster, start, now)
         policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
         bindings = Interned(connection, BINDINGS).ids([_binding(item) for item in start.bindings])
         read = [codec.to_text(start.readings.get(item.key, UNKNOWN)) for item in start.policies]
@@ -83,6 +86,13 @@ def packed(result: PageResult) -> PageResult:
     return replace(result, content=pack(result), findings=(), places=())
 
 
+def beat(engine: Engine, scan_id: str, now: datetime) -> None:
+    """Record that a scan still runs; do nothing if it does not."""
+    running = SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value
+    with writing(engine) as connection:
+        connection.execute(update(SCANS).where(*running).values(heartbeat=now))
+
+
 def stage(engine: Engine, scan_id: str, result: PageResult, now: datetime) -> None:
     """Commit the results of a page together with its completion. Raises StoreError if the scan does not run."""
     columns = {"content": result.content or pack(result), "objects": result.examined, "sets": result.sets or None}
@@ -101,7 +111,7 @@ def _stage(engine: Engine, scan_id: str, now: datetime, *, api_version: str, kin
         number, heartbeat = sign.one_or_none() or (0, now)
         if not number:
             raise _not_running(scan_id)
-        if not timedelta() <= now - heartbeat < _BEAT:
+        if not timedelta() <= now - heartbeat < BEAT:
             connection.execute(update(SCANS).where(*running).values(heartbeat=now))
         page = {"scan": number, "api_version": clean(api_version), "kind": clean(kind), **columns}
         connection.execute(insert(STAGED_PAGES).values(page))
@@ -112,8 +122,9 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
 
     A failed scan keeps its counts, gaps and coverage, but adds no findings to history: they will be new in the next scan.
     """
-    with writing_history(engine) as connection:
+    with writing(engine) as connection:
         running = _running(connection, scan_id)
+        lock_history(connection, running.cluster)
         closed = _fail(connection, running, end) if end.state is ScanState.FAILED else _merge(connection, running, end)
         connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan == running.number))
         opinion = codec.to_text(end.opinion) if end.opinion else ""
@@ -132,8 +143,9 @@ class _Running(NamedTuple):
 
 def _running(connection: Connection, scan_id: str) -> _Running:
     wanted = select(*(SCANS.c[name] for name in _Running._fields))
+    # The row is locked: until the end of the transaction, no other process marks the scan as failed.
     row = connection.execute(
-        wanted.where(SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value)
+        wanted.where(SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value).with_for_update()
     ).one_or_none()
     if row is None:
         raise _not_running(scan_id)
@@ -192,10 +204,11 @@ def _bindings(connection: Connection, number: int) -> list[Binding]:
     return [codec.from_text(Binding, document) for document in connection.execute(used).scalars()]
 
 
-def _insert_scan(connection: Connection, start: ScanStart, now: datetime) -> int:
-    cluster = _cluster(connection, start.cluster)
+def _insert_scan(connection: Connection, cluster: int, start: ScanStart, now: datetime) -> int:
+    [number] = reserve(connection, SCANS, 1)
     owner = this_process()
     values = {
+        "number": number,
         "id": start.id,
         "cluster": cluster,
         "cluster_name": clean(start.cluster.name),
@@ -215,28 +228,15 @@ def _insert_scan(connection: Connection, start: ScanStart, now: datetime) -> int
         "policy_set_digest": start.policy_set_digest,
         "description_digest": start.description_digest,
         "method": codec.to_text(replace(start.method, schema_version=HEAD)),
+        "silence": start.silence,
     }
-    number: int = connection.execute(insert(SCANS).values(values).returning(SCANS.c.number)).scalar_one()
+    connection.execute(insert(SCANS).values(values))
     return number
 
 
 def _requester(user: UserInfo) -> str:
     """The user as the store keeps it: name and groups, but no UID and no extra info."""
     return codec.to_text(UserInfo(user.username, groups=user.groups))
-
-
-def _cluster(connection: Connection, cluster: ClusterIdentity) -> int:
-    """The number of a cluster, by its UID, or else by its name. The stored name is the latest."""
-    identity, name = clean(cluster.uid or cluster.name), clean(cluster.name)
-    stored = connection.execute(select(CLUSTERS).where(CLUSTERS.c.identity == identity)).one_or_none()
-    if stored is None:
-        added = insert(CLUSTERS).values(identity=identity, name=name).returning(CLUSTERS.c.id)
-        first: int = connection.execute(added).scalar_one()
-        return first
-    if stored.name != name:
-        connection.execute(update(CLUSTERS).where(CLUSTERS.c.id == stored.id).values(name=name))
-    number: int = stored.id
-    return number
 
 
 def _newest(connection: Connection, cluster: int) -> int:

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scanner.audit.population import LONGEST_VALUE, examined
@@ -198,6 +198,7 @@ def test_other_keys_keep_other_labels() -> None:
     assert [2, 1, 2] == counts
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["TOKEN", "URL", "DB_PASSWORD"]), st.text("abc", min_size=4, max_size=8)), max_size=4

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -242,6 +244,22 @@ def test_upgrade_states_whether_it_changed_the_database(assay: Assay) -> None:
 
     assert (0, "The database assay.db was upgraded to the schema of this version.\n") == (first.code, first.stderr)
     assert (0, "The database assay.db already has the schema of this version.\n") == (second.code, second.stderr)
+
+
+@pytest.mark.parametrize("flags", [[], ["--no-backup"]])
+def test_upgrade_copies_the_file_and_says_how_to_go_back(assay: Assay, home: Path, flags: list[str]) -> None:
+    """With the command that puts the copy in its place; --no-backup makes no copy."""
+    old = Path(__file__).parents[1] / "store" / "old" / "0001.sql"
+    with closing(sqlite3.connect(home / "assay.db")) as connection:
+        connection.executescript(old.read_text("utf-8"))
+
+    first, *rest = assay("db", "upgrade", "--db", "assay.db", *flags).stderr.splitlines()
+
+    copies = [path.name for path in home.glob("*.bak")]
+    assert "The database assay.db was upgraded to the schema of this version." == first
+    command = "To go back: install the earlier version of Assay, end all scans, and run: rm -f assay.db-wal assay.db-shm && mv"
+    assert [f"{command} {name} assay.db" for name in copies] == [line.partition(". ")[2] for line in rest]
+    assert (0 if flags else 1) == len(copies)
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["--version"]])

@@ -159,14 +159,45 @@ def test_duplicate_objects_are_gaps(assay: Assay, cluster: Path, write: Write) -
     assert "ConfigMap shop/first is already in object.yaml" in gaps(ran)["second.yaml, document 1"]
 
 
-def test_an_unreadable_policy_file_is_a_gap(assay: Assay, cluster: Path, write: Write) -> None:
-    """The scan continues with the policies that can be read."""
+def test_an_unreadable_policy_file_is_a_usage_error(assay: Assay, cluster: Path, write: Write) -> None:
+    """-f with a file that is not YAML: a policy would be missing."""
     write("policies/broken.yaml", "kind: [")
+    write("policies/policy.yaml", bound("lax"))
 
     ran = assay("scan", "--from", "cluster", "-f", "policies", "-o", "json")
 
-    assert (3, ["policies/broken.yaml, document 1"]) == (ran.code, [*gaps(ran)])
-    assert 1 == len(as_list(ran.report["findings"]))
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert ran.stderr.startswith("assay: -f policies: policies/broken.yaml, document 1: ")
+    assert ran.stderr.endswith("Correct the file, or name only the files to read\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "-f policies has no document: check the path"),
+        (config_map("size"), "-f policies has no policy and no binding, only ConfigMap: check the path"),
+    ],
+)
+def test_a_folder_without_a_policy_is_a_usage_error(
+    assay: Assay, cluster: Path, write: Write, text: str, sentence: str
+) -> None:
+    """A mistyped folder must not look like a cluster that violates nothing; a param may be named as a file."""
+    write("policies/all.yaml", text)
+
+    folder, file = (assay("scan", "--from", "cluster", "-f", path, "-q") for path in ("policies", "policies/all.yaml"))
+
+    assert (2, b"") == (folder.code, folder.stdout)
+    assert sentence in folder.stderr
+    assert (0 if text else 2) == file.code
+
+
+@pytest.mark.parametrize("flags", [["--from", "clutser"], ["--from", "cluster", "-f", "./clutser"]])
+def test_a_mistyped_folder_is_a_usage_error(assay: Assay, cluster: Path, flags: list[str]) -> None:
+    """The message names the folder that is most like it."""
+    ran = assay("scan", *flags)
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert "there is no file or folder clutser: did you mean cluster? Otherwise check the path" in ran.stderr
 
 
 def test_a_policy_that_the_api_would_reject_is_a_gap(assay: Assay, cluster: Path, write: Write) -> None:

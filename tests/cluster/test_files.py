@@ -68,8 +68,9 @@ def names(pages: Iterable[Page]) -> list[Json]:
 
 
 def test_a_snapshot_is_named_after_its_folder(snapshot: Snapshot, tmp_path: Path) -> None:
-    """The default name is the last part of the path; the source is `files`."""
-    assert ClusterIdentity(tmp_path.name, server_version="v1.37", source="files") == snapshot().identity()
+    """Without another name, the last part of the path; its source and its path tell which files these are."""
+    expected = ClusterIdentity(tmp_path.name, server_version="v1.37", source="files", folder=str(tmp_path))
+    assert expected == snapshot().identity()
     assert "staging" == snapshot(name="staging").identity().name
 
 

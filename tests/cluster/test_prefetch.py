@@ -215,3 +215,32 @@ def test_a_failure_that_came_while_paused_reaches_the_reader() -> None:
     with pytest.raises(ListFailed, match="it broke off"):
         next(ahead.pages(WANTED[0]))
     assert 1 == len(slow.threads)
+
+
+def test_a_reader_that_waits_beats() -> None:
+    """A list whose page takes long keeps the scan alive: the reader's own thread beats about once a second."""
+    slow = Slow()
+    beats: list[threading.Thread] = []
+
+    def beat() -> None:
+        beats.append(threading.current_thread())
+        if len(beats) == 2:
+            slow.answer.set()
+
+    ahead = Prefetcher(slow.begin, 1)
+    ahead.while_waiting(beat)
+    ahead.expect(WANTED[:1])
+
+    assert [("Kind0", 1)] == read(ahead.pages(WANTED[0]))
+    assert [threading.current_thread()] * 2 == beats
+
+
+def test_a_pause_that_waits_for_a_request_beats() -> None:
+    """Before workers are forked, a long request has to end."""
+    slow = Slow()
+    ahead = Prefetcher(slow.begin, 1)
+    ahead.while_waiting(slow.answer.set)
+    ahead.expect(WANTED[:1])
+    slow.asked.wait(10)
+    with ahead.paused():
+        assert slow.answer.is_set()

@@ -27,8 +27,7 @@ def scan_of(folder: Path, languages: tuple[Language, ...]) -> Recorded:
     for name, documents in (("policies", POLICIES), ("objects", OBJECTS)):
         (folder / name).mkdir()
         (folder / name / "all.yaml").write_text(yaml.safe_dump_all(documents))
-    manifests, gaps = policy_files([folder / "policies"])
-    options = Options(Scope(), manifests, gaps, languages=languages)
+    options = Options(Scope(), policy_files([folder / "policies"]), languages=languages)
     store = FakeStore()
     scan = run(SnapshotCluster([folder / "objects"]), store, options, scan_id="s1", clock=lambda: NOON)
     return Recorded(scan, store.starts[0], store.ends[0], tuple(store.pages))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -54,6 +54,7 @@ class FakeCluster:
     raw: Mapping[str, list[bytes]] = field(default_factory=dict)
     listed: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
+    beat: Callable[[], None] = field(default=lambda: None)
 
     def identity(self) -> ClusterIdentity:
         return ClusterIdentity("test", "uid-of-kube-system", "v1.36.0", self.source)
@@ -99,6 +100,9 @@ class FakeCluster:
             if number == 1 and f"metadata/{kind.resource}" in self.broken:
                 raise self.broken[f"metadata/{kind.resource}"]
 
+    def while_waiting(self, beat: Callable[[], None]) -> None:
+        self.beat = beat
+
     def paused(self) -> AbstractContextManager[None]:
         return nullcontext()
 
@@ -138,12 +142,16 @@ class FakeStore:
     pages: list[PageResult] = field(default_factory=list)
     ends: list[ScanEnd] = field(default_factory=list)
     intermediates: list[Examined] = field(default_factory=list)
+    beats: list[str] = field(default_factory=list)
 
     def begin(self, start: ScanStart) -> None:
         self.starts.append(start)
 
     def packed(self, result: PageResult) -> PageResult:
         return result
+
+    def beat(self, scan_id: str) -> None:
+        self.beats.append(scan_id)
 
     def page(self, scan_id: str, result: PageResult) -> None:
         self.pages.append(result)

@@ -321,10 +321,43 @@ def test_params_are_found_in_their_namespace() -> None:
     }
 
 
-def test_a_scan_without_policies_is_complete() -> None:
-    """Without policies no object is listed."""
+def test_a_scan_without_policies_is_not_complete() -> None:
+    """Without policies no object is listed. It has no gap."""
     recorded = scanned(FakeCluster([namespace("default"), pod()]))
-    assert ((), (), ScanState.COMPLETE) == (recorded.start.policies, recorded.end.coverage, recorded.scan.state)
+    assert ((), (), (), ScanState.PARTIAL) == (
+        recorded.start.policies,
+        recorded.end.coverage,
+        recorded.gaps,
+        recorded.scan.state,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "state"),
+    [
+        (Options(), ScanState.PARTIAL),
+        (Options(allow_empty=True), ScanState.COMPLETE),
+        (Options(scope=Scope(namespaces=("default",))), ScanState.COMPLETE),
+        (Options(scope=Scope(selector="a=b")), ScanState.COMPLETE),
+        (Options(scope=Scope(kinds=("Pod",))), ScanState.COMPLETE),
+        (Options(scope=Scope(policies=("small",))), ScanState.COMPLETE),
+        (Options(scope=Scope(skip_kinds=("nodes",))), ScanState.COMPLETE),
+        (Options(scope=Scope(operation="create")), ScanState.COMPLETE),
+    ],
+)
+def test_a_scan_without_objects_is_complete_only_if_the_user_narrowed_it(options: Options, state: ScanState) -> None:
+    """Or accepts it."""
+    recorded = scanned(
+        FakeCluster([namespace("default"), policy("small", "false"), binding("small", "small")]), options
+    )
+    assert (0, state) == (sum(line.objects for line in recorded.end.coverage), recorded.scan.state)
+
+
+@pytest.mark.parametrize("scope", [Scope(), Scope(namespaces=("default",))])
+def test_a_scan_without_a_bound_policy_is_never_complete_by_itself(scope: Scope) -> None:
+    """However narrow it is: nothing was evaluated."""
+    recorded = scanned(FakeCluster([namespace("default"), pod(), policy("small", "false")]), Options(scope=scope))
+    assert ScanState.PARTIAL == recorded.scan.state
 
 
 def test_kinds_that_two_policies_want_are_listed_once() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -173,6 +174,7 @@ class DeadlyEvaluator:
         if trace.exists() < content.get("deaths", 0) or content.get("deaths") == 2:
             trace.touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(content.get("seconds", 0))
         if content.get("raises"):
             raise LookupError("hostile text")
         if content.get("unsendable"):
@@ -258,3 +260,24 @@ def test_a_container_has_as_many_cores_as_it_may_use(tmp_path: Path, limit: str,
     path = tmp_path / "cpu.max"
     path.write_text(f"{limit}\n")
     assert min(most, 8, len(os.sched_getaffinity(0))) == cores(path)
+
+
+def test_a_scan_beats_while_its_workers_evaluate(tmp_path: Path) -> None:
+    """A page that takes seconds is no silence."""
+    relay = Relay(lambda: KnownSchemas({}))
+    page_evaluator: Any = DeadlyEvaluator(tmp_path)
+    beats: list[int] = []
+    job = Job(Page(PODS, 1, b'{"objects": 1, "seconds": 1.5}'), PLAN)
+    with Workers(
+        page_evaluator, [PLAN], relay, nullcontext, count=2, beat=lambda: beats.append(os.getpid())
+    ) as processes:
+        list(processes.ordered(iter([job])))
+    assert {os.getpid()} == set(beats)
+
+
+def test_a_scan_beats_while_it_waits_for_the_cluster() -> None:
+    """The cluster calls the store's heartbeat of this scan."""
+    cluster, store = FakeCluster([namespace("default")]), FakeStore()
+    run(cluster, store, Options(), scan_id="s1", clock=lambda: NOON)
+    cluster.beat()
+    assert ["s1"] == store.beats

@@ -87,6 +87,7 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 def without_shared_rows(connection: sqlite3.Connection) -> None:
     """Undo migrations 0008 to 0012."""
     without_rules(connection)
+    without_identity_and_runs(connection)
     without_population(connection)
     connection.execute("DROP TABLE kube_assay")
     for name in ("policies_of", "bindings_of", "health_of", "outside_of", "matched"):
@@ -116,3 +117,12 @@ def without_rules(connection: sqlite3.Connection) -> None:
     for name in ("rules_of", "uncovered_of", "policy_set_digest", "description_digest", "method"):
         connection.execute(f"ALTER TABLE scans DROP COLUMN {name}")
     connection.execute("ALTER TABLE coverage DROP COLUMN page_digests")
+
+
+def without_identity_and_runs(connection: sqlite3.Connection) -> None:
+    """What migration 0011 does, undone."""
+    connection.execute("DROP TABLE runs")
+    connection.execute("DROP TABLE last_ids")
+    connection.execute("ALTER TABLE scans DROP COLUMN silence")
+    connection.execute("ALTER TABLE clusters DROP COLUMN observed")
+    connection.execute("UPDATE clusters SET identity = substr(identity, instr(identity, ':') + 1)")

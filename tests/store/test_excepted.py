@@ -6,7 +6,7 @@ from sqlalchemy import create_engine, insert
 
 from scanner.store import SqlStore
 from scanner.store.interning import Interned, digest
-from scanner.store.tables import VERDICTS
+from scanner.store.tables import LAST_IDS, VERDICTS
 from tests.store.made import Round, finding, statuses
 
 KNOWN = finding("a", excepted_by="team/let-be", denies=False)
@@ -33,6 +33,7 @@ def test_verdicts_of_older_databases_are_found_again() -> None:
     names = [column.name for column in VERDICTS.columns]
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
+        LAST_IDS.create(connection)
         VERDICTS.create(connection)
         connection.execute(insert(VERDICTS).values(dict(zip(names, (7, digest(older), *older, ""), strict=True))))
         assert [7, 8] == Interned(connection, VERDICTS).ids([(*older, ""), (*older, "team/let-be")])

@@ -10,14 +10,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
+from sqlalchemy import create_engine, select
 
 from scanner.errors import StoreError, UsageError
 from scanner.model.scan import ScanState
 from scanner.store import SqlStore, open_reader, open_store
 from scanner.store.owner import Owner, this_process
+from scanner.store.tables import SCANS
 from tests.store.databases import count, execute
 from tests.store.made import DAWN, Round, clock, finding
 
@@ -140,7 +142,7 @@ def test_a_process_of_another_user_is_alive() -> None:
     """A process that may not be signalled exists."""
     first = Owner(socket.gethostname(), 1, "")
 
-    assert first.alive(heartbeat=DAWN, now=DAWN)
+    assert first.alive(heartbeat=DAWN, now=DAWN, silence=timedelta(0))
 
 
 def test_the_next_scan_finds_the_killed_one(url: str) -> None:
@@ -175,3 +177,72 @@ def test_every_page_updates_the_heartbeat(url: str) -> None:
 
     assert ScanState.RUNNING is scan.state
     assert this_process().process == os.getpid()
+
+
+def silent(url: str, store: SqlStore, silence: timedelta) -> ScanState:
+    """The state of a running scan of another host after some time."""
+    change = "UPDATE scans SET host = :host, process = :process, process_started = :started"
+    execute(url, change, **asdict(ELSEWHERE))
+    with open_reader(url, lambda: DAWN + silence) as later:
+        return later.scans()[0].state
+
+
+@pytest.mark.parametrize(
+    ("silence", "state"), [(timedelta(minutes=44), ScanState.RUNNING), (timedelta(minutes=46), ScanState.FAILED)]
+)
+def test_a_scan_states_how_long_it_may_be_silent(
+    store: SqlStore, url: str, silence: timedelta, state: ScanState
+) -> None:
+    """A scan that gives each kind half an hour is not dead after a quarter."""
+    store.begin(replace(Round().start(1), silence=45 * 60))
+
+    assert state is silent(url, store, silence)
+
+
+def test_a_scan_that_waits_is_alive(url: str) -> None:
+    """A heartbeat without any page keeps it running."""
+    now = DAWN
+    with open_store(url, lambda: now) as store:
+        store.begin(Round().start(1))
+        now = DAWN + timedelta(minutes=20)
+        store.beat("scan-1")
+
+        assert ScanState.RUNNING is silent(url, store, timedelta(minutes=30))
+
+
+def test_heartbeats_are_written_every_ten_seconds_at_most(url: str) -> None:
+    """Those that wait beat often."""
+    now = DAWN
+    with open_store(url, lambda: now) as store:
+        store.begin(Round().start(1))
+        store.beat("scan-1")
+        now = DAWN + timedelta(seconds=9)
+        store.beat("scan-1")
+        [early] = heartbeats(url)
+        now = DAWN + timedelta(seconds=10)
+        store.beat("scan-1")
+        [late] = heartbeats(url)
+
+    assert (DAWN, now) == (early, late)
+
+
+def heartbeats(url: str) -> list[datetime]:
+    """When each scan gave its last sign of life."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        found = list(connection.execute(select(SCANS.c.heartbeat)).scalars())
+    engine.dispose()
+    return found
+
+
+def test_a_heartbeat_that_cannot_be_written_stops_nothing(url: str) -> None:
+    """The next page reports the trouble."""
+    with open_store(url, clock) as store:
+        store.begin(Round().start(1))
+        execute(url, "ALTER TABLE scans RENAME TO gone")
+        try:
+            store.beat("scan-1")
+        finally:
+            execute(url, "ALTER TABLE gone RENAME TO scans")
+
+        assert [DAWN] == heartbeats(url)

@@ -15,7 +15,7 @@ from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedIndex
 
 from scanner.store import open_store, schema
 from scanner.store.address import address_of
-from scanner.store.engine import engine_for, writing_history
+from scanner.store.engine import engine_for, writing_shared
 from scanner.store.schema import HEAD, migrations
 from scanner.store.tables import METADATA
 from tests.store.databases import KINDS, database
@@ -47,7 +47,7 @@ def opened(url: str) -> None:
 def migrated(url: str) -> None:
     """Create the tables step by step."""
     engine = engine_for(address_of(url))
-    with writing_history(engine) as connection:
+    with writing_shared(engine) as connection:
         schema.run_migrations(connection)
     engine.dispose()
 

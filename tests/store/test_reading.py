@@ -87,7 +87,7 @@ def test_changes_in_the_write_ahead_log_are_read(tmp_path: Path) -> None:
     with mounted(tmp_path) as place:
         path = recorded(place)
         with open_store(str(path), clock) as store:
-            Round((finding("b"),)).record(store, 2)
+            store.begin(Round((finding("b"),)).start(2))
             for beside in place.glob("assay.db*"):
                 shutil.copy(beside, place / beside.name.replace("assay", "copied"))
         (place / "copied.db-shm").unlink()
@@ -113,3 +113,48 @@ def test_an_empty_database_is_not_set_up_by_a_reader(fresh: str) -> None:
     """A misspelt path creates no database."""
     with pytest.raises((UsageError, StoreError), match=r"has no scans|cannot be opened"):
         open_reader(fresh)
+
+
+@pytest.mark.parametrize("state", ["finished", "killed"])
+def test_a_reader_leaves_the_files_of_a_database_as_they_are(tmp_path: Path, state: str) -> None:
+    """Also the log that a killed scan left: merging it would be a change."""
+    with open_store(str(tmp_path / "first.db"), clock) as store:
+        Round((finding("a"),)).record(store, 1)
+        if state == "killed":
+            store.begin(Round().start(2))
+        for file in tmp_path.glob("first.db*"):
+            shutil.copy(file, tmp_path / file.name.replace("first", "assay"))
+    before = contents(tmp_path)
+    read(tmp_path / "assay.db")
+
+    assert before == {name: data for name, data in contents(tmp_path).items() if name in before}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The database and its log; the index of the log is scratch."""
+    return {path.name: path.read_bytes() for path in folder.glob("assay.db*") if not path.name.endswith("-shm")}
+
+
+def test_a_scan_leaves_an_empty_log(tmp_path: Path) -> None:
+    """The file alone is the database, while the process that scanned still runs."""
+    path = tmp_path / "assay.db"
+    with open_store(str(path), clock) as store:
+        Round((finding("a"),)).record(store, 1)
+        size = (tmp_path / "assay.db-wal").stat().st_size
+        shutil.copy(path, tmp_path / "copied.db")
+
+    assert (0, ["a"]) == (size, read(tmp_path / "copied.db"))
+
+
+def test_a_reader_does_not_keep_a_scan_from_ending(tmp_path: Path) -> None:
+    """The log then stays until the next scan."""
+    path = tmp_path / "assay.db"
+    with open_store(str(path), clock) as store:
+        Round((finding("a"),)).record(store, 1)
+        with open_reader(str(path), clock) as reader:
+            findings = reader.record("scan-1").findings()
+            next(findings)
+            Round((finding("b"),)).record(store, 2)
+            assert [] == list(findings)
+
+    assert ["b"] == read(path)

@@ -17,7 +17,7 @@ from scanner.model.scan import ScanEnd, ScanRecord, ScanStart
 from scanner.model.uncovered import UncoveredKind
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.address import address_of
-from scanner.store.engine import engine_for, writing_history
+from scanner.store.engine import engine_for, writing
 from scanner.store.schema import HEAD, migrations
 from tests.store.databases import count
 from tests.store.made import Round, clock, listed
@@ -127,7 +127,7 @@ def test_scans_after_an_upgrade_record_everything(fresh: str) -> None:
 def older(url: str, state: str) -> None:
     """Make a database of schema 0009 with one scan."""
     engine = engine_for(address_of(url))
-    with writing_history(engine) as connection:
+    with writing(engine) as connection:
         config = Config(attributes={"connection": connection})
         config.set_main_option("script_location", str(migrations()))
         command.upgrade(config, "0009")

@@ -35,6 +35,8 @@ T = TypeVar("T")
 FORK_AFTER_BYTES: Final = 4 << 20
 """Bytes of pages that this process evaluates faster than it can start another one."""
 _ATTEMPTS: Final = 2
+_SECONDS: Final = 1.0
+"""The time between two beats of this process while it waits for workers."""
 _AHEAD: Final = 1
 """Finished pages, besides one for each worker, that may wait for the next page in order."""
 
@@ -86,11 +88,14 @@ class Workers:
         count: int,
         fork_after_bytes: int = 0,
         packed: Packed = lambda result: result,
+        beat: Callable[[], None] = lambda: None,
     ) -> None:
         """Begin without processes; after `fork_after_bytes` bytes of pages fork `count` of them.
 
-        `paused` is a block in which no other thread runs; `packed` shortens what a process sends.
+        `paused` is a block in which no other thread runs; `packed` shortens what a process sends. `beat` is called about once a
+        second while workers evaluate.
         """
+        self._beat = beat
         self._page_evaluator = page_evaluator
         self._plans = {plan.kind: plan for plan in plans}
         self._relay = relay
@@ -183,7 +188,8 @@ class Workers:
         from multiprocessing.connection import wait
 
         busy = [worker for worker in self._workers if worker.task]
-        ready = wait([worker.connection for worker in busy])
+        while not (ready := wait([worker.connection for worker in busy], _SECONDS)):
+            self._beat()
         for worker in busy:
             if worker.connection in ready:
                 self._receive(worker)

@@ -1,0 +1,110 @@
+"""Which history a scan continues, as users see it: names, folders, and the cluster that `last` chose."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from scanner.model.json import dig
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def folders(write: Write) -> tuple[str, str]:
+    """Two unrelated folders of one name; only the first has an object that breaks the policy."""
+    write("a/manifests/all.yaml", f"{config_map('one')}---\n{bound('strict', expression='has(object.data)')}")
+    write(
+        "b/manifests/all.yaml",
+        f"{config_map('two')}data: {{a: b}}\n---\n{bound('strict', expression='has(object.data)')}",
+    )
+    return "a/manifests", "b/manifests"
+
+
+def test_two_folders_of_one_name_have_two_histories(assay: Assay, folders: tuple[str, str]) -> None:
+    """The scan of the second resolves nothing of the first, and says once that both are shown alike."""
+    first, second, third = (assay("scan", "--from", folder, "-o", "json", "-q") for folder in (*folders, folders[1]))
+
+    assert (1, 0) == tuple(
+        dig(ran.report, "changes", section) for ran, section in ((first, "new"), (second, "resolved"))
+    )
+    assert "is another cluster that is shown as manifests" in second.stderr
+    assert ("", "") == (first.stderr, third.stderr)
+
+
+def test_an_ambiguous_name_is_a_usage_error(assay: Assay, folders: tuple[str, str], home: Path) -> None:
+    """The list has what tells the clusters apart, and each entry is accepted as a name."""
+    for folder in folders:
+        assay("scan", "--from", folder, "-q")
+
+    ran = assay("report", "--cluster-name", "manifests")
+    chosen = assay("report", "--cluster-name", f"folder:{home}/a/manifests")
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert f"Name one of: folder:{home}/a/manifests, folder:{home}/b/manifests" in ran.stderr
+    assert 0 == chosen.code
+
+
+@pytest.mark.parametrize("command", [["report"], ["policies"], ["explain", "strict"]])
+def test_last_says_which_cluster_it_chose(assay: Assay, folders: tuple[str, str], command: list[str]) -> None:
+    """If the database has several, and the user named none."""
+    assay("scan", "--from", folders[0], "--cluster-name", "shop", "-q")
+    alone = assay(*command)
+    assay("scan", "--from", folders[1], "--cluster-name", "depot", "-q")
+    several, named = assay(*command), assay(*command, "--cluster-name", "shop")
+
+    sentence = "assay: the last scan is of depot; the database has scans of shop, depot: choose with --cluster-name\n"
+    assert ("", sentence, "") == (alone.stderr, several.stderr, named.stderr)
+
+
+def test_a_name_of_two_clusters_is_a_usage_error(assay: Assay, folders: tuple[str, str]) -> None:
+    """The name of a live cluster is no name for files; the message says what to do, and the run is recorded."""
+    assay("scan", "--from", folders[0], "--cluster-name", "prod", "--db", "assay.db", "-q")
+    with closing(sqlite3.connect("assay.db")) as connection, connection:
+        connection.execute("UPDATE clusters SET observed = 'uid:1234'")
+
+    ran = assay("scan", "--from", folders[0], "--cluster-name", "prod", "--db", "assay.db", "-q")
+    restored = assay(
+        "scan", "--from", folders[0], "--cluster-name", "prod", "--restored-cluster", "--db", "assay.db", "-q"
+    )
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert "it was scanned with the kube-system UID 1234, and this one has the folder" in ran.stderr
+    assert 0 == restored.code
+
+
+def test_a_restored_cluster_needs_a_name(assay: Assay, folders: tuple[str, str]) -> None:
+    """Without a name there is no history to continue."""
+    ran = assay("scan", "--from", folders[0], "--restored-cluster")
+
+    assert (2, "assay: --restored-cluster needs --cluster-name: a name joins the histories of both clusters\n") == (
+        ran.code,
+        ran.stderr,
+    )
+
+
+def test_a_folder_keeps_its_history_wherever_the_user_stands(
+    assay: Assay, folders: tuple[str, str], monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    """The absolute path counts."""
+    assay("scan", "--from", folders[0], "-q")
+    monkeypatch.chdir(home / "a")
+    ran = assay("scan", "--from", "../a/manifests", "-o", "json", "-q")
+
+    assert 0 == dig(ran.report, "changes", "new")
+
+
+def test_files_under_a_given_name_may_move(assay: Assay, folders: tuple[str, str]) -> None:
+    """As in CI, where each run has a new folder."""
+    assay("scan", "--from", folders[0], "--cluster-name", "shop", "-q")
+    shutil.move("a", "elsewhere")
+    ran = assay("scan", "--from", "elsewhere/manifests", "--cluster-name", "shop", "-o", "json", "-q")
+
+    assert (0, 0) == (ran.code, dig(ran.report, "changes", "new"))

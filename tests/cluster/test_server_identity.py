@@ -1,0 +1,34 @@
+"""What tells clusters apart whose kube-system namespace may not be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scanner.cluster.server_identity import server_digest
+from scanner.cluster.simple_kubeconfig import Settings
+
+SERVER = "https://10.96.0.1:443"
+CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+
+def test_two_clusters_at_one_address_have_two_digests() -> None:
+    """Inside pods, every API server has the same address: the CA is that of the cluster."""
+    one, other = (Settings(SERVER, ca_cert_data=text) for text in (CA, CA.replace("MIIB", "MIIC")))
+    assert server_digest(one) != server_digest(other)
+
+
+@pytest.mark.parametrize("host", [f"{SERVER}/", SERVER])
+def test_the_same_server_has_one_digest(tmp_path: Path, host: str) -> None:
+    """The CA may be in a file or in the kubeconfig."""
+    (tmp_path / "ca.crt").write_text(CA)
+    assert server_digest(Settings(SERVER, ca_cert_data=CA)) == server_digest(
+        Settings(host, ssl_ca_cert=str(tmp_path / "ca.crt"))
+    )
+
+
+def test_a_server_without_a_ca_of_its_own_is_told_by_its_url() -> None:
+    """As one with a public certificate; a CA that cannot be read fails the first request."""
+    assert server_digest(Settings(SERVER)) == server_digest(Settings(SERVER, ssl_ca_cert="/nowhere/ca.crt"))
+    assert server_digest(Settings(SERVER)) != server_digest(Settings("https://example.com"))

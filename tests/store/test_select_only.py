@@ -1,0 +1,69 @@
+"""A role of PostgreSQL that may only read suffices for every command that reads."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+from scanner.errors import StoreError
+from scanner.store import open_reader, open_store
+from tests.store.databases import database, execute
+from tests.store.made import Round, clock, finding
+
+
+@contextmanager
+def reader_role(url: str) -> Iterator[str]:
+    """The URL of a database for a new role with USAGE and SELECT alone."""
+    name, password = f"reader_{uuid.uuid4().hex}", uuid.uuid4().hex
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        schema = connection.execute(text("SELECT current_schema()")).scalar_one()
+        connection.execute(text(f"CREATE ROLE {name} LOGIN PASSWORD '{password}'"))
+        connection.execute(text(f"GRANT USAGE ON SCHEMA {schema} TO {name}"))
+        connection.execute(text(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {name}"))
+    try:
+        yield make_url(url).set(username=name, password=password).render_as_string(hide_password=False)
+    finally:
+        with engine.begin() as connection:
+            connection.execute(text(f"DROP OWNED BY {name}"))
+            connection.execute(text(f"DROP ROLE {name}"))
+        engine.dispose()
+
+
+@pytest.fixture
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL database with a scan, a run and a scan whose process died."""
+    with database("postgresql", tmp_path_factory.mktemp("select-only")) as url:
+        with open_store(url, clock) as store:
+            store.begin_run("prod")
+            Round((finding("a"),)).record(store, 1)
+            store.begin(Round().start(2))
+        execute(url, "UPDATE scans SET process = 4194305, process_started = '1' WHERE state = 'running'")
+        yield url
+
+
+def test_a_role_that_may_only_read_reads_everything(written: str) -> None:
+    """Scans, runs, clusters, reports and findings; the dead scan is shown as failed, and not changed."""
+    with reader_role(written) as url, open_reader(url, clock) as reader:
+        states = [scan.state.value for scan in reader.scans()]
+        record = reader.record(reader.find_scan("last").id)
+        [shown] = record.findings()
+
+        assert (["failed", "complete"], "a") == (states, shown.finding.name)
+        assert shown == reader.finding(shown.id).stored
+        assert (1, 1) == (len(reader.runs()), len(reader.clusters()))
+
+
+def test_a_role_that_may_only_read_cannot_scan(written: str) -> None:
+    """The message says that a permission is missing."""
+    with (
+        reader_role(written) as url,
+        open_store(url, clock) as store,
+        pytest.raises(StoreError, match="denies access to the user"),
+    ):
+        store.begin_run("prod")
