@@ -14,7 +14,8 @@ from datetime import datetime
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ClusterIdentity, Health, OutOfScope, ScanRecord, ScanState, Scope, StoredFinding
+from scanner.model.release import Release, release_of
+from scanner.model.scan import Health, OutOfScope, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_policy import PolicySection, policies_of
@@ -23,6 +24,21 @@ from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
 from scanner.report.score import Score, score_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSection:
+    """The cluster of a scan, or the files that stand for it."""
+
+    name: str
+    uid: str
+    server_version: str
+    source: str
+
+    @property
+    def release(self) -> Release:
+        """The release whose rules were applied."""
+        return release_of(self.server_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +51,7 @@ class Provenance:
     """
 
     scan_id: str
-    cluster: ClusterIdentity
+    cluster: ClusterSection
     started_at: datetime
     finished_at: datetime | None
     state: ScanState
@@ -159,7 +175,7 @@ def _provenance(record: ScanRecord) -> Provenance:
     scan = record.scan
     return Provenance(
         scan_id=scan.id,
-        cluster=scan.cluster,
+        cluster=ClusterSection(scan.cluster.name, scan.cluster.uid, scan.cluster.server_version, scan.cluster.source),
         started_at=scan.started_at,
         finished_at=scan.finished_at,
         state=scan.state,

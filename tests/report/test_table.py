@@ -8,7 +8,7 @@ from io import BytesIO, StringIO, TextIOWrapper
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.scan import ScanRecord, ScanState
+from scanner.model.scan import ScanRecord, ScanState, Scope
 from scanner.report.document import document_of
 from scanner.report.table import render
 
@@ -100,7 +100,8 @@ def test_long_lists_state_their_length() -> None:
     ("change", "advice"),
     [
         ({"policies": ()}, "No policies were found"),
-        ({"coverage": ()}, "No bound policy matched an object"),
+        ({"coverage": ()}, "No object of a kind that a bound policy can match was found"),
+        ({"coverage": (), "scan": scan(scope=Scope(namespaces=("shop",)))}, "No bound policy matched an object"),
     ],
 )
 def test_a_scan_without_policies_or_objects_has_advice(change: dict[str, object], advice: str) -> None:
