@@ -57,6 +57,7 @@ def upgrade() -> None:
     )
     op.create_table("set_lists", _id(), _digest(), sa.Column("content", sa.LargeBinary(), nullable=False))
     # As text: with a foreign key, Alembic would copy the whole table in SQLite.
+    op.add_column("scans", sa.Column("notes", TEXT, nullable=False, server_default=sa.text("''")))
     op.execute("ALTER TABLE coverage ADD COLUMN sets INTEGER REFERENCES set_lists (id)")
     _stage_objects()
     _refer_to_objects()

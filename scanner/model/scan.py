@@ -301,7 +301,7 @@ class ScanEnd:
     """The facts at the end of a scan. `evaluated_policies` are those whose findings the scan may resolve.
 
     `controllers` are the kinds of the objects' controllers: true for a namespaced kind. `uncovered` are the served kinds that no
-    bound policy covers.
+    bound policy covers. `notes` are sentences for the report.
     """
 
     finished_at: datetime
@@ -314,6 +314,7 @@ class ScanEnd:
     opinion: Opinion | None = None
     controllers: Mapping[GroupKind, bool] = field(default_factory=dict)
     uncovered: tuple[UncoveredKind, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +322,7 @@ class Scan:
     """A stored scan without its findings; `findings`, `new` and `resolved` are their numbers.
 
     Of the requester, the store keeps the name and the groups. The digests of scans by older versions, and of sets with withheld
-    content of unknown version, are empty: not known.
+    content of unknown version, are empty: not known. `notes` are sentences about parts of the record that are less exact.
     """
 
     id: str
@@ -337,6 +338,7 @@ class Scan:
     requester: UserInfo = field(default_factory=UserInfo)
     policy_set_digest: str = ""
     description_digest: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

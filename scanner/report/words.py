@@ -208,7 +208,7 @@ def notes_of(scan: Scan) -> tuple[str, ...]:
     """The notes about how this scan evaluated the objects."""
     files = () if scan.cluster.source == "cluster" else (_FILES,)
     note = scan.cluster.release.note
-    return (*((note,) if note else ()), *files, _simulated(scan))
+    return (*((note,) if note else ()), *files, _simulated(scan), *scan.notes)
 
 
 def _simulated(scan: Scan) -> str:

@@ -125,6 +125,7 @@ class ScanRecorder:
             outside=evaluation.outside,
             uncovered=evaluation.uncovered,
             opinion=self._comparison.opinion() if self._comparison else None,
+            notes=tuple(dict.fromkeys(self.notes)),
             controllers={name: self._namespaced.get(name, True) for name in self._controllers},
             evaluated_policies=tuple(
                 bound.policy.key for bound in evaluation.bound if not bound.reading.reason and bound.proves_fixes

@@ -58,6 +58,7 @@ class Ledger:
         tallies = [(scan, *key, count, key[0] in self._requester) for key, count in sorted(self._counts.items())]
         insert_rows(connection, TALLIES, _TALLY, tallies)
         return {
+            "notes": orjson.dumps(list(map(clean, end.notes))).decode() if end.notes else "",
             "matched": orjson.dumps(self._by_policy(connection, scan)).decode(),
             "health_of": share_rows(connection, HEALTH, scan, map(_row, end.health), earlier.health),
             "outside_of": share_rows(connection, OUTSIDE, scan, map(_row, end.outside), earlier.outside),

@@ -6,9 +6,10 @@ here (see `texts`).
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import orjson
 
@@ -17,6 +18,8 @@ from scanner.model.policy import BindingKey
 from scanner.model.scan import PageResult, TallyKey
 from scanner.model.texts import clean
 from scanner.store.columns import FindingColumns, check_values, evidence_values, kind_values, verdict_values
+
+_LEVEL: Final = 1
 
 Key: TypeAlias = tuple[str | int | bool | bytes | None, ...]
 
@@ -81,19 +84,19 @@ class _Lists:
 
 
 def pack(result: PageResult) -> bytes:
-    """The bytes that stage a page: JSON."""
+    """The bytes that stage a page: compressed JSON."""
     lists = _Lists()
     placed = zip(result.findings, result.places, strict=True)
     findings = [(finding.fingerprint, tuple(lists.columns(finding, place))) for finding, place in placed]
     tallies = _tallies(result.tallies, lists)
     matched = [(*key, count) for key, count in result.matched.items()]
     gaps = [(gap.kind, gap.where, gap.why) for gap in result.gaps]
-    return _dumped([result.objects, *lists.packed(), findings, tallies, matched, gaps])
+    return zlib.compress(_dumped([result.objects, *lists.packed(), findings, tallies, matched, gaps]), _LEVEL)
 
 
 def unpack(data: bytes) -> StagedPage:
     """The page that `pack` staged."""
-    objects, checks, verdicts, kinds, evidence, findings, tallies, matched, gaps = orjson.loads(data)
+    objects, checks, verdicts, kinds, evidence, findings, tallies, matched, gaps = orjson.loads(zlib.decompress(data))
     return StagedPage(
         objects=objects,
         checks=_keys(checks),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import orjson
 from sqlalchemy import Connection, Row, Select, delete, select, update
 
 from scanner.model.resource import UserInfo
@@ -35,6 +36,7 @@ _COLUMNS = (
     SCANS.c.requester,
     SCANS.c.policy_set_digest,
     SCANS.c.description_digest,
+    SCANS.c.notes,
 )
 
 
@@ -59,6 +61,7 @@ def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
         requester=codec.from_text(UserInfo, row.requester) if row.requester else UserInfo(),
         policy_set_digest=row.policy_set_digest,
         description_digest=row.description_digest,
+        notes=tuple(orjson.loads(row.notes)) if row.notes else (),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, select, update
 
 from scanner.audit import object_sets, packed_objects
 from scanner.audit.object_sets import ObjectSets, SetKey
@@ -33,8 +33,12 @@ class StagedList:
         return self.api_version.rpartition("/")[0], self.kind
 
     def pages(self) -> Iterator[StagedPage]:
-        """The findings and tallies of each page."""
-        return map(unpack, self._values(STAGED_PAGES.c.content))
+        """The findings and tallies of each page, once: the space of a page is free for others when the next one is read."""
+        own = STAGED_PAGES.c
+        for number in self.numbers:
+            wanted = select(own.content).where(own.id == number)
+            yield unpack(bytes(self.connection.execute(wanted).scalar_one()))
+            self.connection.execute(update(STAGED_PAGES).where(own.id == number).values(content=b""))
 
     def objects(self) -> Iterator[Sequence[Examined]]:
         """The examined objects of each page."""

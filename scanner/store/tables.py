@@ -182,7 +182,7 @@ SCANS = Table(
     _added_text("opinion"),
     *(_shared(rows) for rows in ("policies", "bindings", "health", "outside", "rules", "uncovered")),
     _added_text("matched"),
-    *(_added_text(name) for name in ("policy_set_digest", "description_digest", "method")),
+    *(_added_text(name) for name in ("policy_set_digest", "description_digest", "method", "notes")),
     Column("silence", Integer, nullable=False, server_default=text("900")),
     UniqueConstraint("cluster", "revision"),
 )

@@ -99,6 +99,7 @@ def without_shared_rows(connection: sqlite3.Connection) -> None:
 
 def without_population(connection: sqlite3.Connection) -> None:
     """Undo migration 0010."""
+    connection.execute("ALTER TABLE scans DROP COLUMN notes")
     for name in ("namespace", "name", "uid"):
         connection.execute(f"ALTER TABLE findings ADD COLUMN {name} VARCHAR NOT NULL DEFAULT ''")
         connection.execute(f"UPDATE findings SET {name} = (SELECT {name} FROM objects WHERE id = findings.object)")
