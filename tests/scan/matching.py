@@ -39,7 +39,7 @@ REFERENCES: tuple[dict[str, Any], ...] = (
 
 
 def _policy(
-    name: str, operation: str, conditions: list[str], validations: list[str], failure: str, annotated: bool
+    name: str, operation: str, conditions: list[str], validations: list[str], failure: str, annotations: list[str]
 ) -> Document:
     """A policy on Pods and ConfigMaps; `q` has params."""
     resources = rule("pods", "configmaps", operations=[operation])
@@ -49,7 +49,7 @@ def _policy(
         matchConstraints={"resourceRules": [resources]},
         matchConditions=[{"name": f"c{number}", "expression": text} for number, text in enumerate(conditions)],
         failurePolicy=failure,
-        **({"auditAnnotations": [{"key": "x", "valueExpression": "string(object.spec.x)"}]} if annotated else {}),
+        auditAnnotations=[{"key": text, "valueExpression": f"string(object.spec.{text})"} for text in annotations],
         **({"paramKind": PARAMS} if name == "q" else {}),
     )
 
@@ -68,7 +68,7 @@ def _policies(name: str) -> st.SearchStrategy[Document]:
         st.lists(st.sampled_from(CONDITIONS), max_size=2),
         st.lists(st.sampled_from(VALIDATIONS), min_size=1, max_size=3),
         st.sampled_from(["Fail", "Ignore"]),
-        st.booleans(),
+        st.sampled_from([[], ["x"]]),
     )
 
 

@@ -35,12 +35,11 @@ def test_every_outcome_can_be_computed_from_the_stored_objects(
     prepared: Path, days: list[FakeCluster], data: st.DataObject
 ) -> None:
     """The cluster changes from scan to scan, and lists break off; each record has all outcomes, after the last scan too."""
-    with TemporaryDirectory() as folder:
-        with open_store(f"sqlite:///{shutil.copy(prepared, folder)}") as store:
-            for number, cluster in enumerate(days):
-                listed = with_trouble(cluster, data, LISTED) if data.draw(st.booleans()) else cluster
-                run(listed, store, Options(), scan_id=f"scan-{number}", clock=lambda: NOON)
-            for number in range(len(days)):
-                record = store.record(f"scan-{number}")
-                assert counted(record) == recomputed(record)
-                assert sum(line.objects for line in record.coverage) == len(list(record.population()))
+    with TemporaryDirectory() as folder, open_store(f"sqlite:///{shutil.copy(prepared, folder)}") as store:
+        for number, cluster in enumerate(days):
+            listed = with_trouble(cluster, data, LISTED) if data.draw(st.booleans()) else cluster
+            run(listed, store, Options(), scan_id=f"scan-{number}", clock=lambda: NOON)
+        for number in range(len(days)):
+            record = store.record(f"scan-{number}")
+            assert counted(record) == recomputed(record)
+            assert sum(line.objects for line in record.coverage) == len(list(record.population()))
