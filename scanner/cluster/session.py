@@ -1,7 +1,7 @@
 """Requests to an API server, which only read, and their responses as raw bytes.
 
 Source of truth: the behaviour of kubectl. Status 429 and 5xx, broken connections and timeouts are retried a limited number
-of times, with growing and jittered pauses.
+of times, with growing and jittered pauses. A failure within admission is the answer to a dry run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 from urllib.parse import urlencode
 
 import orjson
@@ -38,6 +38,7 @@ from scanner.model.json import Json, JsonObject, as_object, as_text
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
+_INTERNAL: Final = 500
 _QUOTED: Final = 200
 _LONGEST: Final = 2000
 _AT_LEAST: Final = 0.001
@@ -79,6 +80,10 @@ class Answer:
         """The message of an error response, in one line."""
         message = as_text(self.body().get("message")) or self.data[:_QUOTED].decode(errors="replace")
         return " ".join(message.split())[:_LONGEST] or "without a message"
+
+
+_Outcome: TypeAlias = Answer | _Lost | _Late
+"""The result of an attempt: a response, or the reason why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,25 +189,36 @@ class Session:
     def dry_run(self, method: Literal["POST", "PUT"], path: str, body: Json) -> Answer:
         """Send a dry-run write, which the server admits or denies but does not store. Raises like `get`.
 
-        This is the only place that writes, and `dryRun=All` is part of every path.
+        This is the only place that writes, and `dryRun=All` is part of every path. Admission answers 500 where a policy
+        or a webhook fails: the same Status twice is the answer, and no further retry follows.
         """
         request = _Request(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
         time_limit = TimeLimit()
         with time_limit.running():
-            return self._persist(request, retries(), time_limit)
+            return self._persist(request, retries(), time_limit, settles=_says_the_same)
 
-    def _persist(self, request: _Request, retry: Retry, time_limit: TimeLimit) -> Answer:
+    def _persist(
+        self,
+        request: _Request,
+        retry: Retry,
+        time_limit: TimeLimit,
+        *,
+        settles: Callable[[_Outcome | None, _Outcome], bool] = lambda _before, _now: False,
+    ) -> Answer:
+        """Send a request until it has an answer; `settles` compares a failed attempt with the attempt before it."""
+        before: _Outcome | None = None
         while True:
             outcome = self._tried(request, time_limit)
-            if isinstance(outcome, Answer) and outcome.status not in _LATER:
+            if isinstance(outcome, Answer) and (outcome.status not in _LATER or settles(before, outcome)):
                 return outcome
+            before = outcome
             more = after_failure(retry, late=isinstance(outcome, _Late))
             if more is None or (pause := pause_before(more, _retry_after(outcome))) >= time_limit.left:
                 return _settled(outcome)
             retry = more
             self._sleep(pause)
 
-    def _tried(self, request: _Request, time_limit: TimeLimit) -> Answer | _Lost | _Late:
+    def _tried(self, request: _Request, time_limit: TimeLimit) -> _Outcome:
         """The response, after reading rejected credentials again, or the reason why there is none."""
         login = self._login
         try:
@@ -288,13 +304,21 @@ class Session:
                 return _Lost(f"the connection to {server} broke ({_reason(error)})")
 
 
-def _settled(outcome: Answer | _Lost | _Late) -> Answer:
+def _says_the_same(before: _Outcome | None, now: _Outcome) -> bool:
+    """Return whether two attempts have the same Status with reason InternalError. Errors of etcd have no reason."""
+    if not (isinstance(before, Answer) and isinstance(now, Answer)):
+        return False
+    same = (before.status, before.data) == (now.status, now.data)
+    return same and now.status == _INTERNAL and now.body().get("reason") == "InternalError"
+
+
+def _settled(outcome: _Outcome) -> Answer:
     if isinstance(outcome, Answer):
         return outcome
     raise outcome
 
 
-def _retry_after(outcome: Answer | _Lost | _Late) -> str:
+def _retry_after(outcome: _Outcome) -> str:
     return outcome.retry_after if isinstance(outcome, Answer) else ""
 
 

@@ -18,6 +18,12 @@ METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", namespaced=Tru
 GIZMOS = Kind("example.com", "v1", "Gizmo", "gizmos", namespaced=True)
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 WEB: JsonObject = {"kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
+MISTYPED = "Internal error occurred: unable to convert the object after the mutation"
+
+
+def internal(message: str, reason: str = "InternalError") -> Reply:
+    """The Status of a failure within the server."""
+    return Reply({"kind": "Status", "apiVersion": "v1", "reason": reason, "message": message, "code": 500}, 500)
 
 
 @pytest.fixture
@@ -64,6 +70,44 @@ def test_no_write_leaves_without_dry_run(api: FakeApi, dry_runs: DryRuns) -> Non
 
     assert 5 == len(api.asked)
     assert {"All"} == {asked.query["dryRun"] for asked in api.asked}
+
+
+def test_a_failure_of_admission_is_an_answer(api: FakeApi, dry_runs: DryRuns, pauses: list[float]) -> None:
+    """The server gives the same Status again at once, so no pause delays the comparison of the other objects."""
+    api.says("/apis/apps/v1/namespaces/shop/deployments/web", internal(MISTYPED))
+    response = dry_runs.update(DEPLOYMENTS, WEB)
+
+    assert (500, "InternalError", MISTYPED, {}) == (response.status, response.reason, response.message, response.body)
+    assert (2, 0) == (len(api.asked), sum(pauses))
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        pytest.param(internal("Internal error occurred: no route to host"), id="another failure"),
+        pytest.param(Reply(b"<html>no server</html>", 500), id="no Status"),
+        pytest.param(refusal(429, "slow down"), id="429"),
+        pytest.param(refusal(502, "no server"), id="502"),
+        pytest.param(refusal(503, "busy"), id="503"),
+        pytest.param(refusal(504, "late"), id="504"),
+        pytest.param(Reply(WEB, 201, cut=True), id="broken"),
+    ],
+)
+def test_an_outage_is_no_answer(api: FakeApi, dry_runs: DryRuns, busy: Reply) -> None:
+    """The write is sent again until the server decides, whatever the status of the outage is."""
+    between = internal("Internal error occurred: the webhook did not answer")
+    api.says("/apis/apps/v1/namespaces/shop/deployments", busy, between, busy, between, busy, Reply(WEB, 201))
+
+    assert 201 == dry_runs.create(DEPLOYMENTS, WEB).status
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_server_that_stays_busy_is_asked_again(api: FakeApi, dry_runs: DryRuns, status: int) -> None:
+    """Equal answers are no decision if they are not those of admission; 500 of etcd has no reason."""
+    busy = refusal(status, "etcdserver: leader changed")
+    api.says("/apis/apps/v1/namespaces/shop/deployments", busy, busy, busy, busy, busy, Reply(WEB, 201))
+
+    assert 201 == dry_runs.create(DEPLOYMENTS, WEB).status
 
 
 def test_an_admitted_write_brings_the_object_and_warnings(api: FakeApi, dry_runs: DryRuns) -> None:

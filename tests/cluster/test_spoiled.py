@@ -353,9 +353,19 @@ def test_what_passes_leaves_no_trace(api: FakeApi, tmp_path: Path, fault: Fault)
     assert (3, [""] * 3) == (len(pages), [page.inconsistency for page in pages])
 
 
+def but_the_first_page(fault: Fault) -> Spoil:
+    """The fault in later pages. "empty and the end" as page 1 is what a server without such objects answers."""
+    if fault.id != "empty and the end":
+        return fault.how
+    return lambda reply, asked: fault.how(reply, asked) if "continue" in asked.query else reply
+
+
 SPOILS: dict[str, list[Spoil]] = {
     MAPS.path: [
-        *(fault.how for fault in LISTS if fault.path == MAPS.path and not fault.flags and "64 MiB" not in fault.why),
+        *map(
+            but_the_first_page,
+            (fault for fault in LISTS if fault.path == MAPS.path and not fault.flags and "64 MiB" not in fault.why),
+        ),
         changed(lambda body: body["items"].reverse()),
     ],
     POLICIES.path: [fault.how for fault in LISTS[:14]],

@@ -16,42 +16,10 @@ import pytest
 from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.integration.apiserver import ApiServer, running
+from tests.integration.definitions import DEFINITIONS, definition
 from tests.integration.manifests import apply
 from tests.policies.kyverno.made import deployment, exception, pod, policy
 
-TEXT, WHOLE, FLAG, ANY = ({"type": kind} for kind in ("string", "integer", "boolean", "object"))
-FREE = {**ANY, "x-kubernetes-preserve-unknown-fields": True}
-FIVE = ("pass", "fail", "warn", "error", "skip")
-REFERENCE = {
-    **ANY,
-    "properties": dict.fromkeys(("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion"), TEXT),
-}
-RESULT = {
-    **ANY,
-    "required": ["policy"],
-    "properties": {
-        **dict.fromkeys(("source", "policy", "rule", "category", "message"), TEXT),
-        "severity": {**TEXT, "enum": ["critical", "high", "medium", "low", "info"]},
-        "timestamp": {**ANY, "properties": {"seconds": {**WHOLE, "format": "int64"}, "nanos": WHOLE}},
-        "result": {**TEXT, "enum": list(FIVE)},
-        "scored": FLAG,
-        "resources": {"type": "array", "items": REFERENCE},
-        "properties": {**ANY, "additionalProperties": TEXT},
-    },
-}
-REPORT = {
-    "summary": {**ANY, "properties": dict.fromkeys(FIVE, WHOLE)},
-    "results": {"type": "array", "items": RESULT},
-    "source": TEXT,
-}
-DEFINITIONS = (
-    ("policies.kyverno.io", ("v1", "v1beta1"), "ValidatingPolicy", "validatingpolicies", "Cluster", {"spec": FREE}),
-    ("policies.kyverno.io", ("v1",), "PolicyException", "policyexceptions", "Namespaced", {"spec": FREE}),
-    ("wgpolicyk8s.io", ("v1alpha2",), "PolicyReport", "policyreports", "Namespaced", REPORT),
-    ("wgpolicyk8s.io", ("v1alpha2",), "ClusterPolicyReport", "clusterpolicyreports", "Cluster", REPORT),
-    ("openreports.io", ("v1alpha1",), "Report", "reports", "Namespaced", REPORT),
-    ("openreports.io", ("v1alpha1",), "ClusterReport", "clusterreports", "Cluster", REPORT),
-)
 TEAM: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
 SETTINGS: Any = {
     "apiVersion": "v1",
@@ -59,27 +27,6 @@ SETTINGS: Any = {
     "metadata": {"name": "settings", "namespace": "team"},
     "data": {"mode": "strict"},
 }
-
-
-def _definition(group: str, versions: Any, kind: str, plural: str, scope: str, fields: Any) -> Any:
-    schema = {"openAPIV3Schema": {**ANY, "properties": fields}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.{group}",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
-        },
-        "spec": {
-            "group": group,
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "scope": scope,
-            "versions": [
-                {"name": version, "served": True, "storage": not number, "schema": schema}
-                for number, version in enumerate(versions)
-            ],
-        },
-    }
 
 
 def _objects() -> list[Any]:
@@ -93,7 +40,7 @@ def _objects() -> list[Any]:
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server of our own, with the definitions, two policies, an exception and some objects."""
     with running(assets, tmp_path_factory.mktemp("kyverno")) as server:
-        apply(server, [TEAM, *(_definition(*definition) for definition in DEFINITIONS)])
+        apply(server, [TEAM, *(definition(*fields) for fields in DEFINITIONS)])
         owned = policy("has(object.metadata.labels) && 'owner' in object.metadata.labels", name="owned")
         read = policy("resource.Get('v1', 'configmaps', 'team', 'settings').data.mode == 'lax'", name="reads")
         by_name = [{"name": "n", "expression": "object.metadata.name == 'web'"}]

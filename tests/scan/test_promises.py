@@ -36,6 +36,7 @@ from tests.documents import (
     thing,
 )
 from tests.scan.fakes import FakeCluster, Recorded, changed, scanned
+from tests.scan.matching import MATCHED
 
 SPACES = ("default", "prod", "test")
 EXPRESSIONS = (
@@ -184,7 +185,7 @@ def checks_of(recorded: Recorded, name: str) -> int:
     return len(policy.validations) + len(policy.audit_annotations)
 
 
-@given(CLUSTERS)
+@given(CLUSTERS | MATCHED)
 def test_every_check_of_a_matched_invocation_has_one_outcome(cluster: FakeCluster) -> None:
     """Each object and invocation has one outcome for every check of the policy, or one for its conditions or configuration."""
     recorded = scanned(cluster)
@@ -205,7 +206,7 @@ def test_every_check_of_a_matched_invocation_has_one_outcome(cluster: FakeCluste
     assert all(recorded.coverage(str(place[5]), str(place[4])).evaluated > 0 for place in evaluated)
 
 
-@given(CLUSTERS)
+@given(CLUSTERS | MATCHED)
 def test_every_violation_and_error_is_one_finding(cluster: FakeCluster) -> None:
     """The number of findings equals the number of violated and errored outcomes."""
     recorded = scanned(cluster)
@@ -214,7 +215,7 @@ def test_every_violation_and_error_is_one_finding(cluster: FakeCluster) -> None:
     assert len(recorded.findings) == len({finding.fingerprint for finding in recorded.findings})
 
 
-@given(CLUSTERS)
+@given(CLUSTERS | MATCHED)
 def test_matched_objects_are_no_more_than_listed_ones(cluster: FakeCluster) -> None:
     """Coverage counts every object of a listed kind, and the evaluated objects among them."""
     recorded = scanned(cluster)
@@ -226,14 +227,14 @@ def test_matched_objects_are_no_more_than_listed_ones(cluster: FakeCluster) -> N
         )
 
 
-@given(CLUSTERS)
+@given(CLUSTERS | MATCHED)
 def test_no_policy_causes_an_internal_error(cluster: FakeCluster) -> None:
     """Assay has an outcome wherever a server would have one."""
     recorded = scanned(cluster)
     assert not [gap for gap in recorded.gaps if "internal error" in gap.why]
 
 
-@given(CLUSTERS)
+@given(CLUSTERS | MATCHED)
 def test_errors_keep_both_facts(cluster: FakeCluster) -> None:
     """An errored outcome has the error and the decision of admission."""
     recorded = scanned(cluster)
@@ -257,7 +258,7 @@ def with_trouble(cluster: FakeCluster, data: st.DataObject, kinds: list[str]) ->
     return changed(cluster, **data.draw(st.sampled_from(faults))())
 
 
-@given(CLUSTERS, st.data())
+@given(CLUSTERS | MATCHED, st.data())
 def test_a_scan_without_a_list_is_never_complete(cluster: FakeCluster, data: st.DataObject) -> None:
     """A list that is denied, breaks off or cannot be read is a gap."""
     looked_at = changed(cluster)
@@ -269,7 +270,7 @@ def test_a_scan_without_a_list_is_never_complete(cluster: FakeCluster, data: st.
     assert recorded.gaps
 
 
-@given(CLUSTERS, st.data())
+@given(CLUSTERS | MATCHED, st.data())
 def test_a_missing_list_adds_no_finding(cluster: FakeCluster, data: st.DataObject) -> None:
     """The findings of a scan without a list are findings of the complete scan.
 
@@ -293,7 +294,7 @@ def test_a_bad_policy_document_is_a_gap(documents: list[Document], fault: Docume
     assert "f.yaml, document 1" in {gap.where for gap in recorded.gaps}
 
 
-@given(CLUSTERS)
+@given(CLUSTERS | MATCHED)
 def test_a_partial_scan_has_a_gap_or_nothing_to_evaluate(cluster: FakeCluster) -> None:
     """A complete scan has neither: coverage and gaps agree."""
     recorded = scanned(cluster)
@@ -302,7 +303,7 @@ def test_a_partial_scan_has_a_gap_or_nothing_to_evaluate(cluster: FakeCluster) -
     assert (recorded.scan.state is ScanState.COMPLETE) == (complete and not recorded.gaps and objects > 0)
 
 
-@given(CLUSTERS, st.data())
+@given(CLUSTERS | MATCHED, st.data())
 @settings(max_examples=60)
 def test_the_order_of_documents_decides_nothing(cluster: FakeCluster, data: st.DataObject) -> None:
     """Documents in another order and in pages of another size have the same findings, counts, gaps and health."""
@@ -317,7 +318,7 @@ def test_the_order_of_documents_decides_nothing(cluster: FakeCluster, data: st.D
     assert (first.start.rules, first.start.policy_set_digest) == (second.start.rules, second.start.policy_set_digest)
 
 
-@given(CLUSTERS)
+@given(CLUSTERS | MATCHED)
 @settings(max_examples=30)
 def test_the_same_cluster_gives_the_same_report(cluster: FakeCluster) -> None:
     """Two scans of a cluster record equal data in equal order."""
