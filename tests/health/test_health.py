@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,8 @@ GONE = "2026-03-01T12:00:00Z"
 
 def health(*documents: Document, options: Options | None = None) -> list[Health]:
     """The health of policies and bindings in a cluster with two pods."""
-    scan = scanned(FakeCluster([namespace("default"), pod("web"), pod("api"), *documents]), options)
+    chosen = replace(options or Options(), allow_empty=True)
+    scan = scanned(FakeCluster([namespace("default"), pod("web"), pod("api"), *documents]), chosen)
     assert ScanState.COMPLETE == scan.scan.state
     return list(scan.end.health)
 

@@ -414,7 +414,7 @@ def test_discovery_that_has_a_bad_moment_is_asked_again(scan: Scan, proxy: Proxy
 def test_less_than_everything_can_be_enough(scan: Scan, proxy: Proxy) -> None:
     """--min-coverage forgives a kind that was not listed to its end, as long as enough others were."""
     proxy.spoil(MAPS, lambda number: number >= 3, faults.refused(404, "not here"))
-    other = [policy("nodes", "nodes"), binding("nodes")]
+    other = [policy("spaces", "namespaces"), binding("spaces")]
     apply(proxy.server, other)
 
     strict, lenient = scan(), scan("--min-coverage", "50")
