@@ -42,10 +42,10 @@ class Interned:
         """The ids of keys, in the order of the keys; rows of new keys are inserted."""
         if len(self._ids) > _MOST_CACHED:
             self._ids.clear()
-        named = {self._digest(key): key for key in keys}
-        self._find([name for name in named if name not in self._ids])
-        self._add({name: key for name, key in named.items() if name not in self._ids})
-        return [self._ids[self._digest(key)] for key in keys]
+        names = {key: self._digest(key) for key in dict.fromkeys(keys)}
+        self._find([name for name in names.values() if name not in self._ids])
+        self._add({name: key for key, name in names.items() if name not in self._ids})
+        return [self._ids[names[key]] for key in keys]
 
     def optional(self, keys: Sequence[Key | None]) -> list[int]:
         """The ids of keys, in their order, with 0 for None."""
