@@ -5,6 +5,7 @@ Source of truth: the Protocol `Store` in `scanner.scan.edges`. Each function is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -26,7 +27,7 @@ from scanner.store.ids import reserve
 from scanner.store.interning import Interned
 from scanner.store.ledger import Ledger
 from scanner.store.owner import this_process
-from scanner.store.packing import Key, pack
+from scanner.store.packing import Key, StagedPage, pack
 from scanner.store.population import ListedObjects, PopulationWriter
 from scanner.store.resolution import reach_of
 from scanner.store.rules import write_rules
@@ -162,17 +163,11 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     used = [binding.key for binding in bindings]
     lists = StagedLists(connection, running.number)
     population = PopulationWriter(connection, running.cluster, revision, lists.workloads(end.controllers))
-    reach = reach_of(scope, used, end, end.gaps)
-    gone = GoneObjects(connection, reach, running.cluster, running.base)
+    gone = GoneObjects(connection, reach_of(scope, used, end, end.gaps), running.cluster, running.base)
     for listed in lists:
         kind, same_kinds = kinds_of(connection, history.kinds, listed)
         ids = population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of(listed)))
-        start = 0
-        for page in listed.pages():
-            checks, kinds = history.checks.ids(page.checks), history.kinds.ids(page.kinds)
-            ledger.add(page, checks, kinds)
-            history.merge(page, checks, kinds, ids[start : start + page.objects])
-            start += page.objects
+        _merge_pages(listed.pages(), ids, history, ledger)
         ledger.sets[listed.api_version, listed.kind] = history.sets.write(ids, listed.sets())
     population.close()
     ledger.gaps.update(end.gaps)
@@ -183,6 +178,16 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
         unchecked = {"scan": running.number, "findings": history.unchecked.packed()}
         connection.execute(insert(UNCHECKED).values(unchecked))
     return {"revision": revision, "unchecked": history.unchecked.count, **asdict(history.changes), **counted}
+
+
+def _merge_pages(pages: Iterable[StagedPage], ids: Sequence[int], history: History, ledger: Ledger) -> None:
+    """Merge the pages of a list, given the ids of all its objects in their order."""
+    start = 0
+    for page in pages:
+        checks, kinds = history.checks.ids(page.checks), history.kinds.ids(page.kinds)
+        ledger.add(page, checks, kinds)
+        history.merge(page, checks, kinds, ids[start : start + page.objects])
+        start += page.objects
 
 
 def _fail(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int | str]:
