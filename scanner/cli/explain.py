@@ -172,7 +172,7 @@ def _binding(binding: Binding) -> str:
 
 
 def _finding(explained: ExplainedFinding) -> Iterator[str]:
-    from scanner.report.evidence import evidence_lines
+    from scanner.report.evidence import lines_with_excerpt
     from scanner.report.words import object_name, param_name, workload_name
 
     stored = explained.stored
@@ -197,7 +197,7 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
     yield from _expression("Check:", finding.check.expression or "(configuration of the policy or binding)")
     if finding.evidence:
         yield "Evidence:"
-        yield from (f"    {line}" for line in evidence_lines(finding.evidence))
+        yield from (f"    {line}" for line in lines_with_excerpt(finding.evidence))
     yield ""
     effect = "would deny" if finding.denies else "would admit"
     yield f"For {finding.operation}, admission {effect} this object (actions: {', '.join(finding.actions)})."

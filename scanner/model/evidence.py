@@ -23,10 +23,15 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The reasons in the order of evaluation, and the number of those left out."""
+    """The reasons in the order of evaluation, the number of those left out, and an excerpt of the object.
+
+    `excerpt` is the path and the fields of the map around the first deciding field, redacted, at most 512 bytes; empty where
+    nothing stands beside that field.
+    """
 
     reasons: tuple[Reason, ...] = ()
     left_out: int = 0
+    excerpt: str = ""
 
     def __bool__(self) -> bool:
         """Return whether there is a reason."""

@@ -15,6 +15,13 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
         yield f"and {plural(evidence.left_out, 'more reason')}"
 
 
+def lines_with_excerpt(evidence: Evidence) -> Iterator[str]:
+    """The lines of `evidence_lines`, and a line with the excerpt of the object."""
+    yield from evidence_lines(evidence)
+    if evidence.excerpt:
+        yield f"excerpt: {evidence.excerpt}"
+
+
 def _line(reason: Reason) -> str:
     origin = f"in variables.{reason.variable}: " if reason.variable else ""
     if not reason.expression:

@@ -14,7 +14,7 @@ from scanner.report.batches import Batch, batched, weight
 from scanner.report.brief import Place, brief_row
 from scanner.report.by_policy import PolicySection
 from scanner.report.definition import definition_of
-from scanner.report.evidence import evidence_lines
+from scanner.report.evidence import lines_with_excerpt
 from scanner.report.rows import RowForm, joined
 from scanner.report.site import Site, pager
 from scanner.report.spill import Spill
@@ -85,7 +85,7 @@ def _write_policy(site: Site, spill: Spill, section: PolicySection, findings: It
 def _weigh(stored: StoredFinding) -> int:
     finding = stored.finding
     names = finding.kind, finding.namespace, finding.name, finding.binding, finding.check.expression[:_SHOWN]
-    return weight(message_of(finding), *evidence_lines(finding.evidence), *names, workload_name(stored))
+    return weight(message_of(finding), *lines_with_excerpt(finding.evidence), *names, workload_name(stored))
 
 
 def _group_key(stored: StoredFinding) -> tuple[object, ...]:
@@ -115,7 +115,7 @@ def _row(form: RowForm, stored: StoredFinding) -> str:
     workload = visible(cut(workload_name(stored), NAME))
     words = (result_word(finding.outcome), finding.denies, finding.operation, stored.status, bool(workload))
     texts = stored.id, cut(finding.kind, NAME), name, workload, message_of(finding), minute(stored.first_seen)
-    return form.row(words, (*texts, *evidence_lines(finding.evidence)))
+    return form.row(words, (*texts, *lines_with_excerpt(finding.evidence)))
 
 
 def _spill_rows(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str) -> None:

@@ -138,7 +138,7 @@ def _evidence(evidence: Evidence) -> Plain:
         }
         for reason in evidence.reasons
     ]
-    return {"reasons": reasons, "leftOut": evidence.left_out}
+    return {"reasons": reasons, "leftOut": evidence.left_out, "excerpt": evidence.excerpt or None}
 
 
 def _outcome(stored: StoredFinding) -> dict[str, Plain]:

@@ -11,6 +11,7 @@ and a field with a default is a column that a migration added.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import attrgetter
@@ -18,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never, cast
 
 from sqlalchemy import ColumnElement, Table
 
+from scanner.model.evidence import Evidence
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated, WouldChange
 from scanner.model.policy import Action, Operation
 from scanner.model.scan import TallyKey
@@ -105,6 +107,12 @@ class EvidenceColumns(NamedTuple):
     reasons: str
 
 
+class ExcerptColumns(NamedTuple):
+    """A row of `excerpts`."""
+
+    text: str
+
+
 class FindingColumns(NamedTuple):
     """The content of a finding: columns of `findings`.
 
@@ -118,6 +126,7 @@ class FindingColumns(NamedTuple):
     resource_version: str
     verdict: int
     evidence: int | None
+    excerpt: int | None
 
 
 class ObjectColumns(NamedTuple):
@@ -167,6 +176,11 @@ def evidence_values(finding: Finding) -> Values:
     return (template_of(evidence_text(finding.evidence), finding.name, finding.namespace),)
 
 
+def excerpt_values(finding: Finding) -> Values:
+    """The fields of `ExcerptColumns` in a finding; the text is a template (see `templates`)."""
+    return (template_of(finding.evidence.excerpt, finding.name, finding.namespace),)
+
+
 def columns_of(table: Table, columns: type[tuple[Any, ...]]) -> Iterator[ColumnElement[Any]]:
     """The columns of a table that are fields of a definition, in the order of the fields."""
     names: tuple[str, ...] = columns._fields  # type: ignore[attr-defined]
@@ -187,8 +201,9 @@ def finding_of(
     identity: ObjectColumns,
     outcome: VerdictColumns,
     reasons: str,
+    excerpt: str,
 ) -> Finding:
-    """The finding of a row and of the rows that it refers to; `reasons` is that of `EvidenceColumns`, or empty."""
+    """The finding of a row and of the rows that it refers to; `reasons` and `excerpt` are templates, or empty."""
     verdict = outcome.verdict_on(identity.name, identity.namespace)
     return Finding(
         fingerprint=bytes(row.fingerprint).hex(),
@@ -209,8 +224,13 @@ def finding_of(
         denies=verdict.denies,
         excepted_by=verdict.excepted_by,
         language=check.language,
-        evidence=evidence_of(filled(reasons, identity.name, identity.namespace)),
+        evidence=_evidence(*(filled(text, identity.name, identity.namespace) for text in (reasons, excerpt))),
     )
+
+
+def _evidence(reasons: str, excerpt: str) -> Evidence:
+    evidence = evidence_of(reasons)
+    return replace(evidence, excerpt=excerpt) if excerpt else evidence
 
 
 def _outcome_values(outcome: Violated | WouldChange | Errored) -> tuple[str, str, str, int, bool, bool]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, select
 
 from scanner.model.outcome import Finding
 from scanner.model.population import Workload
@@ -30,7 +30,7 @@ from scanner.store.engine import among
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.recorded_objects import workloads_at
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, EVIDENCE, FINDINGS, KINDS, OBJECTS, PREVIEW, SCANS, VERDICTS
+from scanner.store.tables import CHECKS, EVIDENCE, EXCERPTS, FINDINGS, KINDS, OBJECTS, PREVIEW, SCANS, VERDICTS
 
 SHORT = 12
 """The number of hex digits of a finding's id."""
@@ -181,12 +181,15 @@ def with_findings(connection: Connection, rows: Iterable[FindingRow], revision: 
     """Rows with their findings, and the workloads of their objects at a revision."""
     portion = list(rows)
     verdicts = _verdicts(connection, {row.columns.verdict for row in portion})
-    evidence = _evidence(connection, {row.columns.evidence for row in portion if row.columns.evidence is not None})
+    evidence = _texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in portion})
+    excerpts = _texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in portion})
     workloads = workloads_at(connection, [row.columns.object for row in portion], revision)
     return [
         ReadFinding(
             row,
-            finding_of(*row, verdicts[row.columns.verdict], evidence.get(row.columns.evidence or 0, "")),
+            finding_of(
+                *row, verdicts[row.columns.verdict], evidence[row.columns.evidence], excerpts[row.columns.excerpt]
+            ),
             _workload(row, workloads),
         )
         for row in portion
@@ -218,9 +221,13 @@ def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, VerdictCol
     return {number: VerdictColumns._make(columns) for number, *columns in connection.execute(wanted)}
 
 
-def _evidence(connection: Connection, numbers: set[int]) -> dict[int, str]:
-    evidence: dict[int, str] = {}
-    for portion in chunks(sorted(numbers)):
-        wanted = select(EVIDENCE.c.id, EVIDENCE.c.reasons).where(among(connection, EVIDENCE.c.id, portion))
-        evidence.update((number, text) for number, text in connection.execute(wanted))
-    return evidence
+def _texts(connection: Connection, column: Column[str], numbers: set[int | None]) -> dict[int | None, str]:
+    """The texts in a column of a table, by id; empty for None."""
+    texts: dict[int | None, str] = {None: ""}
+    own = column.table.c.id
+    for portion in chunks(sorted(number for number in numbers if number is not None)):
+        texts.update(
+            (number, text)
+            for number, text in connection.execute(select(own, column).where(among(connection, own, portion)))
+        )
+    return texts

@@ -29,6 +29,7 @@ from scanner.store.sightings import last_seen, merged_scans, open_findings
 from scanner.store.tables import (
     CHECKS,
     EVIDENCE,
+    EXCERPTS,
     FINDINGS,
     GAPS,
     KINDS,
@@ -40,10 +41,11 @@ from scanner.store.tables import (
     VERDICTS,
 )
 
+_OF_THE_FIRST_SCAN = ("object", "resource_version", "excerpt")
 _content: Callable[[FindingColumns], Key] = itemgetter(
-    *(place for place, name in enumerate(FindingColumns._fields) if name not in ("object", "resource_version"))
+    *(place for place, name in enumerate(FindingColumns._fields) if name not in _OF_THE_FIRST_SCAN)
 )
-"""The columns that decide whether a finding changed: a status write, for example, changes only the resource version."""
+"""The columns that decide whether a finding changed: a status write changes only the resource version, and maybe the excerpt."""
 
 
 class ScanPosition(NamedTuple):
@@ -99,6 +101,7 @@ class History:
         self.unchecked = RowIdSet()
         self._verdicts = Interned(connection, VERDICTS)
         self._evidence = Interned(connection, EVIDENCE)
+        self._excerpts = Interned(connection, EXCERPTS)
         self.sets = EvaluatedSets(connection, self.checks)
         self._connection = connection
         self._position = position
@@ -107,6 +110,7 @@ class History:
     def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: Sequence[int]) -> None:
         """Merge the findings of a page, given the ids of its checks, kinds and objects. The first of equal fingerprints counts."""
         verdicts, evidence = self._verdicts.ids(page.verdicts), self._evidence.ids(page.evidence)
+        excerpts = self._excerpts.ids(page.excerpts)
         assumed = {index for index, key in enumerate(page.checks) if _binding_key(key) in self._previews}
         bound: list[tuple[bytes, FindingColumns]] = []
         previews: dict[bytes, FindingColumns] = {}
@@ -119,6 +123,7 @@ class History:
                 resource_version=staged.resource_version,
                 verdict=verdicts[staged.verdict],
                 evidence=None if staged.evidence is None else evidence[staged.evidence],
+                excerpt=None if staged.excerpt is None else excerpts[staged.excerpt],
             )
             if staged.check in assumed:
                 previews.setdefault(key, columns)

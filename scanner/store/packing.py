@@ -17,7 +17,14 @@ from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import PageResult, TallyKey
 from scanner.model.texts import clean
-from scanner.store.columns import FindingColumns, check_values, evidence_values, kind_values, verdict_values
+from scanner.store.columns import (
+    FindingColumns,
+    check_values,
+    evidence_values,
+    excerpt_values,
+    kind_values,
+    verdict_values,
+)
 
 _LEVEL: Final = 1
 
@@ -32,7 +39,7 @@ Tallied: TypeAlias = tuple[int, int, str, str, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class StagedPage:
-    """A page as it was staged. Keys are the columns of the tables `checks`, `verdicts`, `kinds` and `evidence`.
+    """A page as it was staged. Keys are the columns of the tables `checks`, `verdicts`, `kinds`, `evidence` and `excerpts`.
 
     `objects` is the number of the examined objects.
     """
@@ -42,6 +49,7 @@ class StagedPage:
     verdicts: tuple[Key, ...]
     kinds: tuple[Key, ...]
     evidence: tuple[Key, ...]
+    excerpts: tuple[Key, ...]
     findings: Sequence[StagedFinding]
     tallies: Iterable[Tallied]
     matched: dict[BindingKey, int]
@@ -65,7 +73,7 @@ class _Lists:
     """The lists of a page, to which its findings and tallies refer."""
 
     def __init__(self) -> None:
-        self.checks, self.verdicts, self.kinds, self.evidence = (_Positions() for _ in range(4))
+        self.checks, self.verdicts, self.kinds, self.evidence, self.excerpts = (_Positions() for _ in range(5))
 
     def columns(self, finding: Finding, place: int) -> FindingColumns:
         """The columns of a finding, whose object has this place on the page."""
@@ -76,11 +84,13 @@ class _Lists:
             resource_version=finding.resource_version,
             verdict=self.verdicts.of(verdict_values(finding)),
             evidence=self.evidence.of(evidence_values(finding)) if finding.evidence else None,
+            excerpt=self.excerpts.of(excerpt_values(finding)) if finding.evidence.excerpt else None,
         )
 
     def packed(self) -> list[object]:
         """The lists, as `unpack` reads them."""
-        return [list(positions.keys) for positions in (self.checks, self.verdicts, self.kinds, self.evidence)]
+        lists = (self.checks, self.verdicts, self.kinds, self.evidence, self.excerpts)
+        return [list(positions.keys) for positions in lists]
 
 
 def pack(result: PageResult) -> bytes:
@@ -96,13 +106,16 @@ def pack(result: PageResult) -> bytes:
 
 def unpack(data: bytes) -> StagedPage:
     """The page that `pack` staged."""
-    objects, checks, verdicts, kinds, evidence, findings, tallies, matched, gaps = orjson.loads(zlib.decompress(data))
+    objects, checks, verdicts, kinds, evidence, excerpts, findings, tallies, matched, gaps = orjson.loads(
+        zlib.decompress(data)
+    )
     return StagedPage(
         objects=objects,
         checks=_keys(checks),
         verdicts=_keys(verdicts),
         kinds=_keys(kinds),
         evidence=_keys(evidence),
+        excerpts=_keys(excerpts),
         findings=[(fingerprint, FindingColumns(*columns)) for fingerprint, columns in findings],
         tallies=_tallied(*tallies),
         matched={(language, policy, binding): count for language, policy, binding, count in matched},

@@ -35,6 +35,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from scanner.store.columns import (
     CheckColumns,
     EvidenceColumns,
+    ExcerptColumns,
     FindingColumns,
     HistoryColumns,
     KindColumns,
@@ -120,6 +121,7 @@ _REFERENCES = {
     "kind": "kinds.id",
     "verdict": "verdicts.id",
     "evidence": "evidence.id",
+    "excerpt": "excerpts.id",
     "object": "objects.id",
     "workload": "workloads.id",
     "kept": "kept.id",
@@ -269,6 +271,7 @@ CHECKS = Table("checks", METADATA, _id(), _digest(), *_columns(CheckColumns))
 KINDS = Table("kinds", METADATA, _id(), _digest(), *_columns(KindColumns))
 VERDICTS = Table("verdicts", METADATA, _id(), _digest(), *_columns(VerdictColumns))
 EVIDENCE = Table("evidence", METADATA, _id(), _digest(), *_columns(EvidenceColumns))
+EXCERPTS = Table("excerpts", METADATA, _id(), _digest(), *_columns(ExcerptColumns))
 
 OBJECTS = Table(
     "objects",

@@ -80,8 +80,8 @@ def test_a_long_chain_of_variables_is_followed(length: int) -> None:
 
 def test_an_error_has_the_place_where_it_occurred() -> None:
     """The evidence states the part that failed, and its error."""
-    expected = [Evidence((Reason("object.spec.missing", "no such key: missing", "spec.missing", erred=True),))]
-    assert expected == evidence(POD, "object.spec.missing == 1")
+    reason = Reason("object.spec.missing", "no such key: missing", "spec.missing", erred=True)
+    assert [Evidence((reason,), excerpt='spec: {"containers": […]}')] == evidence(POD, "object.spec.missing == 1")
 
 
 def test_a_pass_has_no_evidence() -> None:

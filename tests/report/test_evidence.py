@@ -11,7 +11,7 @@ import pytest
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.report import FORMATS
 from scanner.report.document import document_of
-from scanner.report.evidence import evidence_lines
+from scanner.report.evidence import evidence_lines, lines_with_excerpt
 
 from .records import hostile_record, large_record, small_record
 
@@ -40,6 +40,12 @@ def test_lines(evidence: Evidence, expected: list[str]) -> None:
     assert expected == list(evidence_lines(evidence))
 
 
+def test_the_excerpt_has_a_line_of_its_own() -> None:
+    """It follows the reasons."""
+    evidence = Evidence((Reason("object.spec.a", "1", "spec.a"),), excerpt='spec: {"a": 1, "b": 2}')
+    assert ["object.spec.a is 1", 'excerpt: spec: {"a": 1, "b": 2}'] == list(lines_with_excerpt(evidence))
+
+
 def test_json_has_the_evidence() -> None:
     """Values and errors have fields of their own."""
     out = BytesIO()
@@ -56,6 +62,7 @@ def test_json_has_the_evidence() -> None:
             }
         ],
         "leftOut": 0,
+        "excerpt": None,
     }
     assert expected == finding["evidence"]
 

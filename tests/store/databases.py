@@ -85,7 +85,8 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0012."""
+    """Undo migrations 0008 to 0013."""
+    without_excerpts(connection)
     without_rules(connection)
     without_identity_and_runs(connection)
     without_population(connection)
@@ -109,6 +110,12 @@ def without_population(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE staged_pages DROP COLUMN sets")
     for table in ("population", "workloads", "object_sets", "set_lists", "objects"):
         connection.execute(f"DROP TABLE {table}")
+
+
+def without_excerpts(connection: sqlite3.Connection) -> None:
+    """Undo migration 0013."""
+    without_column(connection, "findings", "excerpt")
+    connection.execute("DROP TABLE excerpts")
 
 
 def without_rules(connection: sqlite3.Connection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from sqlalchemy import create_engine, text
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.evidence import evidence_of, evidence_text
-from tests.store.databases import without_column, without_shared_rows
+from tests.store.databases import count, without_column, without_shared_rows
 from tests.store.made import Round, clock, finding, statuses
 
 WHY = Evidence(
@@ -61,6 +62,15 @@ def test_the_same_evidence_is_written_once(url: str) -> None:
         ]
     engine.dispose()
     assert [1, 3] == counted
+
+
+def test_an_excerpt_is_that_of_the_first_scan(store: SqlStore, url: str) -> None:
+    """Another excerpt alone opens no new row, and excerpts that differ by the object alone are stored once."""
+    Round(tuple(finding(name, evidence=replace(WHY, excerpt=f"spec: {name}")) for name in "ab")).record(store, 1)
+    Round((finding("a", evidence=replace(WHY, excerpt="spec: other")),)).record(store, 2)
+    excerpts = {name: evidence.excerpt for name, evidence in evidence_by_name(store, "scan-2").items()}
+
+    assert ({"a": "spec: a"}, 2) == (excerpts, count(url, "excerpts"))
 
 
 @pytest.mark.parametrize(

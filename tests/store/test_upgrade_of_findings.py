@@ -19,7 +19,7 @@ from scanner.store.engine import engine_for, writing
 from scanner.store.interning import digest
 from scanner.store.schema import migrations
 from scanner.store.tables import OPEN
-from tests.store.databases import count
+from tests.store.databases import count, execute
 from tests.store.made import PROD, Round, clock, finding, statuses
 
 OLD = datetime(2026, 2, 1, 6, tzinfo=UTC)
@@ -143,3 +143,13 @@ def test_the_next_scan_continues_them_and_records_the_population(fresh: str) -> 
         assert [own, own] == [each.workload for each in record.findings()]
         assert ["both"] == [each.name for each in record.population()]
     assert (3, 1) == (count(fresh, "findings"), count(fresh, "population"))
+
+
+def test_messages_with_the_marks_of_templates_stay_as_they_are(fresh: str) -> None:
+    """A control character of an older message is not taken for the name of the object."""
+    message = "a\x01b\x02\x03"
+    older(fresh)
+    execute(fresh, "UPDATE verdicts SET message = :message", message=message)
+    upgrade(fresh)
+    with open_store(fresh, clock) as store:
+        assert {message} == {each.finding.outcome.message for each in store.record("old-1").findings()}

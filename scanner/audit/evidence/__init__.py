@@ -7,11 +7,13 @@ dropped: the verdict stands without it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 from scanner import cel
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
-from scanner.audit.evidence.cache import EvidenceCache
+from scanner.audit.evidence.cache import CachedEvidence, EvidenceCache
+from scanner.audit.evidence.excerpt import deciding_trail, excerpt
 from scanner.audit.evidence.inputs import evaluations
 from scanner.audit.evidence.redaction import WITHHELD, EvidenceRedaction
 from scanner.cel.stack import with_room
@@ -34,11 +36,13 @@ def evidence(invocation_result: InvocationResult, check_result: CheckResult, bou
     try:
         key = _CACHE.key(invocation_result, check_result, bound.compiled)
         cached = None if key is None else _CACHE.get(key)
-        if cached is not None:
-            return cached
-        check, outcome = check_result.check, check_result.outcome
-        computed = with_room(lambda: _evidence(invocation_result, check, outcome, bound))
-        return computed if key is None else _CACHE.keep(key, computed)
+        if cached is None:
+            check, outcome = check_result.check, check_result.outcome
+            cached = with_room(lambda: _evidence(invocation_result, check, outcome, bound))
+            if key is not None:
+                _CACHE.keep(key, cached)
+        text = excerpt(invocation_result, cached.trail)
+        return replace(cached.evidence, excerpt=text) if text else cached.evidence
     except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
         why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
         return Evidence((Reason("", why, erred=True),))
@@ -46,17 +50,20 @@ def evidence(invocation_result: InvocationResult, check_result: CheckResult, bou
 
 def _evidence(
     invocation_result: InvocationResult, check: Check, outcome: Violated | Errored, bound: BoundPolicy
-) -> Evidence:
+) -> CachedEvidence:
     if any(text in outcome.message for text in _OUT_OF_COST):
-        return NO_EVIDENCE
+        return CachedEvidence(NO_EVIDENCE, ())
     explanations = list(_explanations(invocation_result, check, outcome, bound))
     redaction = EvidenceRedaction(invocation_result, bound.compiled)
     reasons = list(
         dict.fromkeys(redaction.reason(reason) for explanation in explanations for reason in explanation.reasons)
     )
     left_out = len(reasons) - len(reasons[:MOST]) + sum(explanation.left_out for explanation in explanations)
-    # The number of parts of a secret is a secret, too.
-    return Evidence(tuple(reasons[:MOST]), 0 if any(reason.value == WITHHELD for reason in reasons) else left_out)
+    if any(reason.value == WITHHELD for reason in reasons):
+        # The number of parts of a secret is a secret, too.
+        return CachedEvidence(Evidence(tuple(reasons[:MOST])), ())
+    places = (reason.place for explanation in explanations for reason in explanation.reasons)
+    return CachedEvidence(Evidence(tuple(reasons[:MOST]), left_out), deciding_trail(places))
 
 
 def _explanations(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from operator import is_
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import orjson
 
@@ -18,6 +18,7 @@ from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
 from scanner.admission.request import Request
 from scanner.audit.secret_values import HIDDEN, is_secret
+from scanner.audit.sensitive_fields import Trail
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
 from scanner.model.outcome import Check, CheckResult
@@ -31,12 +32,19 @@ _Path: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = "tuple[object, ...]"
 
 
+class CachedEvidence(NamedTuple):
+    """Evidence without an excerpt, and the trail of the field around which the excerpt of each object is made."""
+
+    evidence: Evidence
+    trail: Trail
+
+
 class EvidenceCache:
     """Evidence by key, at most 2048 items; the cache is cleared when it is full."""
 
     def __init__(self) -> None:
         """An empty cache."""
-        self._evidence: dict[_Key, Evidence] = {}
+        self._evidence: dict[_Key, CachedEvidence] = {}
         self._paths: dict[tuple[int, Check], tuple[CompiledPolicy, tuple[_Path, ...] | None]] = {}
         self._latest: tuple[object, ...] = ()
         self._digests: dict[tuple[_Path, ...], bytes] = {}
@@ -77,11 +85,11 @@ class EvidenceCache:
             policy_and_paths = self._paths[id(compiled), check] = (compiled, _of_check(compiled, check))
         return policy_and_paths[1]
 
-    def get(self, key: _Key) -> Evidence | None:
+    def get(self, key: _Key) -> CachedEvidence | None:
         """The evidence for a key; None if the cache does not have it."""
         return self._evidence.get(key)
 
-    def keep(self, key: _Key, evidence: Evidence) -> Evidence:
+    def keep(self, key: _Key, evidence: CachedEvidence) -> CachedEvidence:
         """Keep evidence and return it; a full cache is cleared instead."""
         if len(self._evidence) >= _MOST:
             self._clear()

@@ -1,0 +1,80 @@
+"""Excerpts of objects, around the field that decided."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scanner.audit.evidence.excerpt import LONGEST, deciding_trail, excerpt_of
+from scanner.audit.sensitive_fields import Trail
+
+CONTAINER = {"image": "nginx", "name": "app", "env": [{"name": "A", "value": "hunter22"}], "password": "hunter2"}
+OBJECT = {
+    "kind": "Deployment",
+    "metadata": {"name": "web", "labels": {"app": "web", "tier": "front"}, "annotations": {"a": "1"}},
+    "spec": {"replicas": 7, "paused": False, "selector": {"app": "web"}, "tolerations": [], "containers": [CONTAINER]},
+    "data": {"key": "value"},
+}
+
+
+@pytest.mark.parametrize(
+    ("trail", "excerpt"),
+    [
+        (
+            ("spec", "replicas"),
+            'spec: {"replicas": 7, "paused": false, "selector": {…}, "tolerations": [], "containers": […]}',
+        ),
+        (
+            ("spec", "paused"),
+            'spec: {"paused": false, "replicas": 7, "selector": {…}, "tolerations": [], "containers": […]}',
+        ),
+        (("metadata", "labels", "app"), 'metadata.labels: {"app": "web", "tier": "front"}'),
+        (("metadata", "labels", "none"), 'metadata.labels: {"app": "web", "tier": "front"}'),
+        (
+            ("spec", "containers", 0, "image"),
+            'spec.containers[0]: {"image": "nginx", "name": "app", "env": […], "password": "[redacted]"}',
+        ),
+        (
+            ("spec", "containers", 0, "env", 0, "name"),
+            'spec.containers[0].env[0]: {"name": "A", "value": "[redacted]"}',
+        ),
+        (("metadata", "name"), ""),
+        (("kind",), ""),
+        (("data", "key"), ""),
+        (("spec", "containers", 0), ""),
+        (("spec", "containers", 1, "image"), ""),
+        (("spec", "replicas", "none"), ""),
+    ],
+)
+def test_an_excerpt_shows_the_fields_beside_the_deciding_one(trail: Trail, excerpt: str) -> None:
+    """First the deciding field, then the others; lists and maps are not opened, and sensitive fields are masked."""
+    assert excerpt == excerpt_of(OBJECT, trail, frozenset())
+
+
+def test_an_excerpt_has_no_hidden_value() -> None:
+    """Neither as a value nor as a key."""
+    body = {"spec": {"a": "say hunter22", "hunter22": "b", "c": 1}}
+    assert "hunter22" not in excerpt_of(body, ("spec", "a"), frozenset({"hunter22"}))
+
+
+@given(st.dictionaries(st.text(max_size=9), st.text(max_size=400), max_size=30))
+def test_an_excerpt_is_short(fields: dict[str, str]) -> None:
+    """However many and however long the fields are."""
+    body = {"spec": {"a": 1, "b": 2, **fields}}
+    assert len(excerpt_of(body, ("spec", "a"), frozenset()).encode("utf-8", "surrogatepass")) <= LONGEST
+
+
+@pytest.mark.parametrize(
+    ("places", "trail"),
+    [
+        ([("params", "data", "max"), ("object", "spec", "replicas")], ("spec", "replicas")),
+        ([("request", "object", "spec", "replicas")], ("spec", "replicas")),
+        ([("object", "data"), ("object", "spec", "containers", 0), ()], ()),
+    ],
+)
+def test_the_first_field_of_the_object_decides_where_the_excerpt_is(
+    places: list[tuple[str | int, ...]], trail: Trail
+) -> None:
+    """Fields of other documents, elements of lists and fields of the object itself have none."""
+    assert trail == deciding_trail(iter(places))
