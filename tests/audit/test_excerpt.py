@@ -8,9 +8,15 @@ from hypothesis import strategies as st
 
 from scanner.audit.evidence.excerpt import LONGEST, deciding_trail, excerpt_of
 from scanner.audit.sensitive_fields import Trail
+from scanner.model.json import JsonObject
 
-CONTAINER = {"image": "nginx", "name": "app", "env": [{"name": "A", "value": "hunter22"}], "password": "hunter2"}
-OBJECT = {
+CONTAINER: JsonObject = {
+    "image": "nginx",
+    "name": "app",
+    "env": [{"name": "A", "value": "hunter22"}],
+    "password": "hunter2",
+}
+OBJECT: JsonObject = {
     "kind": "Deployment",
     "metadata": {"name": "web", "labels": {"app": "web", "tier": "front"}, "annotations": {"a": "1"}},
     "spec": {"replicas": 7, "paused": False, "selector": {"app": "web"}, "tolerations": [], "containers": [CONTAINER]},
@@ -54,14 +60,14 @@ def test_an_excerpt_shows_the_fields_beside_the_deciding_one(trail: Trail, excer
 
 def test_an_excerpt_has_no_hidden_value() -> None:
     """Neither as a value nor as a key."""
-    body = {"spec": {"a": "say hunter22", "hunter22": "b", "c": 1}}
+    body: JsonObject = {"spec": {"a": "say hunter22", "hunter22": "b", "c": 1}}
     assert "hunter22" not in excerpt_of(body, ("spec", "a"), frozenset({"hunter22"}))
 
 
 @given(st.dictionaries(st.text(max_size=9), st.text(max_size=400), max_size=30))
 def test_an_excerpt_is_short(fields: dict[str, str]) -> None:
     """However many and however long the fields are."""
-    body = {"spec": {"a": 1, "b": 2, **fields}}
+    body: JsonObject = {"spec": {"a": 1, "b": 2, **fields}}
     assert len(excerpt_of(body, ("spec", "a"), frozenset()).encode("utf-8", "surrogatepass")) <= LONGEST
 
 
