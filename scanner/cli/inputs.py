@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scanner.errors import UsageError
-from scanner.model.json import as_text, dig
+from scanner.model.json import as_text
 from scanner.model.scan import Scope
 
 if TYPE_CHECKING:
@@ -54,30 +54,21 @@ def files_as_cluster(paths: Sequence[Path], scope: Scope, name: str, kubernetes_
 
     default = scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
     cluster = SnapshotCluster(paths, default_namespace=default, name=name, kubernetes_version=kubernetes_version)
-    _reject_unknown_namespaces(scope, _namespaces(cluster))
+    _reject_unknown_namespaces(scope, {*cluster.described_namespaces(), *cluster.implied_namespaces()})
     return cluster
 
 
 def policies_among(cluster: SnapshotCluster) -> tuple[Manifest, ...]:
     """The policies and bindings among a cluster's manifests."""
-    from scanner.scan.documents import Manifest, is_policy
+    from scanner.scan.documents import Manifest
 
-    return tuple(Manifest(document.source, document.body) for document in cluster.documents if is_policy(document.body))
+    return tuple(Manifest(document.source, document.body) for document in cluster.policies)
 
 
 def reject_stdin_twice(paths: Sequence[Path]) -> None:
     """Reject standard input as two inputs. Raises UsageError if it is named twice."""
     if paths.count(_STDIN) > 1:
         raise UsageError("standard input (-) can be read only once: write one of the inputs to a file")
-
-
-def _namespaces(cluster: SnapshotCluster) -> set[str]:
-    described = {
-        as_text(dig(document.body, "metadata", "name"))
-        for document in cluster.documents
-        if document.body["kind"] == "Namespace"
-    }
-    return described | set(cluster.implied_namespaces())
 
 
 def _reject_unknown_namespaces(scope: Scope, present: set[str]) -> None:

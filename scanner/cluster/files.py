@@ -7,6 +7,7 @@ only the fields that matching needs are added: the namespace of an object, the n
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from scanner.cluster.definitions import (
     is_definition,
 )
 from scanner.cluster.labels import LabelQuery, parse_selector
-from scanner.cluster.manifests import Document, read_documents
+from scanner.cluster.manifests import Document, stream_documents
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
@@ -46,19 +47,62 @@ _COHABITANTS: Final = {("events.k8s.io", "Event"): ("", "Event")}
 
 
 @dataclass(frozen=True, slots=True)
+class _Written:
+    """A document of the files, from `start` to `end` in the texts of all of them.
+
+    JSON takes less memory than the objects that it describes. In one buffer it is shared with the workers: reading an object of
+    Python's own changes its reference count, and copies the page of memory that it is in.
+    """
+
+    source: str
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    texts: bytearray
+    start: int
+    end: int
+
+    @property
+    def body(self) -> JsonObject:
+        """The document, decoded."""
+        return as_object(orjson.loads(memoryview(self.texts)[self.start : self.end]))
+
+
+@dataclass(frozen=True, slots=True)
 class _Stored:
     """An object of the simulated server, in the version of its document."""
 
     kind: Kind
     namespace: str
-    name: str
-    body: JsonObject
-    source: str
+    written: _Written
 
     @property
     def family(self) -> tuple[str, str]:
         """The key that all versions of the object's kind share."""
         return _family(self.kind)
+
+    @property
+    def name(self) -> str:
+        """The name of the object."""
+        return self.written.name
+
+    @property
+    def source(self) -> str:
+        """The place of the document."""
+        return self.written.source
+
+    @property
+    def body(self) -> JsonObject:
+        """The object as the server would store it, decoded."""
+        document = self.written.body
+        metadata = as_object(document.get("metadata"))
+        changed = {key: value for key, value in metadata.items() if key != "namespace"}
+        if self.namespace:
+            changed["namespace"] = self.namespace
+        if self.family == _NAMESPACES:
+            changed["labels"] = {**as_object(metadata.get("labels")), _NAME_LABEL: self.name}
+        return {**document, "apiVersion": self.kind.api_version, "metadata": changed}
 
 
 class SnapshotCluster:
@@ -80,26 +124,30 @@ class SnapshotCluster:
         """
         self._languages = tuple(languages)
         places = tuple(paths)
-        read = [(place, *read_documents(place)) for place in places]
-        self.documents = tuple(
-            Document(_inside(place, document.source), document.body)
-            for place, contents, _ in read
-            for document in contents
-        )
-        gaps = [replace(gap, where=_inside(place, gap.where)) for place, _, faults in read for gap in faults]
+        gaps: list[Gap] = []
+        written: list[_Written] = []
+        self.policies: list[Document] = []
+        self._definitions: list[Document] = []
+        texts = bytearray()
+        for document in _read(places, gaps):
+            written.append(_written(document, texts))
+            if any(language.reads(document.body) for language in self._languages):
+                self.policies.append(document)
+            if is_definition(document.body):
+                self._definitions.append(document)
         self._name = name or ", ".join(place.resolve().name if place.name != "-" else "stdin" for place in places)
         self._folder = folder_of(places)
         self._default_namespace = default_namespace
         self._version = kubernetes_version or shown(NEWEST)
-        custom, broken = _definitions(self.documents)
-        of_languages = _language_kinds(self._languages, self.documents)
+        custom, broken = _definitions(self._definitions)
+        of_languages = _language_kinds(self._languages, {document.api_version for document in written})
         relabelled = (
             *(kind for definition in custom if definition.relabels for kind in definition.kinds),
             *of_languages,
         )
         self._relabelled = frozenset(map(_family, relabelled))
         self._kinds = _served(custom, of_languages)
-        objects, refused = self._store()
+        objects, refused = self._store(written)
         self._objects = {family: tuple(group) for family, group in groupby(objects, key=attrgetter("family"))}
         self._gaps = (*gaps, *broken, *refused)
 
@@ -118,7 +166,7 @@ class SnapshotCluster:
 
     def schemas(self) -> KnownSchemas:
         """The merge schemas: the shipped ones, and those of the definitions in the files."""
-        custom = [custom_schemas(document.body) for document in self.documents if is_definition(document.body)]
+        custom = [custom_schemas(document.body) for document in self._definitions]
         return KnownSchemas({key: schema for part in (*custom, builtin_schemas()) for key, schema in part.items()})
 
     def discover(self) -> Discovery:
@@ -130,9 +178,12 @@ class SnapshotCluster:
 
     def implied_namespaces(self) -> tuple[str, ...]:
         """The names of the namespaces in which objects are, without those that a document describes, in order."""
-        described = {stored.name for stored in self._objects.get(_NAMESPACES, ())}
         named = {stored.namespace for family in self._objects.values() for stored in family if stored.namespace}
-        return tuple(sorted(named - described))
+        return tuple(sorted(named - self.described_namespaces()))
+
+    def described_namespaces(self) -> frozenset[str]:
+        """The names of the namespaces that documents describe."""
+        return frozenset(stored.name for stored in self._objects.get(_NAMESPACES, ()))
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Do nothing: files need no prefetching."""
@@ -153,10 +204,10 @@ class SnapshotCluster:
         query = parse_selector(selector)
         family = self._objects.get(_family(kind), ())
         wanted = [stored for stored in family if _selected(stored, kind, namespace, query)]
-        offered = iter([body for stored in wanted if (body := self._offered(stored, kind)) is not None])
+        withheld: list[_Stored] = []
+        offered = self._offered(wanted, kind, withheld)
         for number, bodies in enumerate(iter(lambda: list(islice(offered, PAGE_SIZE)), []), start=1):
             yield Page(kind, number, orjson.dumps({"items": bodies}))
-        withheld = [stored for stored in wanted if self._offered(stored, kind) is None]
         if withheld:
             raise ListFailed("failed", _inconvertible(withheld, kind))
 
@@ -168,22 +219,27 @@ class SnapshotCluster:
         for number, items in enumerate(iter(lambda: list(islice(bodies, PAGE_SIZE)), []), start=1):
             yield Page(kind, number, orjson.dumps({"items": items}))
 
-    def _offered(self, stored: _Stored, kind: Kind) -> JsonObject | None:
-        """The object in a version, or None if only a server can convert it."""
-        if stored.family in self._relabelled:
-            return {**stored.body, "apiVersion": kind.api_version}
-        return convert(stored.body, kind)
+    def _offered(self, wanted: Iterable[_Stored], kind: Kind, withheld: list[_Stored]) -> Iterator[JsonObject]:
+        """The objects in a version. Those that only a server can convert are added to `withheld`."""
+        for stored in wanted:
+            relabels = stored.family in self._relabelled
+            body = {**stored.body, "apiVersion": kind.api_version} if relabels else convert(stored.body, kind)
+            if body is None:
+                withheld.append(stored)
+            else:
+                yield body
 
-    def _store(self) -> tuple[tuple[_Stored, ...], tuple[Gap, ...]]:
+    def _store(self, documents: Iterable[_Written]) -> tuple[tuple[_Stored, ...], tuple[Gap, ...]]:
         kinds = {(kind.api_version, kind.kind): kind for kind in self._kinds}
         stored: dict[tuple[object, ...], _Stored] = {}
         gaps: list[Gap] = []
-        for document in self.documents:
-            kind = kinds.get(_written_kind(document.body, self._languages))
+        for document in documents:
+            kind = kinds.get(_written_kind(document, self._languages))
             if kind is None:
                 gaps.append(_unknown(document, self._kinds))
                 continue
-            stored_object = _stored(document, kind, self._default_namespace)
+            namespace = document.namespace or self._default_namespace if kind.namespaced else ""
+            stored_object = _Stored(kind, namespace, document)
             first = stored.setdefault(
                 (stored_object.family, stored_object.namespace, stored_object.name), stored_object
             )
@@ -201,6 +257,33 @@ def folder_of(places: Iterable[Path]) -> str:
     return ", ".join(STDIN if place.name == "-" else os.path.abspath(place) for place in places)  # noqa: PTH100 - absolute() keeps `..`
 
 
+def _read(places: Iterable[Path], gaps: list[Gap]) -> Iterator[Document]:
+    """The documents at some places. Those that cannot be read are added to `gaps`. Raises UsageError for a missing place."""
+    for place in places:
+        for item in stream_documents(place):
+            if isinstance(item, Gap):
+                gaps.append(replace(item, where=_inside(place, item.where)))
+            else:
+                yield replace(item, source=_inside(place, item.source))
+
+
+def _written(document: Document, texts: bytearray) -> _Written:
+    """Add a document to the texts."""
+    metadata = as_object(document.body.get("metadata"))
+    start = len(texts)
+    texts += orjson.dumps(document.body)
+    return _Written(
+        source=document.source,
+        api_version=sys.intern(as_text(document.body.get("apiVersion"))),
+        kind=sys.intern(as_text(document.body.get("kind"))),
+        namespace=sys.intern(as_text(metadata.get("namespace"))),
+        name=as_text(metadata.get("name")),
+        texts=texts,
+        start=start,
+        end=len(texts),
+    )
+
+
 def _inside(place: Path, source: str) -> str:
     """The path relative to the given folder, because two scans of one cluster may have its files in different places."""
     return source.removeprefix(f"{place}{os.sep}")
@@ -210,8 +293,6 @@ def _definitions(documents: Iterable[Document]) -> tuple[tuple[Definition, ...],
     definitions: list[Definition] = []
     gaps: list[Gap] = []
     for document in documents:
-        if not is_definition(document.body):
-            continue
         try:
             definitions.append(definition_of(document.body))
         except BrokenDefinition as error:
@@ -227,45 +308,33 @@ def _served(custom: Iterable[Definition], of_languages: Iterable[Kind]) -> tuple
     return (*builtin, *in_registration_order(k for k in added if (k.group, k.version, k.kind) not in taken))
 
 
-def _language_kinds(languages: Iterable[Language], documents: Iterable[Document]) -> tuple[Kind, ...]:
+def _language_kinds(languages: Iterable[Language], api_versions: Iterable[str]) -> tuple[Kind, ...]:
     """The custom kinds of policy languages in the groups of the documents, because these kinds need no definitions."""
-    groups = {as_text(document.body.get("apiVersion")).partition("/")[0] for document in documents}
+    groups = {api_version.partition("/")[0] for api_version in api_versions}
     return tuple(kind for language in languages for kind in language.custom_kinds if kind.group in groups)
 
 
-def _stored(document: Document, kind: Kind, default_namespace: str) -> _Stored:
-    metadata = as_object(document.body.get("metadata"))
-    name = as_text(metadata.get("name"))
-    namespace = as_text(metadata.get("namespace")) or default_namespace if kind.namespaced else ""
-    changed = {key: value for key, value in metadata.items() if key != "namespace"}
-    if namespace:
-        changed["namespace"] = namespace
-    if _family(kind) == _NAMESPACES:
-        changed["labels"] = {**as_object(metadata.get("labels")), _NAME_LABEL: name}
-    body = {**document.body, "apiVersion": kind.api_version, "metadata": changed}
-    return _Stored(kind, namespace, name, body, document.source)
-
-
-def _written_kind(body: JsonObject, languages: Iterable[Language]) -> tuple[str, str]:
+def _written_kind(document: _Written, languages: Iterable[Language]) -> tuple[str, str]:
     """The apiVersion and kind of a document; every version of an admission policy or of its binding counts as v1."""
-    api_version, kind = as_text(body.get("apiVersion")), as_text(body.get("kind"))
-    if api_version.startswith(f"{manifest.GROUP}/") and any(language.reads(body) for language in languages):
-        return f"{manifest.GROUP}/v1", kind
-    return api_version, kind
+    if document.api_version.startswith(f"{manifest.GROUP}/"):
+        body = document.body
+        if any(language.reads(body) for language in languages):
+            return f"{manifest.GROUP}/v1", document.kind
+    return document.api_version, document.kind
 
 
 def _selected(stored: _Stored, kind: Kind, namespace: str, query: LabelQuery) -> bool:
     if namespace and kind.namespaced and stored.namespace != namespace:
         return False
-    return query.matches(text_map(dig(stored.body, "metadata", "labels")))
+    return not query.terms or query.matches(text_map(dig(stored.body, "metadata", "labels")))
 
 
 def _family(kind: Kind) -> tuple[str, str]:
     return _COHABITANTS.get((kind.group, kind.kind), (kind.group, kind.kind))
 
 
-def _unknown(document: Document, kinds: Iterable[Kind]) -> Gap:
-    api_version, name = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))
+def _unknown(document: _Written, kinds: Iterable[Kind]) -> Gap:
+    api_version, name = document.api_version, document.kind
     served = sorted({kind.api_version for kind in kinds if kind.kind == name})
     advice = "add its CustomResourceDefinition to the files"
     if served:
@@ -288,5 +357,5 @@ def _inconvertible(withheld: Sequence[_Stored], kind: Kind) -> str:
     )
 
 
-def _gap(document: Document, why: str) -> Gap:
+def _gap(document: Document | _Written, why: str) -> Gap:
     return Gap(GapKind.DOCUMENT, document.source, why)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from scanner.cluster.streams import pieces
 from scanner.errors import UsageError
@@ -33,18 +33,22 @@ class Document:
     body: JsonObject
 
 
-_Found: TypeAlias = Document | Gap
-
-
 def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
     """The documents under a folder, in a file, or (`-`) on standard input, in order of file names.
 
     A document that cannot be read is a gap with file, document and field. Raises UsageError only for a missing `path`.
     """
-    files, gaps = _files(path)
-    items = [item for file in files for item in _read(file)]
+    items = list(stream_documents(path))
     documents = tuple(item for item in items if isinstance(item, Document))
-    return documents, (*gaps, *(item for item in items if isinstance(item, Gap)))
+    return documents, tuple(item for item in items if isinstance(item, Gap))
+
+
+def stream_documents(path: Path) -> Iterator[Document | Gap]:
+    """What `read_documents` returns, one file in memory at a time: gaps of folders come first. Raises UsageError."""
+    files, gaps = _files(path)
+    yield from gaps
+    for file in files:
+        yield from _read(file)
 
 
 def _files(path: Path) -> tuple[list[Path], list[Gap]]:
@@ -81,7 +85,7 @@ def _unreadable(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
-def _read(file: Path) -> Iterator[_Found]:
+def _read(file: Path) -> Iterator[Document | Gap]:
     name = "standard input" if file == _STDIN else str(file)
     try:
         data = sys.stdin.buffer.read() if file == _STDIN else file.read_bytes()
@@ -96,7 +100,7 @@ def _read(file: Path) -> Iterator[_Found]:
             yield from _unfolded(piece.value, where)
 
 
-def _unfolded(value: Json, where: str) -> Iterator[_Found]:
+def _unfolded(value: Json, where: str) -> Iterator[Document | Gap]:
     body = as_object(value)
     if not _is_list(body):
         yield _document(value, where)
@@ -122,7 +126,7 @@ def _typed(item: Json, parent: JsonObject) -> Json:
     return {"apiVersion": parent.get("apiVersion"), "kind": kind, **body}
 
 
-def _document(value: Json, where: str) -> _Found:
+def _document(value: Json, where: str) -> Document | Gap:
     if not isinstance(value, dict):
         return _gap(where, f"is {_type_of(value)}, not an object: a manifest begins with apiVersion and kind")
     fault = next(_faults(value), "")

@@ -192,9 +192,11 @@ def test_an_unknown_kind_is_a_gap_with_advice(snapshot: Snapshot, api_version: s
     assert ["a"] == names(cluster.pages(PODS))
 
 
-def test_all_documents_are_kept(snapshot: Snapshot) -> None:
-    """Documents of kinds that are not served are kept, too."""
-    assert ["Gizmo"] == [document.body["kind"] for document in snapshot(an_object("x/v1", "Gizmo")).documents]
+def test_the_policies_among_the_documents_are_kept(snapshot: Snapshot) -> None:
+    """A policy is kept in a version that the simulated server does not serve, too."""
+    policy = an_object("admissionregistration.k8s.io/v1alpha1", "ValidatingAdmissionPolicy", "p")
+    cluster = snapshot(an_object("v1", "Pod"), policy)
+    assert [policy] == [document.body for document in cluster.policies]
 
 
 # Pages
