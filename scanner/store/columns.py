@@ -129,6 +129,10 @@ class FindingColumns(NamedTuple):
     excerpt: int | None
 
 
+UNDECIDING: Final = frozenset({"resource_version", "excerpt"})
+"""The columns that do not decide whether a finding changed: a status write changes the first, and maybe the second."""
+
+
 class ObjectColumns(NamedTuple):
     """The identity of an object: columns of `objects`."""
 

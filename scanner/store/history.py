@@ -11,20 +11,21 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, func, select, update
 
 from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
 from scanner.store import codec
-from scanner.store.columns import ROW, CheckColumns, FindingColumns, HistoryColumns, slices_of
+from scanner.store.columns import ROW, UNDECIDING, CheckColumns, FindingColumns, HistoryColumns, slices_of
 from scanner.store.engine import among, insert_rows
 from scanner.store.evaluated_sets import EvaluatedSets
 from scanner.store.ids import reserve
 from scanner.store.interning import CHUNK, Interned, chunks
+from scanner.store.merged_pages import MergedPages, merged_key
 from scanner.store.packing import Key, StagedPage
 from scanner.store.resolution import Reach, UnseenFinding
-from scanner.store.row_ids import RowIdSet
+from scanner.store.row_ids import RowIdSet, Run
 from scanner.store.sightings import last_seen, merged_scans, open_findings
 from scanner.store.tables import (
     CHECKS,
@@ -41,11 +42,11 @@ from scanner.store.tables import (
     VERDICTS,
 )
 
-_OF_THE_FIRST_SCAN = ("object", "resource_version", "excerpt")
 _content: Callable[[FindingColumns], Key] = itemgetter(
-    *(place for place, name in enumerate(FindingColumns._fields) if name not in _OF_THE_FIRST_SCAN)
+    *(place for place, name in enumerate(FindingColumns._fields) if name not in UNDECIDING)
 )
-"""The columns that decide whether a finding changed: a status write changes only the resource version, and maybe the excerpt."""
+"""The columns that decide whether a finding changed. An object that was gone and is back has another row of `objects`: the old
+row of a finding keeps the old one, which has the workload of its time."""
 
 
 class ScanPosition(NamedTuple):
@@ -106,33 +107,55 @@ class History:
         self._connection = connection
         self._position = position
         self._seen = RowIdSet()
+        self._merged = MergedPages(connection, position.cluster)
 
     def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: Sequence[int]) -> None:
         """Merge the findings of a page, given the ids of its checks, kinds and objects. The first of equal fingerprints counts."""
-        verdicts, evidence = self._verdicts.ids(page.verdicts), self._evidence.ids(page.evidence)
-        excerpts = self._excerpts.ids(page.excerpts)
+        if not page.digest:
+            return
         assumed = {index for index, key in enumerate(page.checks) if _binding_key(key) in self._previews}
-        bound: list[tuple[bytes, FindingColumns]] = []
-        previews: dict[bytes, FindingColumns] = {}
-        for fingerprint, staged in page.findings:
-            key = bytes.fromhex(fingerprint)
-            columns = FindingColumns(
-                check=checks[staged.check],
-                kind=kinds[staged.kind],
-                object=objects[staged.object],
-                resource_version=staged.resource_version,
-                verdict=verdicts[staged.verdict],
-                evidence=None if staged.evidence is None else evidence[staged.evidence],
-                excerpt=None if staged.excerpt is None else excerpts[staged.excerpt],
-            )
-            if staged.check in assumed:
-                previews.setdefault(key, columns)
-            else:
-                bound.append((key, columns))
-        self._insert_previews(previews)
+        key = merged_key(page, objects)
+        known = None if assumed else self._merged.known(key)
+        if known is not None:
+            self._see(known)
+            return
+        rows = self._rows(page, checks, kinds, objects)
+        self._insert_previews({name: columns for name, place, columns in reversed(rows) if place in assumed})
+        bound = [(name, columns) for name, place, columns in rows if place not in assumed]
+        numbers: list[int] = []
         for start in range(0, len(bound), CHUNK):
             portion = dict(reversed(bound[start : start + CHUNK]))
-            self._merge(portion, self._latest_rows(list(portion)))
+            numbers += self._merge(portion, self._latest_rows(list(portion)))
+        if not assumed:
+            self._merged.keep(key, numbers)
+
+    def _rows(
+        self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: Sequence[int]
+    ) -> list[tuple[bytes, int, FindingColumns]]:
+        """The findings of a page: fingerprint, the place of the check on the page, and the columns with ids."""
+        findings = page.findings()
+        verdicts, evidence = self._verdicts.ids(findings.verdicts), self._evidence.ids(findings.evidence)
+        excerpts = self._excerpts.ids(findings.excerpts)
+        return [
+            (
+                fingerprint,
+                check,
+                FindingColumns(
+                    check=checks[check],
+                    kind=kinds[kind],
+                    object=objects[place],
+                    resource_version=resource_version,
+                    verdict=verdicts[verdict],
+                    evidence=None if why is None else evidence[why],
+                    excerpt=None if excerpt is None else excerpts[excerpt],
+                ),
+            )
+            for fingerprint, (check, kind, place, resource_version, verdict, why, excerpt) in findings.staged
+        ]
+
+    def close(self) -> None:
+        """Write what the merge of the next scan needs."""
+        self._merged.write()
 
     def _insert_previews(self, findings: dict[bytes, FindingColumns]) -> None:
         """Insert the findings of assumed bindings, which end with this scan."""
@@ -140,7 +163,7 @@ class History:
         self._previewed.update(fresh)
         now = self._position.revision
         ended = (self._row(key, PREVIEW)._replace(until=now + 1, superseded=now) for key in fresh)
-        self._insert(zip(ended, fresh.values(), strict=True))
+        self._see(Run(number, 1) for number in self._insert(zip(ended, fresh.values(), strict=True)))
 
     def resolve(self, reach: Reach, request: SimulatedRequest) -> None:
         """Resolve the open findings that the scan would have found but did not; note the others as unchecked."""
@@ -194,22 +217,24 @@ class History:
     def _latest_rows(self, keys: list[bytes]) -> dict[bytes, _LatestRow]:
         chosen = (FINDINGS.c.cluster == self._position.cluster) & among(self._connection, FINDINGS.c.fingerprint, keys)
         latest: dict[bytes, _LatestRow] = {}
-        for row in self._connection.execute(_LATEST_ROWS.where(chosen)):
+        for row in self._connection.execute(_LATEST_ROWS.where(chosen)).all():
             history = HistoryColumns._make(row[_HISTORY])
             latest[bytes(history.fingerprint)] = _LatestRow(history, FindingColumns._make(row[_FINDING]))
         return latest
 
-    def _merge(self, findings: dict[bytes, FindingColumns], before: dict[bytes, _LatestRow]) -> None:
+    def _merge(self, findings: dict[bytes, FindingColumns], before: dict[bytes, _LatestRow]) -> list[int]:
+        """Merge findings, given the latest row of each that has one. Returns the ids of their open rows."""
+        numbers: list[int] = []
         rows: list[tuple[HistoryColumns, FindingColumns]] = []
         changed: list[int] = []
         reopened: list[int] = []
-        moved: list[tuple[int, int]] = []
         for key, columns in findings.items():
             if key not in before:
                 rows.append((self._row(key, "new"), columns))
                 continue
             latest, stored = before[key]
             if latest.id in self._seen:
+                numbers.append(latest.id)
                 continue
             if latest.until != OPEN:
                 reopened.append(latest.id)
@@ -220,31 +245,22 @@ class History:
                 row = self._row(key, "changed", first=latest.first, reopened=latest.reopened)
                 rows.append((row, columns))
             else:
-                self._mark_seen(latest.id)
-                if stored.object != columns.object:
-                    moved.append((columns.object, latest.id))
+                numbers.append(latest.id)
         self.changes.new += len(rows) - len(changed)
         self.changes.reopened += len(reopened)
         self._update(changed, until=self._position.revision, superseded=self._position.revision)
         self._update(reopened, superseded=self._position.revision)
-        self._move(moved)
-        self._insert(rows)
+        numbers += self._insert(rows)
+        self._see(Run(number, 1) for number in numbers)
+        return numbers
 
-    def _move(self, moved: Sequence[tuple[int, int]]) -> None:
-        """Let rows refer to another row of the same object, which was gone and is back: pairs of object and finding."""
-        if moved:
-            row = update(FINDINGS).where(FINDINGS.c.id == bindparam("finding"))
-            values = [{"finding": finding, "to": object_id} for object_id, finding in moved]
-            self._connection.execute(row.values(object=bindparam("to")), values)
-
-    def _insert(self, rows: Iterable[tuple[HistoryColumns, FindingColumns]]) -> None:
-        """Insert new rows and give them their ids."""
+    def _insert(self, rows: Iterable[tuple[HistoryColumns, FindingColumns]]) -> range:
+        """Insert new rows. Returns their ids."""
         new = list(rows)
         numbers = reserve(self._connection, FINDINGS, len(new))
         numbered = [(number, *history[1:], *finding) for number, (history, finding) in zip(numbers, new, strict=True)]
         insert_rows(self._connection, FINDINGS, ROW, numbered)
-        for number in numbers:
-            self._mark_seen(number)
+        return numbers
 
     def _row(self, key: bytes, event: str, *, first: int | None = None, reopened: int = 0) -> HistoryColumns:
         """A new open row, without its id."""
@@ -262,13 +278,18 @@ class History:
             last_seen=None,
         )
 
-    def _mark_seen(self, number: int) -> None:
-        self._seen.add(number)
-        self.changes.findings += 1
+    def _see(self, runs: Iterable[Run]) -> None:
+        """Note open rows that this scan saw."""
+        for run in runs:
+            self.changes.findings += self._seen.add_run(run)
 
     def _missing(self) -> Iterator[tuple[int, int, int, int, UnseenFinding]]:
         """The open findings that this scan did not find: id, first revision, ids of check and object, and description."""
-        numbers = self._connection.execute(open_findings(self._position.cluster)).scalars()
+        still_open = open_findings(self._position.cluster)
+        count = self._connection.execute(select(func.count()).select_from(still_open.subquery())).scalar_one()
+        if count == self._seen.count - len(self._previewed):
+            return
+        numbers = self._connection.execute(still_open.execution_options(yield_per=CHUNK)).scalars()
         described = (
             select(FINDINGS.c.id, FINDINGS.c.since, FINDINGS.c.check, FINDINGS.c.object)
             .add_columns(CHECKS.c.language, CHECKS.c.policy, CHECKS.c.binding)

@@ -6,10 +6,12 @@ here (see `texts`).
 
 from __future__ import annotations
 
+import hashlib
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import orjson
 
@@ -18,6 +20,7 @@ from scanner.model.policy import BindingKey
 from scanner.model.scan import PageResult, TallyKey
 from scanner.model.texts import clean
 from scanner.store.columns import (
+    UNDECIDING,
     FindingColumns,
     check_values,
     evidence_values,
@@ -27,10 +30,12 @@ from scanner.store.columns import (
 )
 
 _LEVEL: Final = 1
+_SIZE: Final = 4
+"""Bytes of the size of a summary."""
 
 Key: TypeAlias = tuple[str | int | bool | bytes | None, ...]
 
-StagedFinding: TypeAlias = tuple[str, FindingColumns]
+StagedFinding: TypeAlias = tuple[bytes, FindingColumns]
 """The fingerprint of a finding, and its columns with positions in the page's lists in place of ids."""
 
 Tallied: TypeAlias = tuple[int, int, str, str, int, bool]
@@ -38,22 +43,31 @@ Tallied: TypeAlias = tuple[int, int, str, str, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class StagedPage:
-    """A page as it was staged. Keys are the columns of the tables `checks`, `verdicts`, `kinds`, `evidence` and `excerpts`.
+class FindingsOfPage:
+    """The findings of a page. Keys are the columns of the tables `verdicts`, `evidence` and `excerpts`."""
 
-    `objects` is the number of the examined objects.
+    verdicts: tuple[Key, ...]
+    evidence: tuple[Key, ...]
+    excerpts: tuple[Key, ...]
+    staged: Sequence[StagedFinding]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPage:
+    """A page as it was staged. Keys are the columns of the tables `checks` and `kinds`. `objects` is the number of examined objects.
+
+    `digest` identifies what decides whether its findings changed, which leaves out their resource versions and excerpts; it is
+    empty for a page without findings. `findings` decodes them.
     """
 
     objects: int
     checks: tuple[Key, ...]
-    verdicts: tuple[Key, ...]
     kinds: tuple[Key, ...]
-    evidence: tuple[Key, ...]
-    excerpts: tuple[Key, ...]
-    findings: Sequence[StagedFinding]
     tallies: Iterable[Tallied]
     matched: dict[BindingKey, int]
     gaps: tuple[Gap, ...]
+    digest: bytes
+    findings: Callable[[], FindingsOfPage]
 
 
 class _Positions:
@@ -87,40 +101,67 @@ class _Lists:
             excerpt=self.excerpts.of(excerpt_values(finding)) if finding.evidence.excerpt else None,
         )
 
-    def packed(self) -> list[object]:
-        """The lists, as `unpack` reads them."""
-        lists = (self.checks, self.verdicts, self.kinds, self.evidence, self.excerpts)
-        return [list(positions.keys) for positions in lists]
+    def of_page(self) -> list[object]:
+        """The lists to which tallies refer, too."""
+        return [list(positions.keys) for positions in (self.checks, self.kinds)]
+
+    def of_findings(self) -> list[object]:
+        """The lists to which findings alone refer."""
+        return [list(positions.keys) for positions in (self.verdicts, self.evidence, self.excerpts)]
+
+    def digest(self, fingerprints: Sequence[str], columns: Sequence[tuple[object, ...]]) -> str:
+        """The digest of what decides whether findings changed, given their fingerprints and each of their columns."""
+        deciding = [
+            column for name, column in zip(FindingColumns._fields, columns, strict=True) if name not in UNDECIDING
+        ]
+        verdicts, evidence, _ = self.of_findings()
+        content = _dumped([*self.of_page(), verdicts, evidence, fingerprints, *deciding])
+        return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def pack(result: PageResult) -> bytes:
-    """The bytes that stage a page: compressed JSON."""
+    """The bytes that stage a page: the size of its summary, the summary and the findings, each as compressed JSON."""
     lists = _Lists()
     placed = zip(result.findings, result.places, strict=True)
-    findings = [(finding.fingerprint, tuple(lists.columns(finding, place))) for finding, place in placed]
+    columns = list(zip(*(lists.columns(finding, place) for finding, place in placed), strict=True))
+    fingerprints = [finding.fingerprint for finding in result.findings]
+    digest = lists.digest(fingerprints, columns) if fingerprints else ""
     tallies = _tallies(result.tallies, lists)
     matched = [(*key, count) for key, count in result.matched.items()]
     gaps = [(gap.kind, gap.where, gap.why) for gap in result.gaps]
-    return zlib.compress(_dumped([result.objects, *lists.packed(), findings, tallies, matched, gaps]), _LEVEL)
+    findings = [*lists.of_findings(), fingerprints, *columns]
+    summary = _compressed([result.objects, *lists.of_page(), tallies, matched, gaps, digest])
+    return len(summary).to_bytes(_SIZE) + summary + _compressed(findings)
 
 
 def unpack(data: bytes) -> StagedPage:
     """The page that `pack` staged."""
-    objects, checks, verdicts, kinds, evidence, excerpts, findings, tallies, matched, gaps = orjson.loads(
-        zlib.decompress(data)
-    )
+    end = _SIZE + int.from_bytes(data[:_SIZE])
+    objects, checks, kinds, tallies, matched, gaps, digest = _decoded(data[_SIZE:end])
     return StagedPage(
         objects=objects,
         checks=_keys(checks),
-        verdicts=_keys(verdicts),
         kinds=_keys(kinds),
-        evidence=_keys(evidence),
-        excerpts=_keys(excerpts),
-        findings=[(fingerprint, FindingColumns(*columns)) for fingerprint, columns in findings],
         tallies=_tallied(*tallies),
         matched={(language, policy, binding): count for language, policy, binding, count in matched},
         gaps=tuple(Gap(GapKind(kind), where, why) for kind, where, why in gaps),
+        digest=bytes.fromhex(digest),
+        findings=partial(_findings, data[end:]),
     )
+
+
+def _findings(data: bytes) -> FindingsOfPage:
+    verdicts, evidence, excerpts, fingerprints, *columns = _decoded(data)
+    staged = list(zip(map(bytes.fromhex, fingerprints), map(FindingColumns, *columns), strict=True)) if columns else []
+    return FindingsOfPage(_keys(verdicts), _keys(evidence), _keys(excerpts), staged)
+
+
+def _compressed(value: list[object]) -> bytes:
+    return zlib.compress(_dumped(value), _LEVEL)
+
+
+def _decoded(data: bytes) -> Any:
+    return orjson.loads(zlib.decompress(data))
 
 
 def _keys(rows: Iterable[Iterable[str | int]]) -> tuple[Key, ...]:

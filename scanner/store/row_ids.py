@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+
+class Run(NamedTuple):
+    """Consecutive row ids."""
+
+    start: int
+    length: int
 
 
 class RowIdSet:
@@ -38,6 +46,21 @@ class RowIdSet:
             self._bits.extend(bytes(byte + 1 + (byte >> 2) - len(self._bits)))
         self._bits[byte] |= 1 << (number & 7)
         self.count += 1
+
+    def add_run(self, run: Run) -> int:
+        """Add the numbers of a run; returns how many of them are new."""
+        before = self.count
+        if run.length == 1:
+            self.add(run.start)
+            return self.count - before
+        first, last = run.start >> 3, run.start + run.length - 1 >> 3
+        if last >= len(self._bits):
+            self._bits.extend(bytes(last + 1 + (last >> 2) - len(self._bits)))
+        there = int.from_bytes(self._bits[first : last + 1], "little")
+        joined = there | (1 << run.length) - 1 << (run.start & 7)
+        self._bits[first : last + 1] = joined.to_bytes(last + 1 - first, "little")
+        self.count += joined.bit_count() - there.bit_count()
+        return self.count - before
 
     def packed(self) -> bytes:
         """The set as compressed bytes, which `unpacked` reads."""

@@ -394,6 +394,15 @@ TALLIES = Table(
     Column("requester", Boolean, nullable=False, server_default=false()),
 )
 
+MERGED_PAGES = Table(
+    "merged_pages",
+    METADATA,
+    Column("cluster", Integer, ForeignKey("clusters.id"), primary_key=True, autoincrement=False),
+    Column("digest", LargeBinary, primary_key=True),
+    Column("findings", LargeBinary, nullable=False),
+)
+"""The ids of the findings of each page of the newest merged scan of a cluster: see `merged_pages`."""
+
 STAGED_PAGES = Table(
     "staged_pages",
     METADATA,

@@ -173,6 +173,7 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     ledger.gaps.update(end.gaps)
     request = SimulatedRequest(scope.operation, running.requester)
     history.resolve(reach_of(scope, used, end, ledger.gaps), request)
+    history.close()
     counted = ledger.write(connection, running.number, end, _owners_before(connection, running.number))
     if history.unchecked.count:
         unchecked = {"scan": running.number, "findings": history.unchecked.packed()}

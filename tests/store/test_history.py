@@ -174,6 +174,18 @@ def test_the_record_of_an_old_scan_never_changes(store: SqlStore) -> None:
     assert on_the_day == [snapshot(store, number) for number in range(len(rounds))]
 
 
+def test_an_object_that_is_back_leaves_the_records_of_old_scans(store: SqlStore) -> None:
+    """The scan between could not resolve the finding of the policy that it left out."""
+    labels = finding("a", policy="labels")
+    Round((A, labels)).record(store, 1)
+    on_the_day = snapshot(store, 1)
+    Round((), scope=Scope(policies=("replicas",))).record(store, 2)
+    Round((A, labels)).record(store, 3)
+
+    assert on_the_day == snapshot(store, 1)
+    assert {"reopened", "open"} == {item.status for item in store.record("scan-3").findings()}
+
+
 def test_findings_come_in_the_order_of_a_report(store: SqlStore) -> None:
     """The order is policy, binding, param, check, kind, namespace and name, by code point in any locale."""
     ordered = (
