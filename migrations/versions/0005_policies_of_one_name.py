@@ -1,7 +1,7 @@
 """Adds the language of a policy, because policies of two languages may have one name.
 
-What is there already belongs to the policy of its name. Where two languages had one, a mutation is of the mutating policy, and
-whatever else is of the other.
+Rows of an older version belong to the policy of their name. Where policies of two languages had that name, mutations belong to the
+mutating policy and all other rows to the other policy.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def upgrade() -> None:
         languages.setdefault(name, []).append(language)
     _checks(connection, languages)
     for name, found in languages.items():
-        said = sa.text("UPDATE health SET language = :language WHERE policy = :policy")
-        connection.execute(said, {"language": _chosen(found, mutates=False), "policy": name})
+        statement = sa.text("UPDATE health SET language = :language WHERE policy = :policy")
+        connection.execute(statement, {"language": _chosen(found, mutates=False), "policy": name})
 
 
 def _checks(connection: sa.Connection, languages: dict[str, list[str]]) -> None:
