@@ -74,7 +74,11 @@ def about_object(
         for invocation_result in invocation_results
         for check_result in invocation_result.check_results
     ]
-    denied = [one for one in outcomes if isinstance(one, Violated) or (isinstance(one, Errored) and one.would_deny)]
+    denied = [
+        outcome
+        for outcome in outcomes
+        if isinstance(outcome, Violated) or (isinstance(outcome, Errored) and outcome.would_deny)
+    ]
     return denied[0].message if denied else ALLOWED
 
 

@@ -114,10 +114,10 @@ def test_an_interrupted_scan_keeps_its_pages(api: FakeApi, home: Path, number: s
     slow_maps(api, hang=0.3)
     with scanning(api, home) as process:
         wait_until(lambda: len(api.asked_for(MAPS)) > 4)
-        asked = time.monotonic()
+        started = time.monotonic()
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
-        took = time.monotonic() - asked
+        took = time.monotonic() - started
 
     report = as_object(json.loads(out))
     [line] = as_list(dig(report, "coverage", "kinds"))
@@ -215,9 +215,9 @@ def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, 
     for _ in range(KILLS):
         fill(api)
         slow_maps(api, hang=0.01)
-        asked = len(api.asked)
+        before = len(api.asked)
         with scanning(api, home, "-q") as process:
-            wait_until(_more_requests(api, asked))
+            wait_until(_more_requests(api, before))
             try:
                 process.communicate(timeout=moments.uniform(0, 1.2))
             except subprocess.TimeoutExpired:

@@ -145,10 +145,10 @@ def test_an_interrupt_of_all_processes_at_once_ends_the_scan_as_one(api: FakeApi
     ) as process:
         wait_until(lambda: len(workers_of(process)) == 2 and len(api.asked_for(MAPS)) > 4)
         workers = workers_of(process)
-        asked = time.monotonic()
+        started = time.monotonic()
         os.killpg(process.pid, signal.SIGINT)
         code, report, err = ended(process)
-        took = time.monotonic() - asked
+        took = time.monotonic() - started
 
     line = coverage_of_maps(report)
     assert (3, "partial") == (code, line["state"])

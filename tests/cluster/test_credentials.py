@@ -128,8 +128,8 @@ def test_a_kubeconfig_may_impersonate(api: FakeApi, tmp_path: Path) -> None:
     user = {"token": "t", "as": "auditor", "as-groups": ["readers"]}
     api.says("/api/v1/pods", listing("Pod"))
     list(LiveCluster(kubeconfig=api.kubeconfig(tmp_path, user)).pages(PODS))
-    asked = api.asked[-1]
-    assert (["auditor"], ["readers"]) == (asked.header("impersonate-user"), asked.header("impersonate-group"))
+    request = api.asked[-1]
+    assert (["auditor"], ["readers"]) == (request.header("impersonate-user"), request.header("impersonate-group"))
 
 
 def test_groups_need_a_user(api: FakeApi, tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def test_a_create_is_posted_to_its_collection(api: FakeApi, dry_runs: DryRuns) -
     api.says("/apis/apps/v1/namespaces/shop/deployments", Reply({"kind": "Deployment"}, 201))
     dry_runs.create(DEPLOYMENTS, WEB)
 
-    [asked] = api.asked
-    assert ("POST", {"dryRun": "All"}) == (asked.method, asked.query)
+    [request] = api.asked
+    assert ("POST", {"dryRun": "All"}) == (request.method, request.query)
 
 
 def test_an_update_is_put_to_the_object(api: FakeApi, dry_runs: DryRuns) -> None:
@@ -46,8 +46,8 @@ def test_an_update_is_put_to_the_object(api: FakeApi, dry_runs: DryRuns) -> None
     api.says("/apis/apps/v1/namespaces/shop/deployments/web", Reply({"kind": "Deployment"}))
     dry_runs.update(DEPLOYMENTS, WEB)
 
-    [asked] = api.asked
-    assert ("PUT", {"dryRun": "All"}) == (asked.method, asked.query)
+    [request] = api.asked
+    assert ("PUT", {"dryRun": "All"}) == (request.method, request.query)
 
 
 def test_a_cluster_scoped_object_is_in_no_namespace(api: FakeApi, dry_runs: DryRuns) -> None:
@@ -57,7 +57,7 @@ def test_a_cluster_scoped_object_is_in_no_namespace(api: FakeApi, dry_runs: DryR
     dry_runs.create(NAMESPACES, {"metadata": {"name": "a/b"}})
     dry_runs.update(NAMESPACES, {"metadata": {"name": "a/b"}})
 
-    assert ["/api/v1/namespaces", "/api/v1/namespaces/a%2Fb"] == [asked.path for asked in api.asked]
+    assert ["/api/v1/namespaces", "/api/v1/namespaces/a%2Fb"] == [request.path for request in api.asked]
 
 
 def test_no_write_leaves_without_dry_run(api: FakeApi, dry_runs: DryRuns) -> None:
@@ -69,7 +69,7 @@ def test_no_write_leaves_without_dry_run(api: FakeApi, dry_runs: DryRuns) -> Non
     dry_runs.update(PODS, {"metadata": {"name": "web", "namespace": "shop"}})
 
     assert 5 == len(api.asked)
-    assert {"All"} == {asked.query["dryRun"] for asked in api.asked}
+    assert {"All"} == {request.query["dryRun"] for request in api.asked}
 
 
 def test_a_failure_of_admission_is_an_answer(api: FakeApi, dry_runs: DryRuns, pauses: list[float]) -> None:

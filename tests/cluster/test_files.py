@@ -267,7 +267,7 @@ def test_what_only_a_webhook_converts_fails_the_list(snapshot: Snapshot) -> None
 
 
 @pytest.mark.parametrize(
-    ("document", "asked", "other"),
+    ("document", "wanted", "other"),
     [
         (an_object("autoscaling/v1", "HorizontalPodAutoscaler"), HPA, OLD_HPA),
         (an_object("autoscaling/v2", "HorizontalPodAutoscaler"), OLD_HPA, HPA),
@@ -276,11 +276,11 @@ def test_what_only_a_webhook_converts_fails_the_list(snapshot: Snapshot) -> None
     ],
 )
 def test_some_builtin_objects_are_offered_in_both_their_versions(
-    snapshot: Snapshot, document: Json, asked: Kind, other: Kind
+    snapshot: Snapshot, document: Json, wanted: Kind, other: Kind
 ) -> None:
     """Objects that a policy would evaluate on a server are listed."""
     cluster = snapshot(document)
-    assert [asked.api_version] == [body["apiVersion"] for body in bodies(cluster.pages(asked))]
+    assert [wanted.api_version] == [body["apiVersion"] for body in bodies(cluster.pages(wanted))]
     assert [other.api_version] == [body["apiVersion"] for body in bodies(cluster.pages(other))]
 
 

@@ -54,8 +54,8 @@ def test_a_list_comes_in_pages(api: FakeApi, cluster: LiveCluster) -> None:
     """The continue token of one page asks for the next."""
     api.says("/api/v1/pods", listing("Pod", "a", "b", token="t1"), listing("Pod", "c"))
     assert [["a", "b"], ["c"]] == names(cluster.pages(PODS))
-    asked = [dict(request.query) for request in api.asked_for("/api/v1/pods")]
-    assert [{"limit": "2"}, {"limit": "2", "continue": "t1"}] == asked
+    queries = [dict(request.query) for request in api.asked_for("/api/v1/pods")]
+    assert [{"limit": "2"}, {"limit": "2", "continue": "t1"}] == queries
 
 
 def test_a_page_is_the_bytes_that_came(api: FakeApi, cluster: LiveCluster) -> None:

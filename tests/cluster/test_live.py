@@ -258,9 +258,9 @@ def test_every_request_names_the_tool(api: FakeApi, cluster: LiveCluster) -> Non
     """The audit log of the cluster shows Assay."""
     api.says("/api/v1/pods", listing("Pod", "a"))
     list(cluster.pages(PODS))
-    asked = api.asked[-1]
-    assert ["Bearer t0ken"] == asked.header("authorization")
-    assert asked.header("user-agent")[0].startswith("assay/")
+    request = api.asked[-1]
+    assert ["Bearer t0ken"] == request.header("authorization")
+    assert request.header("user-agent")[0].startswith("assay/")
 
 
 def test_impersonation_is_sent_with_every_group(api: FakeApi, tmp_path: Path) -> None:
@@ -268,8 +268,8 @@ def test_impersonation_is_sent_with_every_group(api: FakeApi, tmp_path: Path) ->
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), as_user="jane", as_groups=("dev", "ops"))
     api.says("/api/v1/pods", listing("Pod"))
     list(cluster.pages(PODS))
-    asked = api.asked[-1]
-    assert (["jane"], ["dev", "ops"]) == (asked.header("impersonate-user"), asked.header("impersonate-group"))
+    request = api.asked[-1]
+    assert (["jane"], ["dev", "ops"]) == (request.header("impersonate-user"), request.header("impersonate-group"))
 
 
 def test_a_path_in_the_servers_url_is_kept(api: FakeApi, tmp_path: Path) -> None:

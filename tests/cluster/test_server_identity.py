@@ -15,8 +15,8 @@ CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
 def test_two_clusters_at_one_address_have_two_digests() -> None:
     """Inside pods, every API server has the same address: the CA is that of the cluster."""
-    one, other = (Settings(SERVER, ca_cert_data=text) for text in (CA, CA.replace("MIIB", "MIIC")))
-    assert server_digest(one) != server_digest(other)
+    first, other = (Settings(SERVER, ca_cert_data=text) for text in (CA, CA.replace("MIIB", "MIIC")))
+    assert server_digest(first) != server_digest(other)
 
 
 @pytest.mark.parametrize("host", [f"{SERVER}/", SERVER])

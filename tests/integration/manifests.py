@@ -107,7 +107,7 @@ def wait_until_warned(server: ApiServer, document: JsonObject, *, policy: str) -
 
     def warned() -> list[str] | None:
         warnings = dry_run_create(server, document)
-        return warnings if any(found.policy == policy for found in violations(warnings)) else None
+        return warnings if any(violation.policy == policy for violation in violations(warnings)) else None
 
     return _eventually(warned, f"no warning of ValidatingAdmissionPolicy {policy!r} about {_label(document)}")
 

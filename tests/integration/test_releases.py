@@ -75,14 +75,14 @@ class Compared:
 @pytest.fixture(scope="module", params=CHOICES)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """One of the servers, with every policy in its store."""
-    with running(Path(request.param), tmp_path_factory.mktemp("release")) as found:
-        yield found
+    with running(Path(request.param), tmp_path_factory.mktemp("release")) as started:
+        yield started
 
 
 def test_an_older_server_and_assay_say_the_same(server: ApiServer) -> None:
     """Whether a policy may be written, and what it says of an object: the same class and the same words."""
     version = as_text(dig(server.request("GET", "/version").body, "gitVersion"))
-    questions = tuple(one for one in older.questions(SEED, EXPRESSIONS) if not crashes(one, version))
+    questions = tuple(question for question in older.questions(SEED, EXPRESSIONS) if not crashes(question, version))
     apply(server, [older.definition()])
     for question in questions:
         put(server, question.policy)
@@ -90,9 +90,11 @@ def test_an_older_server_and_assay_say_the_same(server: ApiServer) -> None:
     wait_until_enforced(server)
 
     where = as_object(server.request("GET", "/api/v1/namespaces/default").body)
-    compared = [one for question in questions for one in compare(server, question, version, where)]
+    compared = [comparison for question in questions for comparison in compare(server, question, version, where)]
 
-    different = [one for one in compared if one.server != one.assay and not one.explained]
+    different = [
+        comparison for comparison in compared if comparison.server != comparison.assay and not comparison.explained
+    ]
     print(figures(version, compared), *map(shown, different[:SHOWN]), sep="\n")  # noqa: T201 - what `pytest -s` is for
     assert not different
 
@@ -161,21 +163,21 @@ def _class_of(answer: str) -> str:
     return "denied"
 
 
-def shown(one: Compared) -> str:
+def shown(comparison: Compared) -> str:
     """A difference as people read it."""
-    return f"{one.question.about}, {one.asked}: {one.question.text}\n  server: {one.server}\n  assay:  {one.assay}"
+    return f"{comparison.question.about}, {comparison.asked}: {comparison.question.text}\n  server: {comparison.server}\n  assay:  {comparison.assay}"
 
 
 def figures(version: str, compared: list[Compared]) -> str:
     """A row for each sort of question: how many, how many differ in class and in words, how many of those are explained."""
     lines = [f"\n{version}: {len(compared)} comparisons"]
-    for about in sorted({one.question.about for one in compared}):
-        rows = [one for one in compared if one.question.about == about]
-        words = [one for one in rows if one.server != one.assay]
-        classes = Counter(_class_of(one.server) for one in rows)
+    for about in sorted({comparison.question.about for comparison in compared}):
+        rows = [comparison for comparison in compared if comparison.question.about == about]
+        words = [comparison for comparison in rows if comparison.server != comparison.assay]
+        classes = Counter(_class_of(comparison.server) for comparison in rows)
         shown = ", ".join(f"{number} {name}" for name, number in classes.most_common())
         lines.append(
-            f"  {about}: {len(rows)} compared, {sum(not one.same_class for one in rows)} differ in class, "
-            f"{len(words)} in words, {sum(one.explained for one in words)} of them explained ({shown})"
+            f"  {about}: {len(rows)} compared, {sum(not comparison.same_class for comparison in rows)} differ in class, "
+            f"{len(words)} in words, {sum(comparison.explained for comparison in words)} of them explained ({shown})"
         )
     return "\n".join(lines)

@@ -12,7 +12,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.integration.apiserver import ApiServer, running
-from tests.integration.made import binding, bound, judged, may, namespace, policy
+from tests.integration.made import binding, bound, labelled, may, namespace, policy
 from tests.integration.manifests import apply
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "cronjob.yaml"
@@ -40,9 +40,9 @@ def cluster() -> list[JsonObject]:
     """A namespace with an object for each policy."""
     return [
         namespace("guarded"),
-        judged("ConfigMap", "about-configmaps", "plain", namespace="guarded"),
-        judged("Secret", "about-secrets", "hidden", namespace="guarded", stringData={"password": "hunter2hunter2"}),
-        judged("PersistentVolume", "about-volumes", "disk", spec=volume()),
+        labelled("ConfigMap", "about-configmaps", "plain", namespace="guarded"),
+        labelled("Secret", "about-secrets", "hidden", namespace="guarded", stringData={"password": "hunter2hunter2"}),
+        labelled("PersistentVolume", "about-volumes", "disk", spec=volume()),
     ]
 
 

@@ -84,8 +84,8 @@ def test_a_hang_or_a_crash_is_met_once(evil: tuple[str, ...]) -> None:
     """The process restarts, and evaluates all other expressions."""
     with Process(evil, patience=0.5) as process:
         process.show({"object": OBJECT}, NOTHING)
-        asked = [process.ask(expression(text)).kind for text in ("true", "'evil' == ''", "'evil' == ''", "true")]
-    assert ["value", "silent", "silent", "value"] == asked
+        kinds = [process.ask(expression(text)).kind for text in ("true", "'evil' == ''", "'evil' == ''", "true")]
+    assert ["value", "silent", "silent", "value"] == kinds
 
 
 def test_nonsense_is_an_answer_too() -> None:

@@ -17,15 +17,18 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 MANIFESTS: list[JsonObject] = [as_object(item) for item in yaml.safe_load_all((DEPLOY / "cronjob.yaml").read_text())]
 KYVERNO = {
     ("kyverno.io", "globalcontextentries"),
-    *(("policies.kyverno.io", it) for it in ("namespacedvalidatingpolicies", "policyexceptions", "validatingpolicies")),
+    *(
+        ("policies.kyverno.io", plural)
+        for plural in ("namespacedvalidatingpolicies", "policyexceptions", "validatingpolicies")
+    ),
 }
 REVIEWS = {"selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"}
 
 
 def manifest(kind: str) -> JsonObject:
     """Pick the one manifest of a kind."""
-    (found,) = (item for item in MANIFESTS if item["kind"] == kind)
-    return found
+    (manifest,) = (item for item in MANIFESTS if item["kind"] == kind)
+    return manifest
 
 
 def rules() -> list[JsonObject]:
@@ -53,8 +56,8 @@ def pod() -> Json:
 
 def container() -> Json:
     """Pick the pod's one container."""
-    (found,) = as_list(dig(pod(), "containers"))
-    return found
+    (container,) = as_list(dig(pod(), "containers"))
+    return container
 
 
 def test_everything_that_is_needed_is_there() -> None:

@@ -29,9 +29,9 @@ def instructions() -> list[Instruction]:
 
 def final_stage() -> list[Instruction]:
     """Cut off what comes before the last FROM."""
-    found = instructions()
-    start = max(index for index, item in enumerate(found) if item.keyword == "FROM")
-    return found[start:]
+    steps = instructions()
+    start = max(index for index, item in enumerate(steps) if item.keyword == "FROM")
+    return steps[start:]
 
 
 def arguments(stage: list[Instruction], keyword: str) -> list[str]:

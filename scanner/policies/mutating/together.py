@@ -52,11 +52,11 @@ class Answer:
 
 
 def invocations(
-    bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
+    bound: BoundPolicy, resource: Resource, original: Kind, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
     """The invocations of a policy on an object, not yet evaluated; none for a policy that changes no object."""
     if bound.may_change_objects:
-        yield from requests(bound, resource, original, world)
+        yield from requests(bound, resource, original, context)
 
 
 def _is_unknown(_bound: BoundPolicy, _body: JsonObject) -> bool:
