@@ -374,7 +374,7 @@ def test_every_param_is_an_evaluation_of_its_own() -> None:
         ),
     ],
 )
-def test_a_configuration_error_denies_whatever_the_actions_are(spec: Document, reference: Document, text: str) -> None:
+def test_a_configuration_error_denies_with_any_action(spec: Document, reference: Document, text: str) -> None:
     """A binding that only audits denies, too; one result stands for the whole invocation."""
     (invocation_result,) = invocation_results({"validations": [{"expression": "true"}], **spec}, bound_to(**reference))
     assert [(CheckKind.CONFIGURATION, Errored(text, would_deny=True, always=True))] == [

@@ -230,7 +230,7 @@ def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, 
         complete = {scan.id for scan in store.scans(limit=100) if scan.state is ScanState.COMPLETE}
 
     assert {ScanState.COMPLETE, ScanState.FAILED} >= {*states}
-    # A scan that was whole when it was killed, while it said so, is complete all the same.
+    # A scan that was complete when it was killed, while it printed its report, stays complete.
     assert whole <= len(complete)
     assert counts == {scan: PAGES * PER_PAGE if scan in complete else 0 for scan in counts}
 

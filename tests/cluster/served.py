@@ -110,7 +110,7 @@ def shop(objects: int) -> Served:
     )
 
 
-# Ways to spoil an answer. What is not a JSON object any more stays as an earlier one has left it.
+# Ways to spoil an answer. A body that is no longer a JSON object stays as an earlier way has left it.
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> Spoil:

@@ -94,7 +94,7 @@ def test_a_failure_of_admission_is_an_answer(api: FakeApi, dry_runs: DryRuns, pa
     ],
 )
 def test_an_outage_is_no_answer(api: FakeApi, dry_runs: DryRuns, busy: Reply) -> None:
-    """The write is sent again until the server decides, whatever the status of the outage is."""
+    """The write is sent again until the server decides, with any status of the outage."""
     between = internal("Internal error occurred: the webhook did not answer")
     api.says("/apis/apps/v1/namespaces/shop/deployments", busy, between, busy, between, busy, Reply(WEB, 201))
 

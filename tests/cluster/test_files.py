@@ -186,7 +186,7 @@ def test_equal_names_in_different_places_are_different_objects(snapshot: Snapsho
     ],
 )
 def test_an_unknown_kind_is_a_gap_with_advice(snapshot: Snapshot, api_version: str, kind: str, advice: str) -> None:
-    """The definition may be missing, or the version may not be served any more."""
+    """The definition may be missing, or the version may no longer be served."""
     cluster = snapshot(an_object(api_version, kind), an_object("v1", "Pod"))
     assert [True] == [gap.why.startswith(advice) for gap in cluster.discover().gaps]
     assert ["a"] == names(cluster.pages(PODS))

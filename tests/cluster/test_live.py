@@ -60,7 +60,7 @@ def test_identity_has_kubeconfig_name_uid_and_version(api: FakeApi, cluster: Liv
 
 
 def test_identity_without_permission_has_a_name_only(api: FakeApi, cluster: LiveCluster) -> None:
-    """Not being allowed to read kube-system or the version is no reason not to scan: the server tells clusters apart."""
+    """Not being allowed to read kube-system or the version is no reason not to scan: the server identifies the cluster."""
     api.says("/version", refusal(403, "forbidden"))
     api.says("/api/v1/namespaces/kube-system", refusal(403, "forbidden"))
     identity = cluster.identity()

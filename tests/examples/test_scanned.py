@@ -85,7 +85,7 @@ def cause(message: str) -> str:
 
 
 def recorded(state: str) -> set[Verdict]:
-    """What the server said, errors cut short."""
+    """The answer of the server, with errors cut short."""
     return {(*verdict[:5], cause(verdict[5])) for verdict in RECORDED[state]}
 
 
@@ -103,7 +103,7 @@ def test_every_verdict_of_the_server_is_found(state: str, ran: dict[str, Ran]) -
 
 @pytest.mark.parametrize("state", STATES)
 def test_nothing_else_is_found(state: str, ran: dict[str, Ran]) -> None:
-    """Beyond what the server warns of: objects it cannot hold, a denial whatever the actions, an error it lets pass."""
+    """Beyond what the server warns of: objects that it cannot store, a denial with any action, an error that it ignores."""
     beyond = verdicts(ran[state]) - recorded(state)
     expected = {
         *(("owner", name) for name in HOSTILE),

@@ -34,7 +34,7 @@ CANARIES = count()
 
 
 class RefusedError(AssertionError):
-    """The server did not do what a test takes for granted; `answer` is what it said."""
+    """The server did not do what a test assumes; `answer` is its answer."""
 
     def __init__(self, message: str, answer: Answer | None = None) -> None:
         super().__init__(message)

@@ -91,7 +91,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 def specs(**spec: Any) -> JsonObject:
-    """A spec whose repeated validations are told apart by their messages."""
+    """A spec whose repeated validations have different messages."""
     for index, validation in enumerate(spec["validations"]):
         if "messageExpression" not in validation:
             validation.setdefault("message", f"validation {index}")

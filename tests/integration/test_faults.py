@@ -101,7 +101,7 @@ def scan(assay: Assay, proxy: Proxy, home: Path) -> Scan:
 
 
 def test_without_faults_everything_is_seen(scan: Scan, proxy: Proxy) -> None:
-    """The ledger tells pages, bytes, seconds and the moment, and only as many requests are sent as lists need."""
+    """The coverage has pages, bytes, seconds and the moment, and only as many requests are sent as lists need."""
     seen = scan()
     objects = OBJECTS + 1  # one map is the server's own
 

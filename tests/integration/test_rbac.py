@@ -62,7 +62,7 @@ def ran(server: ApiServer, assay: Assay) -> Scan:
 
 
 def generated(ran: Scan, *flags: str) -> list[JsonObject]:
-    """The roles that an administrator is told."""
+    """The roles that the command prints for an administrator."""
     out = ran("admin", "rbac", "generate", *flags)
     assert 0 == out.code, out.stderr
     return [as_object(document) for document in yaml.safe_load_all(out.stdout)]
@@ -183,7 +183,7 @@ def test_roles_for_one_namespace_are_enough_for_it(server: ApiServer, ran: Scan)
 
 
 def test_every_right_is_needed(server: ApiServer, ran: Scan) -> None:
-    """Without any single one of them, but the one that only tells clusters apart, the scan is not complete."""
+    """Without any of them the scan is incomplete, except for the right that only identifies the cluster."""
     roles = generated(ran, "--for", f"user:{AUDITOR}")
     give(server, roles, AUDITOR)
     outcomes = {}

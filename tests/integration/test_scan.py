@@ -24,7 +24,7 @@ STATES = ("before", "after")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One state of the cluster, as the server judges it and as a scan reports it."""
+    """One state of the cluster, as the server evaluates it and as a scan reports it."""
 
     documents: list[JsonObject]
     verdict: Verdict
@@ -97,7 +97,7 @@ def test_a_scan_reports_the_failures_that_the_server_finds(looks: dict[str, Look
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_scan_reports_what_the_server_refuses_whatever_the_actions(looks: dict[str, Look], state: str) -> None:
+def test_a_scan_reports_what_the_server_denies_with_any_action(looks: dict[str, Look], state: str) -> None:
     """A param that does not exist refuses the claim in staging although the binding only warns."""
     seen = looks[state]
 

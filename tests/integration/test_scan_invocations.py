@@ -45,7 +45,7 @@ def reported(ran: Ran) -> list[Violation]:
 
 
 def param(name: str, by: str, *, within: str, limit: str) -> JsonObject:
-    """A ConfigMap that bindings of a policy can refer to, which the policy itself does not look at."""
+    """A ConfigMap that bindings of a policy can refer to, which the policy itself does not match."""
     metadata: JsonObject = {"name": f"{by}-{name}", "namespace": within, "labels": {"param-of": by}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"limit": limit}}
 
@@ -57,7 +57,7 @@ def parametrized(name: str) -> JsonObject:
     return policy(name, "configmaps", paramKind=CONFIG_MAPS, validations=[validation])
 
 
-def test_every_param_is_judged_by_itself(api_server: ApiServer, name: str, assay: Assay) -> None:
+def test_every_param_is_evaluated_by_itself(api_server: ApiServer, name: str, assay: Assay) -> None:
     """A selector that means several params fails once for each that objects, and names it."""
     reference: Json = {"selector": {"matchLabels": {"param-of": name}}, "parameterNotFoundAction": "Deny"}
     params = [param(f"p{limit}", name, within=HERE, limit=str(limit)) for limit in (0, 1, 2, 3)]
@@ -94,7 +94,7 @@ def test_params_of_the_objects_own_namespace(api_server: ApiServer, name: str, a
     assert (THERE, True) == (dig(missing, "object", "namespace"), dig(missing, "wouldDeny"))
 
 
-def test_every_binding_is_judged_by_itself(api_server: ApiServer, name: str, assay: Assay) -> None:
+def test_every_binding_is_evaluated_by_itself(api_server: ApiServer, name: str, assay: Assay) -> None:
     """Two bindings of a policy that both match warn twice; the third matches another namespace."""
     selector: Json = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": THERE}}}
     bindings = [
@@ -116,7 +116,7 @@ def test_every_binding_is_judged_by_itself(api_server: ApiServer, name: str, ass
     assert warned == reported(ran)
 
 
-def test_errors_are_told_in_the_servers_words(api_server: ApiServer, name: str, assay: Assay) -> None:
+def test_errors_have_the_servers_words(api_server: ApiServer, name: str, assay: Assay) -> None:
     """An expression that fails is a finding when failurePolicy is Fail, with the message of the server."""
     expressions = ("object.data.missing == '1'", "int(object.data.one + 'x') == 1", "1 / (object.data.size() - 1) == 1")
     validations: list[Json] = [{"expression": expression} for expression in expressions]
@@ -131,7 +131,7 @@ def test_errors_are_told_in_the_servers_words(api_server: ApiServer, name: str, 
     assert warned == reported(ran)
 
 
-def test_whoever_scans_is_the_requester(api_server: ApiServer, name: str, assay: Assay) -> None:
+def test_the_user_of_the_scan_is_the_requester(api_server: ApiServer, name: str, assay: Assay) -> None:
     """An expression that reads the requester sees the user who scans, with the groups that the server knows."""
     message = "request.userInfo.username + ' of ' + request.userInfo.groups.join(' and ')"
     validation: Json = {"expression": "false", "messageExpression": message}
@@ -146,7 +146,7 @@ def test_whoever_scans_is_the_requester(api_server: ApiServer, name: str, assay:
     assert warned == reported(ran)
 
 
-def test_objects_are_judged_in_the_version_that_the_policy_names(
+def test_objects_are_evaluated_in_the_version_that_the_policy_names(
     api_server: ApiServer, name: str, assay: Assay
 ) -> None:
     """A rule for autoscaling/v1 sees an autoscaler that is stored as v2 converted to v1."""

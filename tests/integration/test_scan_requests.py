@@ -23,7 +23,7 @@ AS_BOB = ("--as-user", BOB, "--as-user-group", GROUP)
 
 @pytest.fixture
 def name(api_server: ApiServer, request: pytest.FixtureRequest) -> str:
-    """A policy name for the test, on a server where Bob may create ConfigMaps and look at Secrets."""
+    """A policy name for the test, on a server where Bob may create ConfigMaps and read Secrets."""
     rules: Json = [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["his"]},
@@ -153,7 +153,7 @@ def _warnings(server: ApiServer, document: JsonObject, operation: str) -> list[s
     ]
 
 
-def test_an_object_that_waits_for_its_finalizers_is_judged(api_server: ApiServer, name: str, assay: Assay) -> None:
+def test_an_object_that_waits_for_its_finalizers_is_evaluated(api_server: ApiServer, name: str, assay: Assay) -> None:
     """The server still lets it be written, and asks its policies."""
     metadata: JsonObject = {
         "name": name,

@@ -112,7 +112,7 @@ def test_what_may_be_listed_again_closes_the_gap(server: ApiServer, assay: Assay
     assert {"open"} == {as_text(dig(finding, "status")) for finding in as_list(third.report["findings"])}
 
 
-def test_who_may_not_read_policies_hears_that_nothing_was_judged(server: ApiServer, assay: Assay) -> None:
+def test_a_user_who_may_not_read_policies_gets_a_report_without_evaluations(server: ApiServer, assay: Assay) -> None:
     """A scan without rights ends as incomplete, with a sentence for each list that it needs, and no traceback."""
     ran = scan(server, GUEST, assay)
 
@@ -124,7 +124,7 @@ def test_who_may_not_read_policies_hears_that_nothing_was_judged(server: ApiServ
     assert "Traceback" not in ran.stderr
 
 
-def test_who_may_not_list_namespaces_judges_what_needs_none(server: ApiServer, assay: Assay) -> None:
+def test_without_namespaces_policies_that_need_none_are_evaluated(server: ApiServer, assay: Assay) -> None:
     """Policies that ask for no namespace are evaluated all the same; the gap names the list that is missing."""
     apply(server, [*may(POOR, "poor-policies", *POLICIES, group=GROUP), *may(POOR, "poor-objects", "configmaps")])
 

@@ -148,7 +148,7 @@ def test_who_may_write_needs_no_more(server: ApiServer, assay: Assay) -> None:
 
 
 def writer() -> JsonObject:
-    """The role that may write what the policies look at."""
+    """The role that may write the objects that the policies match."""
     rule: Json = {"apiGroups": [""], "resources": ["configmaps", "secrets", "services"], "verbs": ["create", "update"]}
     metadata: Json = {"name": "writer"}
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": [rule]}

@@ -134,7 +134,7 @@ def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
         yield server
 
 
-def test_every_object_is_judged_in_the_version_that_the_policy_names(server: ApiServer, assay: Assay) -> None:
+def test_every_object_is_evaluated_in_the_version_that_the_policy_names(server: ApiServer, assay: Assay) -> None:
     """Autoscalers, events of both groups and a custom kind: the scan says what the server says, in that version."""
     warned = {case.name: violations(dry_run_create(server, case.written)) for case in CASES}
     ran = assay("scan", "--kubeconfig", server.kubeconfig, "-n", HERE, "-o", "json", "-q")

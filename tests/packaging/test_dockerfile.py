@@ -69,7 +69,7 @@ def test_every_copied_path_exists_and_reaches_the_builder() -> None:
         assert any(fnmatch(path, pattern) for pattern in patterns), path
 
 
-def test_whatever_the_wheel_includes_is_copied() -> None:
+def test_every_file_that_the_wheel_includes_is_copied() -> None:
     """Folders that pyproject.toml forces into the wheel are there when the wheel is built."""
     text = (ROOT / "pyproject.toml").read_text()
     section = text.split("[tool.hatch.build.targets.wheel.force-include]")[1].split("[tool.")[0]

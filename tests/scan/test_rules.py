@@ -166,7 +166,7 @@ def test_a_label_that_exempts_a_namespace_changes_the_policy_set() -> None:
 
 
 def test_kinds_without_a_policy_are_recorded() -> None:
-    """A kind that a policy matches is covered, whatever the scope; a kind in two groups is one."""
+    """A kind that a policy matches is covered in every scope; a kind in two groups is one."""
     cluster = FakeCluster([*SPACES, policy("p", "true"), binding("b", "p"), pod()])
     recorded = scanned(cluster, Options(Scope(skip_kinds=("pods",))))
 

@@ -44,7 +44,7 @@ def above(kind: Kind, controller: Kind) -> Document:
 
 
 def test_a_policy_on_pods_needs_the_controllers_of_pods() -> None:
-    """To list them is optional; what is missing without them is said."""
+    """To list them is optional; a note names what is missing without them."""
     expected = Need("apps", "replicasets", "list", "", "", WHY, optional=True, without=WITHOUT)
     needed = rights(cluster(*ON_PODS))
     assert ["nodes", "deployments", "replicasets", "cronjobs", "jobs"] == [*needed]

@@ -1,4 +1,4 @@
-"""Which history a scan continues: clusters are told apart by a given name, the UID of kube-system, the server or the folder."""
+"""Which history a scan continues: clusters are identified by a given name, the UID of kube-system, the server or the folder."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ def test_clusters_that_are_shown_alike_have_two_histories(
         pytest.param(
             named(replace(PROD, uid=""), "shop"), named(PROD, "shop"), id="kube-system may be read from now on"
         ),
-        pytest.param(
-            named(PROD, "shop"), named(replace(PROD, uid=""), "shop"), id="kube-system may not be read any more"
-        ),
+        pytest.param(named(PROD, "shop"), named(replace(PROD, uid=""), "shop"), id="kube-system may no longer be read"),
     ],
 )
 def test_one_cluster_has_one_history(store: SqlStore, first: ClusterIdentity, other: ClusterIdentity) -> None:

@@ -163,7 +163,7 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
 
 
 def reason(difference: Compared, *, changed: bool) -> str | None:
-    """Why a difference stays, None when nothing explains it; `changed` tells whether Assay says that the object changes."""
+    """The reason why a difference is expected, else None; `changed` is true if Assay predicts a change of the object."""
     return next(
         (explanation.reason for explanation in EXPLAINED if explanation.covers(difference, changed=changed)), None
     )

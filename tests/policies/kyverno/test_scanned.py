@@ -282,7 +282,7 @@ def test_what_a_filter_exempts_is_evaluated_and_refuses_nothing() -> None:
     assert {OutcomeName.EXCEPTED: 1, OutcomeName.VIOLATED: 1, OutcomeName.PASSED: 1} == counted
 
 
-def test_filters_apply_whatever_way_a_policy_is_evaluated() -> None:
+def test_filters_apply_in_every_mode_of_evaluation() -> None:
     """Filters apply with exceptions, conditions and errors; the finding names the exception after the filter."""
     broken = policy("object.spec.none == 1", "false", matchConditions=[{"name": "c", "expression": "true"}])
     scan = _scanned(broken, PODS_OF_TEAM, exception(), pod())
