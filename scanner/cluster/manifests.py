@@ -33,7 +33,7 @@ class Document:
     body: JsonObject
 
 
-_Found: TypeAlias = Document | Gap
+_DocumentOrGap: TypeAlias = Document | Gap
 
 
 def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
@@ -81,7 +81,7 @@ def _unreadable(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
-def _read(file: Path) -> Iterator[_Found]:
+def _read(file: Path) -> Iterator[_DocumentOrGap]:
     name = "standard input" if file == _STDIN else str(file)
     try:
         data = sys.stdin.buffer.read() if file == _STDIN else file.read_bytes()
@@ -96,7 +96,7 @@ def _read(file: Path) -> Iterator[_Found]:
             yield from _unfolded(piece.value, where)
 
 
-def _unfolded(value: Json, where: str) -> Iterator[_Found]:
+def _unfolded(value: Json, where: str) -> Iterator[_DocumentOrGap]:
     body = as_object(value)
     if not _is_list(body):
         yield _document(value, where)
@@ -122,7 +122,7 @@ def _typed(item: Json, parent: JsonObject) -> Json:
     return {"apiVersion": parent.get("apiVersion"), "kind": kind, **body}
 
 
-def _document(value: Json, where: str) -> _Found:
+def _document(value: Json, where: str) -> _DocumentOrGap:
     if not isinstance(value, dict):
         return _gap(where, f"is {_type_of(value)}, not an object: a manifest begins with apiVersion and kind")
     fault = next(_faults(value), "")

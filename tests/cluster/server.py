@@ -69,7 +69,7 @@ class FakeApi:
     replies: dict[str, list[Reply]] = field(default_factory=dict)
     serve: Callable[[ReceivedRequest], Reply | None] = lambda _: None
     spoils: list[tuple[str, Callable[[int], bool], Spoil]] = field(default_factory=list)
-    asked: list[ReceivedRequest] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
     def says(self, path: str, *replies: Reply) -> None:
@@ -82,7 +82,7 @@ class FakeApi:
     def reply_to(self, request: ReceivedRequest) -> Reply:
         """The response to a counted request."""
         reply = self._prepared(request)
-        number = len(self.asked_for(request.path))
+        number = len(self.requests_for(request.path))
         for path, when, how in self.spoils:
             if path == request.path and when(number):
                 reply = how(reply, request)
@@ -94,8 +94,8 @@ class FakeApi:
             return self.serve(request) or refusal(404, "the server could not find the requested resource")
         return prepared.pop(0) if len(prepared) > 1 else prepared[0]
 
-    def asked_for(self, path: str) -> list[ReceivedRequest]:
-        return [request for request in self.asked if request.path == path]
+    def requests_for(self, path: str) -> list[ReceivedRequest]:
+        return [request for request in self.requests if request.path == path]
 
     def kubeconfig(self, folder: Path, user: Mapping[str, Json] | None = None, **cluster: Json) -> str:
         """Write a kubeconfig for this server, by default with a token."""
@@ -158,7 +158,7 @@ def serving() -> Iterator[FakeApi]:
             url = urlsplit(self.path)
             headers = tuple((name.lower(), value) for name, value in self.headers.items())
             request = ReceivedRequest(self.command, url.path, dict(parse_qsl(url.query)), headers, body)
-            api.asked.append(request)
+            api.requests.append(request)
             reply = api.reply_to(request)
             api.released.wait(reply.hang)
             if reply.drip_headers:

@@ -333,7 +333,7 @@ def test_a_page_that_is_too_large_is_requested_in_smaller_pieces(api: FakeApi, t
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), chunk_size=4)
     pages = list(cluster.pages(MAPS))
     assert [""] * len(pages) == [page.inconsistency for page in pages]
-    queries = [(query.query.get("continue", ""), query.query["limit"]) for query in api.asked_for(MAPS.path)]
+    queries = [(query.query.get("continue", ""), query.query["limit"]) for query in api.requests_for(MAPS.path)]
     assert [("", "4"), ("4", "4"), ("4", "1"), ("5", "2"), ("7", "4"), ("7", "1"), ("8", "2")] == queries
 
 

@@ -21,7 +21,7 @@ import pytest
 import urllib3
 
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
-from tests import asked
+from tests import server_words
 from tests.integration import older
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.made import ADMISSION
@@ -57,7 +57,7 @@ class Compared:
     """One answer of each side."""
 
     question: Question
-    asked: str
+    subject: str
     server: str
     assay: str
 
@@ -101,14 +101,18 @@ def test_an_older_server_and_assay_say_the_same(server: ApiServer) -> None:
 
 def crashes(question: Question, version: str) -> bool:
     """Whether the policy ends the server that compiles it: a validator of literals looks for the parameter of dyn."""
-    return CRASH in asked.about_object(question.policy, question.binding, question.document, version, (older.THINGS,))
+    return CRASH in server_words.about_object(
+        question.policy, question.binding, question.document, version, (older.THINGS,)
+    )
 
 
 def compare(server: ApiServer, question: Question, version: str, where: JsonObject) -> Iterator[Compared]:
     """Both questions about a policy."""
-    yield Compared(question, "creation", created(server, question), asked.about_creation(question.policy, version))
+    yield Compared(
+        question, "creation", created(server, question), server_words.about_creation(question.policy, version)
+    )
     parts = (question.policy, question.binding, question.document)
-    expected = asked.about_object(*parts, version, (older.THINGS,), (where,))
+    expected = server_words.about_object(*parts, version, (older.THINGS,), (where,))
     yield Compared(question, "object", denied(server, question), expected)
 
 
@@ -118,16 +122,16 @@ def created(server: ApiServer, question: Question) -> str:
     policy: JsonObject = {**question.policy, "metadata": {"name": name}}
     answer = server.request("POST", POLICIES, policy, {"dryRun": "All"})
     if answer.status == 201:
-        return asked.ACCEPTED
-    return asked.refusal_of_policy(as_text(dig(answer.body, "message")))
+        return server_words.ACCEPTED
+    return server_words.refusal_of_policy(as_text(dig(answer.body, "message")))
 
 
 def denied(server: ApiServer, question: Question) -> str:
     """The message with which the stored policy denies its object."""
     answer = server.request("POST", THINGS, question.document, {"dryRun": "All"})
     if answer.status == 201:
-        return asked.ALLOWED
-    return asked.refusal_of_object(as_text(dig(answer.body, "message")))
+        return server_words.ALLOWED
+    return server_words.refusal_of_object(as_text(dig(answer.body, "message")))
 
 
 def put(server: ApiServer, document: JsonObject) -> None:
@@ -149,7 +153,7 @@ def _encoded(text: str) -> str:
 
 def _class_of(answer: str) -> str:
     """Accepted or allowed, refused by the compiler, an error, a stop, or a denial."""
-    if answer in (asked.ACCEPTED, asked.ALLOWED):
+    if answer in (server_words.ACCEPTED, server_words.ALLOWED):
         return answer
     for kind in (
         "compilation failed",
@@ -165,7 +169,7 @@ def _class_of(answer: str) -> str:
 
 def shown(comparison: Compared) -> str:
     """A difference as people read it."""
-    return f"{comparison.question.about}, {comparison.asked}: {comparison.question.text}\n  server: {comparison.server}\n  assay:  {comparison.assay}"
+    return f"{comparison.question.about}, {comparison.subject}: {comparison.question.text}\n  server: {comparison.server}\n  assay:  {comparison.assay}"
 
 
 def figures(version: str, compared: list[Compared]) -> str:

@@ -22,7 +22,9 @@ from scanner.policies.kyverno.spec import KyvernoPolicy
 _IN_ITS_MANNER = (
     "evaluated as Kyverno's own reports are (--kyverno-compat): a scan without that flag evaluates more checks"
 )
-_NOT_ASKED = "evaluation.admission.enabled is false: Kyverno's webhook does not ask it, and no request is refused"
+_NOT_AT_ADMISSION = (
+    "evaluation.admission.enabled is false: Kyverno's webhook does not evaluate the policy, and denies no request"
+)
 _UNSCORED = "it is not scored: Kyverno reports its failures as warnings"
 _NO_EFFECT = "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"
 
@@ -61,7 +63,7 @@ def _of_policy(policy: KyvernoPolicy, bound: BoundPolicy) -> Iterator[Health]:
     if as_object(dig(policy.document, "spec", "webhookConfiguration")):
         yield Health(HealthKind.NOTE, name, "", _NO_EFFECT, language)
     if not policy.admission:
-        yield Health(HealthKind.NOTE, name, "", _NOT_ASKED, language)
+        yield Health(HealthKind.NOTE, name, "", _NOT_AT_ADMISSION, language)
     if policy.unscored:
         yield Health(HealthKind.NOTE, name, "", _UNSCORED, language)
     for condition in as_list(dig(policy.document, "status", "conditionStatus", "conditions")):

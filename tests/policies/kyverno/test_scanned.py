@@ -245,7 +245,9 @@ def test_the_rights_that_are_named_are_those_that_are_used(scope: Scope) -> None
 def test_a_policy_without_admission_denies_nothing() -> None:
     """The findings of a policy without admission are reported, deny nothing, and health has a note."""
     scan = _scanned(policy("false", evaluation={"admission": {"enabled": False}}), pod())
-    detail = "evaluation.admission.enabled is false: Kyverno's webhook does not ask it, and no request is refused"
+    detail = (
+        "evaluation.admission.enabled is false: Kyverno's webhook does not evaluate the policy, and denies no request"
+    )
     assert ([(("Audit",), False)], True) == (
         [(finding.actions, finding.denies) for finding in scan.findings],
         ("note", detail) in _health(scan),

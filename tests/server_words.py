@@ -1,6 +1,6 @@
-"""What Assay says of one policy on a server of a Kubernetes release, in the words of the server.
+"""The answers of Assay about one policy on a server of a Kubernetes release, in the words of the server.
 
-Two questions, as they are put to servers: whether the policy may be created, and what creating an object comes to once it
+Servers get two questions: whether the policy may be created, and whether an object may be created once the policy
 is stored.
 """
 
