@@ -68,7 +68,7 @@ def _version_of(body: JsonObject) -> JsonObject:
 
 
 class _Redaction:
-    """The redaction of one document; `masked` is true if it withheld anything."""
+    """The redaction of one document; `masked` tells whether it withheld anything."""
 
     def __init__(self) -> None:
         self.masked = False

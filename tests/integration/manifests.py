@@ -1,6 +1,6 @@
 """Filling a real API server with manifests, and asking what its admission says about them.
 
-The server is the judge: nothing here interprets a policy. Which path a kind is served at comes from discovery.
+The server evaluates policies: nothing here does. Discovery gives the path of each kind.
 """
 
 from __future__ import annotations
