@@ -49,7 +49,7 @@ docs: setup ## the documentation as a site in build/docs; a broken link fails; w
 picture: demo ## take the picture of the README anew; needs Chromium
 	@$(BIN)/python -m scripts.take_picture
 
-test: setup ## the whole test suite; says what it skipped and how to enable it
+test: setup ## the whole test suite; lists skipped tests and how to enable them
 	@$(BIN)/python -m pytest $(PARALLEL) -q
 
 coverage: setup ## the share of scanner/ that the tests execute: make coverage [TESTS=tests/cel]; pages in build/coverage
@@ -75,7 +75,7 @@ types: setup ## mypy, strict
 layers: setup ## imports point down only
 	@$(BIN)/lint-imports
 
-oracle: ## build the Go program that says what Kubernetes' own CEL answers; prints its path
+oracle: ## build the Go program that evaluates with Kubernetes' own CEL; prints its path
 	@.ci/oracle
 
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]

@@ -26,8 +26,8 @@ _GONE = {
 """Groups and versions that hold nothing stored, or that no supported server serves."""
 _ELSEWHERE = {
     "ConfigMap": "an empty map is not written",
-    "CertificateSigningRequestCondition": "certificates.k8s.io/v1beta1 has no such kind any more",
-    "CertificateSigningRequestSpec": "certificates.k8s.io/v1beta1 has no such kind any more",
+    "CertificateSigningRequestCondition": "certificates.k8s.io/v1beta1 no longer has this kind",
+    "CertificateSigningRequestSpec": "certificates.k8s.io/v1beta1 no longer has this kind",
     "CustomResourceDefinitionSpec": "CustomResourceDefinition",
     "Device": "NodeAllocatableResourceMapping",
     "BasicDevice": "NodeAllocatableResourceMapping",

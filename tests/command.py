@@ -33,7 +33,7 @@ class Ran:
 
 
 def environment(home: Path, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of somebody who has set up nothing, whose home is `home`."""
+    """The environment of a user without any configuration, whose home is `home`."""
     return {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **(variables or {})}
 
 

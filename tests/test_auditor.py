@@ -52,14 +52,14 @@ def test_no_policy_of_the_api_sees_policy_objects(exempted: dict[str, Any]) -> N
     "kind", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "CustomResourceDefinition"]
 )
 def test_other_objects_of_admission_are_objects_like_any(kind: str) -> None:
-    """Contrary to common belief, webhook configurations are judged."""
+    """Contrary to common belief, policies are evaluated on webhook configurations."""
     group = "apiextensions.k8s.io" if kind.startswith("Custom") else GROUP
     document: JsonObject = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "x"}}
     assert 1 == len(auditor().evaluate(document))
 
 
 def test_an_object_of_an_unknown_kind_is_a_usage_error() -> None:
-    """Nothing can be said about it."""
+    """An object of a kind that is not served has no outcome."""
     with pytest.raises(UsageError, match=r"Widget in version x\.io/v1 is not among the served kinds"):
         auditor().evaluate({"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": "x"}})
 

@@ -1,7 +1,7 @@
 """Adds the language of a policy, because policies of two languages may have one name.
 
-What is there already belongs to the policy of its name. Where two languages had one, a mutation is of the mutating policy, and
-whatever else is of the other.
+Rows of an older version belong to the policy of their name. Where policies of two languages had that name, mutations belong to the
+mutating policy and all other rows to the other policy.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def upgrade() -> None:
     ):
         languages.setdefault(name, []).append(language)
     _checks(connection, languages)
-    for name, found in languages.items():
-        said = sa.text("UPDATE health SET language = :language WHERE policy = :policy")
-        connection.execute(said, {"language": _chosen(found, mutates=False), "policy": name})
+    for name, candidates in languages.items():
+        statement = sa.text("UPDATE health SET language = :language WHERE policy = :policy")
+        connection.execute(statement, {"language": _chosen(candidates, mutates=False), "policy": name})
 
 
 def _checks(connection: sa.Connection, languages: dict[str, list[str]]) -> None:
@@ -48,6 +48,6 @@ def _checks(connection: sa.Connection, languages: dict[str, list[str]]) -> None:
             connection.execute(changed, {"language": language, "digest": digest, "id": number})
 
 
-def _chosen(found: list[str], *, mutates: bool) -> str:
-    fitting = [language for language in found if (language == MUTATING) == mutates]
-    return (fitting or found or [""])[0]
+def _chosen(candidates: list[str], *, mutates: bool) -> str:
+    fitting = [language for language in candidates if (language == MUTATING) == mutates]
+    return (fitting or candidates or [""])[0]

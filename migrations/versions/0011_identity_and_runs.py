@@ -1,4 +1,4 @@
-"""Tells clusters apart by what is observed of them, records runs, and never uses a row id again.
+"""Identifies clusters by observed marks, records runs, and never uses a row id again.
 
 A cluster that an older version knew by UID keeps its history. One that it knew by name alone keeps its history under
 that name, as if the user had given the name.

@@ -25,7 +25,7 @@ _ESCAPED = re.compile("__[^_]+__")
 _ROOTS = ("object", "oldObject", "params", "request", "namespaceObject")
 _GENEROSITY = 3
 """The number of doublings of the size that are tried first, because a bound for larger documents holds for many."""
-_ASKED = ("authorizer", "authorizer.requestResource")
+_AUTHORIZERS = ("authorizer", "authorizer.requestResource")
 
 
 @dataclass(slots=True)
@@ -312,7 +312,7 @@ class CostBounds:
 
     def _adds_up(self, inputs: tuple[SizeBound, ...], lengths: Mapping[tuple[str, ...], float] | None = None) -> bool:
         known_lengths = lengths or {}
-        extents = dict(zip(self._roots, inputs, strict=True)) | dict.fromkeys(_ASKED, cel.NOTHING)
+        extents = dict(zip(self._roots, inputs, strict=True)) | dict.fromkeys(_AUTHORIZERS, cel.NOTHING)
         common = list(self._variable_costs(extents, known_lengths))
         total = sum(common)
         for share in self._shares:

@@ -1,7 +1,7 @@
 """The bindings of a policy that apply to a stored object, their params, and the results of each of these invocations.
 
 Source of truth: `generic.PolicySource` and `validating.dispatcher` of kube-apiserver 1.36: nothing short-circuits,
-every policy, binding, param and check is evaluated, and configuration errors deny whatever the actions are.
+every policy, binding, param and check is evaluated, and configuration errors deny with any action.
 
 Rules: `docs/semantics/evaluation.md#order`, `docs/semantics/evaluation.md#configuration-errors`.
 """

@@ -14,7 +14,7 @@ class Plugin:
     """The error handling of a plugin, and its declarations.
 
     `reason` is the reason in a denial because of a faulty configuration, `code` the HTTP status of every error. With
-    `always_denies` an error that failurePolicy does not ignore denies whatever the actions are. With `declares_variables` a new
+    `always_denies` an error that failurePolicy does not ignore denies with any action. With `declares_variables` a new
     policy without variables may still name `variables`.
     """
 

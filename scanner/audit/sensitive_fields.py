@@ -24,10 +24,13 @@ _NAMED_SECRETS = (
         r"[\"']?(?:\s*=\s*|\s*:\s+|\s*:\s*(?=[\"']))[\"']?)[^\s\"',;&]+",
         re.IGNORECASE,
     ),
-    re.compile(r"(?P<kept>://[^/\s:@]*:)[^/\s@]+(?=@)"),
+    re.compile(r"(?P<kept>://[^/\s:]*:)(?!\d{1,5}[?#])[^/\s@]+(?=@)"),
     re.compile(r"(?P<kept>)\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
     re.compile(r"(?P<kept>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
 )
+_WORD = re.compile(r'(?:[^\s"]|"(?![\s,:}\]]|\Z))+')
+_URL_USER = re.compile(r"://(?!\[)[^/\s:@]*:(?!//|\d{1,5}[/?#])")
+"""The start of a URL with a password. Neither an IPv6 address, nor a port before a path, nor the scheme of a second URL is one."""
 _PARTS_OF_NAMES = ("pass", "token", "secret", "credential", "key")
 _DATA = ("data", "stringData")
 _SENSITIVE_FIELDS = frozenset({LAST_APPLIED, *_DATA, "value"})
@@ -80,7 +83,18 @@ def without_named_secrets(text: str) -> str:
         return text
     for pattern in _NAMED_SECRETS:
         text = pattern.sub(lambda match: f"{match['kept']}{MASK}", text)
-    return text
+    return _WORD.sub(_without_url_password, text) if "://" in text and "@" in text else text
+
+
+def _without_url_password(word: re.Match[str]) -> str:
+    """A word without the password of its URL: drivers of databases accept `/` and `@` in it, so the last `@` ends it.
+
+    Each word is read once from each side: a regular expression for the whole would take quadratic time on hostile texts.
+    """
+    text = word[0]
+    end = text.rfind("@")
+    user = _URL_USER.search(text, 0, max(end, 0))
+    return f"{text[: user.end()]}{MASK}{text[end:]}" if user else text
 
 
 def _may_name_secrets(text: str) -> bool:

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from scanner.model.method import Method
 
-_OF_URLS: Final = (
-    re.compile(r"(?P<kept>://[^/\s:@]*:)\S+(?=@)"),
-    re.compile(r"(?P<kept>\bhttps?://)[^/\s:@]+(?=@)"),
-)
-"""The password of a URL, with any characters that a database driver accepts; and a user of HTTP alone, often a token."""
+_USER_OF_HTTP: Final = re.compile(r"(?P<kept>\bhttps?://)[^/\s:@]+(?=@)")
+"""A user without a password in a URL of HTTP, often a token."""
 
 
 def method_of(
@@ -55,14 +52,5 @@ def _shown(arguments: Iterable[str]) -> Iterator[str]:
         elif equals and flag.startswith("-") and names_secret(flag):
             yield f"{flag}={MASK}"
         else:
-            yield without_named_secrets(_without_passwords(argument))
+            yield without_named_secrets(_USER_OF_HTTP.sub(lambda match: f"{match['kept']}{MASK}", argument))
         hides = not hides and not equals and argument.startswith("-") and names_secret(argument)
-
-
-def _without_passwords(argument: str) -> str:
-    """An argument without the passwords of its URLs."""
-    from scanner.audit.sensitive_fields import MASK
-
-    for pattern in _OF_URLS:
-        argument = pattern.sub(lambda match: f"{match['kept']}{MASK}", argument)
-    return argument

@@ -1,4 +1,4 @@
-"""Records a run of `assay scan` before the cluster is contacted, and how the run ended, whatever happens.
+"""Records a run of `assay scan` before the cluster is contacted, and how the run ended, with an error too.
 
 A process that is killed leaves its run open.
 """

@@ -8,7 +8,9 @@ names its kind, its apiVersion and the resource version of its moment; objects h
 a namespace. Lists of built-in kinds leave apiVersion and kind out of the items.
 
 A metadata-only list (`asPartialObjectMetadataList` of apiserver's handlers) and its items are of the kinds of `meta.k8s.io` and
-do not name the kind of the objects: that such a page has objects of another kind cannot be recognised.
+do not name the kind of the objects: that such a page has objects of another kind cannot be recognised. Nothing else identifies the
+kind: the API sets no `selfLink` since 1.20, and `managedFields` name the apiVersion of each writer, which after a move between groups
+is another one. Such a page gives no object a wrong workload, because owner references name UIDs, which other objects do not have.
 """
 
 from __future__ import annotations

@@ -293,7 +293,7 @@ class Session:
             case NewConnectionError() if not self._reached:
                 return Unanswered(f"{server} cannot be reached ({_reason(error)})")
             case NewConnectionError():
-                return _Lost(f"{server} cannot be reached any more ({_reason(error)})")
+                return _Lost(f"{server} can no longer be reached ({_reason(error)})")
             case _ if not time_limit.left:
                 return _Late(f"{server} did not finish it within {time_limit.seconds:g} s; raise --kind-timeout")
             case _ if not deadline.left or isinstance(error, ReadTimeoutError | ConnectTimeoutError):

@@ -22,7 +22,7 @@ _UNASKED = (
 
 
 def health_before(
-    policies: Iterable[Policy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...], world: EvaluationContext
+    policies: Iterable[Policy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...], context: EvaluationContext
 ) -> Iterator[Health]:
     """The problems that are known before the first object is evaluated.
 
@@ -33,8 +33,8 @@ def health_before(
         yield from status.of_policy(policy)
     for bound_policy in bound:
         yield from _compilation(bound_policy)
-        yield from _params(bound_policy, world.params)
-        yield from _auditability(bound_policy, world)
+        yield from _params(bound_policy, context.params)
+        yield from _auditability(bound_policy, context)
         yield from () if bound_policy.reading.reason else kinds.unresolved(bound_policy, served)
         yield from bindings.redundant(bound_policy)
         for binding in bound_policy.bindings:
@@ -49,8 +49,8 @@ def _compilation(bound: BoundPolicy) -> Iterator[Health]:
             )
 
 
-def _auditability(bound: BoundPolicy, world: EvaluationContext) -> Iterator[Health]:
-    if world.authorizer is None and Auditability.AUTHORIZER in bound.reading.classes:
+def _auditability(bound: BoundPolicy, context: EvaluationContext) -> Iterator[Health]:
+    if context.authorizer is None and Auditability.AUTHORIZER in bound.reading.classes:
         yield Health(HealthKind.NOT_AUDITABLE, bound.policy.name, "", _UNASKED, bound.policy.language)
     if bound.reading.reason:
         yield Health(HealthKind.NOT_AUDITABLE, bound.policy.name, "", bound.reading.reason, bound.policy.language)

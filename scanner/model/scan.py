@@ -96,7 +96,7 @@ class ClusterIdentity:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """What tells this cluster apart from others, without the names that users choose; the surest mark first."""
+        """The marks that identify this cluster, without the names that users choose; the most reliable first."""
         marks = (("uid", self.uid), ("server", self.server), ("folder", self.folder))
         return tuple(STDIN if value == STDIN else f"{mark}:{value}" for mark, value in marks if value)
 

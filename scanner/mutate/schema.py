@@ -110,13 +110,13 @@ class Schema:
     builtin: bool = True
     custom: Custom | None = None
     needs_all_keys: bool = False
-    _known: dict[int, Atom] = field(default_factory=dict, compare=False, repr=False)
+    _atoms: dict[int, Atom] = field(default_factory=dict, compare=False, repr=False)
     _inline: dict[int, Atom] = field(default_factory=dict, compare=False, repr=False)
 
     def resolve(self, ref: Json) -> Atom:
         """The atom of a reference (the number of a type, or a name) or of a type written in place."""
         if type(ref) is int:
-            return self._known.get(ref) or self._numbered(ref)
+            return self._atoms.get(ref) or self._numbered(ref)
         if isinstance(ref, str):
             return _NAMED[ref]
         atom = self._inline.get(id(ref))
@@ -132,9 +132,9 @@ class Schema:
                 return _written(ref)
 
     def _numbered(self, number: int) -> Atom:
-        if number not in self._known:
-            self._known[number] = replace(self.resolve(self.types[number]), name=self.names[number])
-        return self._known[number]
+        if number not in self._atoms:
+            self._atoms[number] = replace(self.resolve(self.types[number]), name=self.names[number])
+        return self._atoms[number]
 
 
 _NAMED: Mapping[str, Atom] = {

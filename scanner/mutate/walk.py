@@ -37,7 +37,7 @@ class _Type(NamedTuple):
 _UNCONCERNED = _Type(None, {}, None, None)
 
 
-class _Known:
+class _TypeCache:
     """A cache for the types of a schema: the types that contain no type with a rule, and the results for parts."""
 
     __slots__ = ("_concerned", "_inline", "_numbered", "_rules", "_schema", "parts", "types")
@@ -90,33 +90,33 @@ class RuleSet:
     """Rules by the names of definitions. The result of a rule depends on its struct alone."""
 
     rules: Rules
-    _known: dict[int, _Known] = field(default_factory=dict, compare=False, repr=False)
+    _cache: dict[int, _TypeCache] = field(default_factory=dict, compare=False, repr=False)
 
     def applied(self, schema: Schema, document: JsonObject) -> JsonObject:
         """A document with the rules of its types applied; the same document when they change nothing."""
         result = _Walk(self._of(schema)).value(schema.root, document)
         return result if isinstance(result, Mapping) else document
 
-    def _of(self, schema: Schema) -> _Known:
+    def _of(self, schema: Schema) -> _TypeCache:
         """The cache for the types of a schema, which many schemas share."""
-        cached = self._known.get(id(schema.types))
+        cached = self._cache.get(id(schema.types))
         if cached is None or cached.types is not schema.types:
-            cached = self._known[id(schema.types)] = _Known(self.rules, schema)
+            cached = self._cache[id(schema.types)] = _TypeCache(self.rules, schema)
         if len(cached.parts) > _REMEMBERED:
             cached.parts.clear()
         return cached
 
 
 class _Walk:
-    __slots__ = ("_known", "_parts")
+    __slots__ = ("_cache", "_parts")
 
-    def __init__(self, cached: _Known) -> None:
-        self._known, self._parts = cached, cached.parts
+    def __init__(self, cached: _TypeCache) -> None:
+        self._cache, self._parts = cached, cached.parts
 
     def value(self, ref: Json, value: Json) -> Json:
         if not isinstance(value, _CONTAINERS):
             return value
-        of = self._known.type_of(ref)
+        of = self._cache.type_of(ref)
         if not isinstance(value, dict):
             return value if of.element is None else self._list(of.element, value)
         if of.rule is None and of.others is None and of.fields.keys().isdisjoint(value):

@@ -75,10 +75,10 @@ class Comparison:
                 for bound, original in plan.policies:
                     self._object(resource, bound, original, page_evaluator.context)
 
-    def _object(self, resource: Resource, bound: BoundPolicy, original: Kind, world: EvaluationContext) -> None:
+    def _object(self, resource: Resource, bound: BoundPolicy, original: Kind, context: EvaluationContext) -> None:
         # The evaluation of the page has recorded every error that evaluating raises here.
         with suppress(Exception):
-            for invocation_result in evaluate_object(bound, resource, original, world):
+            for invocation_result in evaluate_object(bound, resource, original, context):
                 self._invocation_result(invocation_result, bound)
 
     def _invocation_result(self, invocation_result: InvocationResult, bound: BoundPolicy) -> None:

@@ -23,7 +23,7 @@ _PATIENCE = 2.0
 """Seconds for one answer; the first answer takes longer, because the process has to import the engine."""
 _BEGINNING = 60.0
 _MOST_SILENCES = 20
-"""Restarts of the process after which no expression is sent to it any more."""
+"""The number of restarts of the process after which it gets no further expression."""
 _DOCUMENTS = ("object", "oldObject", "params", "request", "namespaceObject")
 _MODULE = "scanner.opinion.celpython"
 
@@ -194,4 +194,4 @@ def _read(answer: Any) -> Answer:
         case ["error" | "refused" | "crash" as kind, str(text)]:
             return Answer(kind, text)
         case _:
-            return Answer("crash", "it said something else than an answer")
+            return Answer("crash", "it wrote text that is not an answer")

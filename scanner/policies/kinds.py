@@ -13,7 +13,7 @@ from scanner.model.scan import Health, HealthKind
 
 _ANY = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _NOTHING = "no kind that the cluster serves and lists"
-_EXEMPT = "only kinds that no policy ever sees"
+_EXEMPT = "only kinds that are exempt from policies"
 
 
 def unresolved(bound: BoundPolicy, kinds: tuple[Kind, ...]) -> Iterator[Health]:

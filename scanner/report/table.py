@@ -52,7 +52,7 @@ _COUNTED = (*_NUMBERS, "Objects", "New", "Evaluations")
 
 
 def render(document: Document, out: TextIO, *, environ: Mapping[str, str] = os.environ) -> None:
-    """Write the summary to `out`, as wide as COLUMNS says, or the terminal, or 120 characters."""
+    """Write the summary to `out`, as wide as COLUMNS, else as the terminal, else 120 characters."""
     console = _console(out, environ)
     _heading(console, document)
     _policies(console, document)

@@ -1,6 +1,6 @@
 """The HTML templates and their filters.
 
-The environment escapes every text that a template prints, after `visible` and `cut`: a template cannot forget it.
+The environment escapes every text that a template prints, after `visible` and `cut`: no template has to do so.
 """
 
 from __future__ import annotations

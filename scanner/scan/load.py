@@ -77,7 +77,7 @@ def load_namespaces(listing: ScanLists, kinds: Iterable[Kind]) -> tuple[dict[str
     """The Namespace objects by name, and a gap if they could not be listed."""
     kind = next((k for k in kinds if (k.group, k.version, k.plural) == ("", "v1", "namespaces")), None)
     if kind is None:
-        return {}, Gap(GapKind.DISCOVERY, "v1/Namespace", "the cluster does not say that it serves namespaces")
+        return {}, Gap(GapKind.DISCOVERY, "v1/Namespace", "discovery of the cluster does not list namespaces")
     try:
         return {resource.name: resource.body for resource in _needed_namespaces(listing, kind)}, None
     except (ListFailed, ValueError) as error:

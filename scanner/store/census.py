@@ -1,4 +1,4 @@
-"""Counts stored findings without reading them: one aggregate, whatever their number."""
+"""Counts stored findings in one aggregate query, without reading them."""
 
 from __future__ import annotations
 

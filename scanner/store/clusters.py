@@ -1,6 +1,6 @@
 """The clusters of a database: which history a scan continues, and which names are refused.
 
-A cluster is told apart by the name that the user gives, else by the UID of its kube-system namespace, else by the CA and
+A cluster is identified by the name that the user gives, else by the UID of its kube-system namespace, else by the CA and
 URL of its API server; files by their path. A name must never join the histories of two clusters: a scan of one would
 resolve the findings of the other.
 """

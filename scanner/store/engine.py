@@ -169,7 +169,7 @@ def lock_history(connection: Connection, cluster: int) -> None:
 
 @contextmanager
 def committing_at_once(connection: Connection) -> Iterator[Connection]:
-    """A connection whose changes other scans see at once, whatever becomes of the transaction of `connection`.
+    """A connection whose changes other scans see at once, even if the transaction of `connection` is rolled back.
 
     On SQLite it is `connection` itself: there is a single writer, and no other scan can wait for its transaction.
     """

@@ -2,7 +2,7 @@
 
 A list has the set of all examined objects of the kind, and sets of the objects of invocations (see `audit.object_sets`): with
 each set, the ids of the checks that its objects have an outcome of, and the reasons. The objects that pass a check are those
-of its evaluated sets without those of its findings. Equal sets and equal lists are stored once, whatever scan has them.
+of its evaluated sets without those of its findings. Equal sets and equal lists of all scans are stored once.
 """
 
 from __future__ import annotations

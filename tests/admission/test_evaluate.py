@@ -24,7 +24,7 @@ CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 def invocation_results(
-    spec: Document, binding: Document | None = None, *params: Document, **world: Any
+    spec: Document, binding: Document | None = None, *params: Document, **context: Any
 ) -> list[InvocationResult]:
     """The results of a policy on pods for a pod, under one binding."""
     table = ParamTable(KINDS)
@@ -33,7 +33,7 @@ def invocation_results(
     bound = bind(
         [read_policy(documents.policy("p", **spec))], [read_binding(binding or documents.binding("b", "p", "Audit"))]
     )
-    given = {"namespaces": {"shop": SHOP}, **world}
+    given = {"namespaces": {"shop": SHOP}, **context}
     return list(evaluate_object(bound[0], resource_of(PODS, POD), PODS, EvaluationContext(table, **given)))
 
 
@@ -374,7 +374,7 @@ def test_every_param_is_an_evaluation_of_its_own() -> None:
         ),
     ],
 )
-def test_a_configuration_error_denies_whatever_the_actions_are(spec: Document, reference: Document, text: str) -> None:
+def test_a_configuration_error_denies_with_any_action(spec: Document, reference: Document, text: str) -> None:
     """A binding that only audits denies, too; one result stands for the whole invocation."""
     (invocation_result,) = invocation_results({"validations": [{"expression": "true"}], **spec}, bound_to(**reference))
     assert [(CheckKind.CONFIGURATION, Errored(text, would_deny=True, always=True))] == [

@@ -144,7 +144,7 @@ def test_configuration_errors(text: str, kind: Kind, namespace: str, reference: 
 
 
 @pytest.mark.parametrize("objects", [PARAMS.objects, PARAMS.objects[-1:], ()])
-def test_a_selector_that_cannot_be_parsed_is_an_error_whatever_there_is(objects: tuple[Resource, ...]) -> None:
+def test_a_selector_that_cannot_be_parsed_is_always_an_error(objects: tuple[Resource, ...]) -> None:
     """The server parses the selector before it reads params."""
     broken = {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}}
     with pytest.raises(ConfigurationError, match="values set can't be empty"):

@@ -83,7 +83,7 @@ def test_an_object_seen_in_another_version_names_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operations", "asked", "expected"),
+    ("operations", "option", "expected"),
     [
         (["CREATE", "UPDATE"], "auto", "CREATE"),
         (["*"], "auto", "CREATE"),
@@ -98,26 +98,26 @@ def test_an_object_seen_in_another_version_names_both() -> None:
         (["CONNECT"], "auto", None),
     ],
 )
-def test_which_operation_is_simulated(operations: list[str], asked: str, expected: str | None) -> None:
+def test_which_operation_is_simulated(operations: list[str], option: str, expected: str | None) -> None:
     """The operation is CREATE if the rule has it, else an UPDATE that changes nothing, unless the user chooses one."""
     spec = {"matchConstraints": {"resourceRules": [rule("pods", operations=operations)]}}
-    chosen = OPERATIONS[asked]
+    chosen = OPERATIONS[option]
     (bound,) = bind([read_policy(documents.policy("p", "true", **spec))], [read_binding(documents.binding())], chosen)
-    world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
-    invocation_results = list(evaluate_object(bound, resource_of(PODS, pod("web", "shop")), PODS, world))
+    context = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
+    invocation_results = list(evaluate_object(bound, resource_of(PODS, pod("web", "shop")), PODS, context))
     assert [expected] * bool(expected) == [invocation_result.operation for invocation_result in invocation_results]
 
 
 @pytest.mark.parametrize(
-    ("asked", "expression"),
+    ("option", "expression"),
     [("create", "oldObject == null"), ("update", "oldObject == object && oldObject.metadata.name == 'web'")],
 )
-def test_the_old_object_is_the_stored_one_or_none(asked: str, expression: str) -> None:
+def test_the_old_object_is_the_stored_one_or_none(option: str, expression: str) -> None:
     """An UPDATE that changes nothing has both objects, a CREATE has no old one."""
-    chosen = OPERATIONS[asked]
+    chosen = OPERATIONS[option]
     (bound,) = bind([read_policy(documents.policy("p", expression))], [read_binding(documents.binding())], chosen)
-    world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
-    (invocation_result,) = evaluate_object(bound, resource_of(PODS, pod("web", "shop")), PODS, world)
+    context = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")}, operations=chosen)
+    (invocation_result,) = evaluate_object(bound, resource_of(PODS, pod("web", "shop")), PODS, context)
     assert "Passed" == type(invocation_result.check_results[0].outcome).__name__
 
 
@@ -126,6 +126,6 @@ def test_an_object_that_is_being_deleted_is_evaluated() -> None:
     leaving = pod("web", "shop")
     leaving["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
     (bound,) = bind([read_policy(documents.policy("p", "false"))], [read_binding(documents.binding())])
-    world = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")})
-    (invocation_result,) = evaluate_object(bound, resource_of(PODS, leaving), PODS, world)
+    context = EvaluationContext(ParamTable(KINDS), {"shop": namespace("shop")})
+    (invocation_result,) = evaluate_object(bound, resource_of(PODS, leaving), PODS, context)
     assert "Violated" == type(invocation_result.check_results[0].outcome).__name__

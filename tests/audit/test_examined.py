@@ -74,7 +74,7 @@ def test_the_controller_is_the_reference_that_controls() -> None:
     assert record(PODS, {"ownerReferences": references[:2]}).controller is None
 
 
-def test_a_controller_of_which_little_is_said_is_kept() -> None:
+def test_a_controller_with_few_fields_is_kept() -> None:
     """Objects in files may have lost the UID of their controller."""
     metadata = {"ownerReferences": [{"controller": True, "kind": "Job", "name": "a", "apiVersion": 3}]}
     assert Controller("", "Job", "a", "") == record(PODS, metadata).controller

@@ -64,17 +64,17 @@ def test_other_content_has_another_digest(change: Document) -> None:
 def test_the_uid_of_an_owner_is_no_content() -> None:
     """An operator makes the same param with another UID in each cluster."""
     owners = [[{"kind": "Limit", "name": "shop", "uid": uid}] for uid in ("u-1", "u-2")]
-    one, other = (param(config_map(ownerReferences=owner)) for owner in owners)
+    first, other = (param(config_map(ownerReferences=owner)) for owner in owners)
 
-    assert one.digest == other.digest
+    assert first.digest == other.digest
 
 
 @pytest.mark.parametrize(("with_status", "same"), [(False, True), (True, False)])
 def test_status_is_content_where_an_expression_reads_it(with_status: bool, same: bool) -> None:  # noqa: FBT001
     """A status that a controller renews is no rule."""
-    one, other = ({**config_map(), "status": {"seen": number}} for number in (1, 2))
+    first, other = ({**config_map(), "status": {"seen": number}} for number in (1, 2))
 
-    assert same == (param(one, with_status=with_status).digest == param(other, with_status=with_status).digest)
+    assert same == (param(first, with_status=with_status).digest == param(other, with_status=with_status).digest)
 
 
 def test_a_secret_is_its_version() -> None:
@@ -105,23 +105,23 @@ def test_a_secret_is_its_version() -> None:
 )
 def test_what_looks_like_a_secret_is_withheld(data: Document) -> None:
     """The version of the object stands for the withheld text."""
-    one = param(config_map(data))
+    content = param(config_map(data))
     other = param(config_map(data, resourceVersion="42"))
 
-    assert "hunter2" not in str(one.document)
+    assert "hunter2" not in str(content.document)
     assert (True, "41", "u-1") == (
-        one.masked,
-        dig(one.document, "metadata", "resourceVersion"),
-        dig(one.document, "metadata", "uid"),
+        content.masked,
+        dig(content.document, "metadata", "resourceVersion"),
+        dig(content.document, "metadata", "uid"),
     )
-    assert one.digest != other.digest
+    assert content.digest != other.digest
 
 
 def test_a_digest_does_not_depend_on_withheld_text() -> None:
     """Otherwise a reader of the database could guess a short password."""
-    one, other = (param(config_map({"password": word})) for word in ("hunter2", "hunter3"))
+    first, other = (param(config_map({"password": word})) for word in ("hunter2", "hunter3"))
 
-    assert one.digest == other.digest
+    assert first.digest == other.digest
 
 
 def test_a_deep_document_is_cut() -> None:

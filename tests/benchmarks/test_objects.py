@@ -22,8 +22,8 @@ def invocation_results() -> list[InvocationResult]:
     """What the policies say about some of the objects."""
     documents = list(policies())
     auditor = Auditor(
-        policies=[it for it in documents if it["kind"] == "ValidatingAdmissionPolicy"],
-        bindings=[it for it in documents if it["kind"] == "ValidatingAdmissionPolicyBinding"],
+        policies=[document for document in documents if document["kind"] == "ValidatingAdmissionPolicy"],
+        bindings=[document for document in documents if document["kind"] == "ValidatingAdmissionPolicyBinding"],
         namespaces=[made.body for made in namespaces()],
         kinds=builtin_kinds(),
         validate=True,
@@ -58,7 +58,11 @@ def test_one_evaluation_in_a_hundred_fails(invocation_results: list[InvocationRe
 
 def test_every_policy_matches_something(invocation_results: list[InvocationResult]) -> None:
     """More than forty of them, none of which is idle."""
-    names = {str(it["kind"]) + str(it["metadata"]) for it in policies() if it["kind"] == "ValidatingAdmissionPolicy"}
+    names = {
+        str(document["kind"]) + str(document["metadata"])
+        for document in policies()
+        if document["kind"] == "ValidatingAdmissionPolicy"
+    }
     assert len(names) > 40
     assert len(names) == len({invocation_result.invocation.policy.name for invocation_result in invocation_results})
 
@@ -66,7 +70,8 @@ def test_every_policy_matches_something(invocation_results: list[InvocationResul
 def test_objects_are_as_large_as_real_ones() -> None:
     """Pods weigh a few kilobytes, and the mix is not of one kind."""
     sizes = {
-        kind: [len(written(it)) for it in objects(COUNT) if it.body["kind"] == kind] for kind in ("Pod", "ConfigMap")
+        kind: [len(written(resource)) for resource in objects(COUNT) if resource.body["kind"] == kind]
+        for kind in ("Pod", "ConfigMap")
     }
     assert 3_000 < sum(sizes["Pod"]) / len(sizes["Pod"]) < 10_000
-    assert len({it.body["kind"] for it in objects(COUNT)}) > 8
+    assert len({resource.body["kind"] for resource in objects(COUNT)}) > 8

@@ -196,8 +196,8 @@ def test_the_deciding_values(text: str, expected: list[tuple[str, object, str]])
 
 def test_other_documents_are_named() -> None:
     """A path into another document than the object begins with the name of the document."""
-    asked = "object.spec.replicas <= params.data.max || has(namespaceObject.metadata)"
-    shown = reasons(asked, {"namespaceObject": {}})
+    expression = "object.spec.replicas <= params.data.max || has(namespaceObject.metadata)"
+    shown = reasons(expression, {"namespaceObject": {}})
     assert ["spec.replicas", "params.data.max", "namespaceObject.metadata"] == [path for _, _, path in shown]
 
 
@@ -386,5 +386,5 @@ def test_an_explanation_agrees_with_the_evaluation(limit: int, numbers: list[int
 def test_reasons_do_not_depend_on_the_way_in_which_they_are_found(text: str) -> None:
     """What reads values from the documents, and what reads them from notes, give the same explanation."""
     program = compile(text, Environment().extend(PARAMS))
-    known = {"object": OBJECT, "params": {"data": {"max": 3}}, "namespaceObject": None, "variables": {}}
-    assert repr(explain_by_notes(program, known)) == repr(explain(program, known))
+    documents = {"object": OBJECT, "params": {"data": {"max": 3}}, "namespaceObject": None, "variables": {}}
+    assert repr(explain_by_notes(program, documents)) == repr(explain(program, documents))

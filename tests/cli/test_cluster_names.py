@@ -40,7 +40,7 @@ def test_two_folders_of_one_name_have_two_histories(assay: Assay, folders: tuple
 
 
 def test_an_ambiguous_name_is_a_usage_error(assay: Assay, folders: tuple[str, str], home: Path) -> None:
-    """The list has what tells the clusters apart, and each entry is accepted as a name."""
+    """The list has the identity of each cluster, and each entry is accepted as a name."""
     for folder in folders:
         assay("scan", "--from", folder, "-q")
 

@@ -113,11 +113,11 @@ def test_an_interrupted_scan_keeps_its_pages(api: FakeApi, home: Path, number: s
     """The scan ends within seconds as partial: the recorded pages are in the report, and no other page is."""
     slow_maps(api, hang=0.3)
     with scanning(api, home) as process:
-        wait_until(lambda: len(api.asked_for(MAPS)) > 4)
-        asked = time.monotonic()
+        wait_until(lambda: len(api.requests_for(MAPS)) > 4)
+        started = time.monotonic()
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
-        took = time.monotonic() - asked
+        took = time.monotonic() - started
 
     report = as_object(json.loads(out))
     [line] = as_list(dig(report, "coverage", "kinds"))
@@ -195,7 +195,7 @@ def test_a_hanging_server_does_not_hold_an_interrupted_scan(api: FakeApi, home: 
     """A signal also ends the wait for a response that does not come."""
     slow_maps(api, hang=60)
     with scanning(api, home) as process:
-        wait_until(lambda: bool(api.asked_for(MAPS)))
+        wait_until(lambda: bool(api.requests_for(MAPS)))
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=10)
 
@@ -205,7 +205,7 @@ def test_a_hanging_server_does_not_hold_an_interrupted_scan(api: FakeApi, home: 
 
 def _more_requests(api: FakeApi, before: int) -> Callable[[], bool]:
     """The condition that the server has received another request."""
-    return lambda: len(api.asked) > before
+    return lambda: len(api.requests) > before
 
 
 def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, home: Path) -> None:
@@ -215,9 +215,9 @@ def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, 
     for _ in range(KILLS):
         fill(api)
         slow_maps(api, hang=0.01)
-        asked = len(api.asked)
+        before = len(api.requests)
         with scanning(api, home, "-q") as process:
-            wait_until(_more_requests(api, asked))
+            wait_until(_more_requests(api, before))
             try:
                 process.communicate(timeout=moments.uniform(0, 1.2))
             except subprocess.TimeoutExpired:
@@ -230,7 +230,7 @@ def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, 
         complete = {scan.id for scan in store.scans(limit=100) if scan.state is ScanState.COMPLETE}
 
     assert {ScanState.COMPLETE, ScanState.FAILED} >= {*states}
-    # A scan that was whole when it was killed, while it said so, is complete all the same.
+    # A scan that was complete when it was killed, while it printed its report, stays complete.
     assert whole <= len(complete)
     assert counts == {scan: PAGES * PER_PAGE if scan in complete else 0 for scan in counts}
 

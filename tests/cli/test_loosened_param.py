@@ -126,7 +126,7 @@ def test_an_unchanged_param_is_stored_once(scan: Callable[..., JsonObject], data
 
 def test_a_title_changes_the_descriptions_alone(scan: Callable[..., JsonObject]) -> None:
     """What a policy demands does not depend on its annotations."""
-    one, other = scan(3), scan(3, title="At most three replicas")
+    first, other = scan(3), scan(3, title="At most three replicas")
 
-    assert digest(one) == digest(other)
-    assert digest(one, "descriptionDigest") != digest(other, "descriptionDigest")
+    assert digest(first) == digest(other)
+    assert digest(first, "descriptionDigest") != digest(other, "descriptionDigest")

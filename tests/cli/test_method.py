@@ -45,7 +45,9 @@ def test_the_report_has_the_kinds_without_a_policy(assay: Assay, write: Write) -
     [
         ("postgresql://bob:hunter2@db/assay", "postgresql://bob:[redacted]@db/assay"),
         ("--db=postgresql://bob:hun/ter@2@db/assay", "--db=postgresql://bob:[redacted]@db/assay"),
+        ('--db=postgresql://bob:hun"t/er@2@db/assay', "--db=postgresql://bob:[redacted]@db/assay"),
         ("postgresql://bob@db:5432/assay", "postgresql://bob@db:5432/assay"),
+        ("--server=https://host:6443/x@y", "--server=https://host:6443/x@y"),
         ("postgresql://bob@db/assay?password=hunter2", "postgresql://bob@db/assay?password=[redacted]"),
         ("https://hunter2@registry.example.com", "https://[redacted]@registry.example.com"),
         ("--password=hunter2", "--password=[redacted]"),

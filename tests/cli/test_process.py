@@ -147,18 +147,18 @@ def read(terminal: int) -> bytes:
 @pytest.fixture
 def slow_server() -> Iterator[tuple[str, Event]]:
     """The URL of a server that never answers, and an event that is set by its first request."""
-    asked, over = Event(), Event()
+    requested, over = Event(), Event()
 
     class Slow(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.set()
+            requested.set()
             over.wait(SECONDS)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
     server.daemon_threads = True
     thread = Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
+    yield f"http://127.0.0.1:{server.server_port}", requested
     over.set()
     server.shutdown()
     thread.join()
@@ -167,12 +167,12 @@ def slow_server() -> Iterator[tuple[str, Event]]:
 
 def test_an_interrupted_request_ends_the_command(home: Path, write: Write, slow_server: tuple[str, Event]) -> None:
     """Ctrl-C during a request ends the command with one word and no traceback."""
-    url, asked = slow_server
+    url, requested = slow_server
     write("config", kubeconfig(url))
     with subprocess.Popen(
         [ASSAY, "scan", "--kubeconfig", "config"], cwd=home, env=environment(home), stderr=subprocess.PIPE, text=True
     ) as process:
-        assert asked.wait(SECONDS)
+        assert requested.wait(SECONDS)
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=SECONDS)
 

@@ -42,11 +42,11 @@ def test_the_user_can_be_named(assay: Assay, files: Path, flags: list[str], expe
 
 def test_groups_uid_and_extra_belong_to_the_user(assay: Assay, home: Path, files: Path) -> None:
     """All of them reach the policy."""
-    asked = (
+    arguments = (
         "'dev' in request.userInfo.groups && 'ops' in request.userInfo.groups && request.userInfo.uid == 'u-1' && "
         "request.userInfo.extra['scopes'] == ['a', 'b']"
     )
-    (home / "policy.yaml").write_text(bound("asking", expression=asked))
+    (home / "policy.yaml").write_text(bound("asking", expression=arguments))
     user = ["--as-user", "bob", "--as-user-group", "dev", "--as-user-group", "ops", "--as-user-uid", "u-1"]
     extra = ["--as-user-extra", "Scopes=a", "--as-user-extra", "scopes=b"]
     ran = assay("scan", "--from", files, "-f", "policy.yaml", "--policy", "asking", *user, *extra, "-o", "json")

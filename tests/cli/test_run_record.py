@@ -90,7 +90,7 @@ def test_no_credentials_are_a_run(assay: Assay) -> None:
         (ValueError("the content of an object"), 4, "internal error: ValueError"),
     ],
 )
-def test_whatever_ends_a_run_is_recorded(home: Path, error: BaseException, exit_code: int, reason: str) -> None:
+def test_every_end_of_a_run_is_recorded(home: Path, error: BaseException, exit_code: int, reason: str) -> None:
     """Interrupts and bugs too, without the data of objects."""
     with open_store("assay.db") as store, pytest.raises(type(error)), RunRecord(store, "prod"):
         raise error

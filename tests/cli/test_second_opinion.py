@@ -10,12 +10,12 @@ from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 
 Write = Callable[[str, str], Path]
-ASKED = "!has(object.data.deeper.still)"
+EXPRESSION = "!has(object.data.deeper.still)"
 
 
 def test_a_second_opinion_is_reported(assay: Assay, write: Write) -> None:
     """The verdict is Assay's, and the report has the difference, also for the stored scan."""
-    write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression=ASKED)}")
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression=EXPRESSION)}")
 
     ran = assay(
         *("scan", "--from", "all.yaml", "-q", "-o", "json"),
@@ -31,11 +31,11 @@ def test_a_second_opinion_is_reported(assay: Assay, write: Write) -> None:
 def test_the_same_scan_has_the_same_opinion(assay: Assay, write: Write) -> None:
     """The sample depends on the objects alone."""
     objects = "---\n".join(config_map(f"c{number}") for number in range(40))
-    write("all.yaml", f"{objects}---\n{bound('strict', expression=ASKED)}")
-    asked = ("scan", "--from", "all.yaml", "-q", "-o", "json", "--second-opinion", "cel-python")
+    write("all.yaml", f"{objects}---\n{bound('strict', expression=EXPRESSION)}")
+    arguments = ("scan", "--from", "all.yaml", "-q", "-o", "json", "--second-opinion", "cel-python")
 
     first, second = (
-        json.loads(assay(*asked, "--second-opinion-sample", "25", "--workers", number).stdout)["secondOpinion"]
+        json.loads(assay(*arguments, "--second-opinion-sample", "25", "--workers", number).stdout)["secondOpinion"]
         for number in ("1", "2")
     )
 

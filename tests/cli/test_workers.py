@@ -72,7 +72,7 @@ def test_a_killed_worker_loses_nothing(api: FakeApi, home: Path, page: int, kill
     """Every object is evaluated and counted once, and the scan is complete."""
     slow_maps(api, hang=0.05)
     with scanning(api, home, "--workers", "2") as process:
-        wait_until(lambda: len(api.asked_for(MAPS)) >= page and len(workers_of(process)) == 2)
+        wait_until(lambda: len(api.requests_for(MAPS)) >= page and len(workers_of(process)) == 2)
         for pid in workers_of(process)[:kills]:
             os.kill(pid, signal.SIGKILL)
         code, report, err = ended(process)
@@ -87,7 +87,7 @@ def test_coverage_is_right_if_workers_are_killed(api: FakeApi, home: Path) -> No
     slow_maps(api, hang=0.02)
     moments = random.Random(7)
     with scanning(api, home, "--workers", "3") as process:
-        while process.poll() is None and not (dead := api.asked_for(MAPS)):
+        while process.poll() is None and not (dead := api.requests_for(MAPS)):
             time.sleep(0.005)
         killed = 0
         while dead and process.poll() is None and killed < 60:
@@ -143,12 +143,12 @@ def test_an_interrupt_of_all_processes_at_once_ends_the_scan_as_one(api: FakeApi
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as process:
-        wait_until(lambda: len(workers_of(process)) == 2 and len(api.asked_for(MAPS)) > 4)
+        wait_until(lambda: len(workers_of(process)) == 2 and len(api.requests_for(MAPS)) > 4)
         workers = workers_of(process)
-        asked = time.monotonic()
+        started = time.monotonic()
         os.killpg(process.pid, signal.SIGINT)
         code, report, err = ended(process)
-        took = time.monotonic() - asked
+        took = time.monotonic() - started
 
     line = coverage_of_maps(report)
     assert (3, "partial") == (code, line["state"])

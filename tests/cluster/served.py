@@ -30,7 +30,7 @@ class Served:
 
     documents: tuple[Document, ...]
 
-    def __call__(self, asked: ReceivedRequest) -> Reply | None:
+    def __call__(self, request: ReceivedRequest) -> Reply | None:
         """See FakeApi.serve."""
         fixed: dict[str, Reply] = {
             "/version": Reply({"gitVersion": "v1.36.0"}),
@@ -41,8 +41,8 @@ class Served:
                 {"status": {"userInfo": {"username": "auditor", "groups": ["auditors"]}}}, 201
             ),
         }
-        kind = next((kind for kind in KINDS if asked.path in (kind.path, within_the_shop(kind))), None)
-        return self.page(kind, asked.query) if kind else fixed.get(asked.path)
+        kind = next((kind for kind in KINDS if request.path in (kind.path, within_the_shop(kind))), None)
+        return self.page(kind, request.query) if kind else fixed.get(request.path)
 
     def page(self, kind: Kind, query: Mapping[str, str]) -> Reply:
         """The page of a list for a query."""
@@ -110,13 +110,13 @@ def shop(objects: int) -> Served:
     )
 
 
-# Ways to spoil an answer. What is not a JSON object any more stays as an earlier one has left it.
+# Ways to spoil an answer. A body that is no longer a JSON object stays as an earlier way has left it.
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> Spoil:
     """The response with a change in its body."""
 
-    def spoil(reply: Reply, _asked: ReceivedRequest) -> Reply:
+    def spoil(reply: Reply, _request: ReceivedRequest) -> Reply:
         body = json.loads(reply.data) if _is_object(reply) else None
         if body is None:
             return reply
@@ -131,17 +131,17 @@ def changed(change: Callable[[dict[str, Any]], object]) -> Spoil:
 
 def instead(body: Json | bytes, status: int = 200, **headers: str) -> Spoil:
     """Another response."""
-    return lambda _reply, _asked: Reply(body, status, headers)
+    return lambda _reply, _request: Reply(body, status, headers)
 
 
 def refused(status: int, **metadata: Json) -> Spoil:
     """A refusal in the form of an API server."""
-    return lambda _reply, _asked: refusal(status, "spoiled", **metadata)
+    return lambda _reply, _request: refusal(status, "spoiled", **metadata)
 
 
 def with_fields(**fields: Any) -> Spoil:
     """The same response, sent in another way."""
-    return lambda reply, _asked: replace(reply, **fields)
+    return lambda reply, _request: replace(reply, **fields)
 
 
 def _is_object(reply: Reply) -> bool:

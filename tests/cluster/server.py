@@ -69,7 +69,7 @@ class FakeApi:
     replies: dict[str, list[Reply]] = field(default_factory=dict)
     serve: Callable[[ReceivedRequest], Reply | None] = lambda _: None
     spoils: list[tuple[str, Callable[[int], bool], Spoil]] = field(default_factory=list)
-    asked: list[ReceivedRequest] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
     def says(self, path: str, *replies: Reply) -> None:
@@ -79,23 +79,23 @@ class FakeApi:
         """Spoil the responses for a path, by default all of them; `when` chooses by their number, from 1."""
         self.spoils.append((path, when, how))
 
-    def reply_to(self, asked: ReceivedRequest) -> Reply:
+    def reply_to(self, request: ReceivedRequest) -> Reply:
         """The response to a counted request."""
-        reply = self._prepared(asked)
-        number = len(self.asked_for(asked.path))
+        reply = self._prepared(request)
+        number = len(self.requests_for(request.path))
         for path, when, how in self.spoils:
-            if path == asked.path and when(number):
-                reply = how(reply, asked)
+            if path == request.path and when(number):
+                reply = how(reply, request)
         return reply
 
-    def _prepared(self, asked: ReceivedRequest) -> Reply:
-        prepared = self.replies.get(asked.path, [])
+    def _prepared(self, request: ReceivedRequest) -> Reply:
+        prepared = self.replies.get(request.path, [])
         if not prepared:
-            return self.serve(asked) or refusal(404, "the server could not find the requested resource")
+            return self.serve(request) or refusal(404, "the server could not find the requested resource")
         return prepared.pop(0) if len(prepared) > 1 else prepared[0]
 
-    def asked_for(self, path: str) -> list[ReceivedRequest]:
-        return [request for request in self.asked if request.path == path]
+    def requests_for(self, path: str) -> list[ReceivedRequest]:
+        return [request for request in self.requests if request.path == path]
 
     def kubeconfig(self, folder: Path, user: Mapping[str, Json] | None = None, **cluster: Json) -> str:
         """Write a kubeconfig for this server, by default with a token."""
@@ -157,9 +157,9 @@ def serving() -> Iterator[FakeApi]:
         def _answer(self, body: bytes = b"") -> None:
             url = urlsplit(self.path)
             headers = tuple((name.lower(), value) for name, value in self.headers.items())
-            asked = ReceivedRequest(self.command, url.path, dict(parse_qsl(url.query)), headers, body)
-            api.asked.append(asked)
-            reply = api.reply_to(asked)
+            request = ReceivedRequest(self.command, url.path, dict(parse_qsl(url.query)), headers, body)
+            api.requests.append(request)
+            reply = api.reply_to(request)
             api.released.wait(reply.hang)
             if reply.drip_headers:
                 self._drip(b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 4000, reply.drip_headers, 1)

@@ -131,5 +131,5 @@ def test_the_review_has_the_whole_question(
 ) -> None:
     """The review has the user and the attributes of the question, and no others."""
     answered(api, cluster, review_response(allowed=True), question)
-    spec = json.loads(api.asked[-1].body)["spec"]
+    spec = json.loads(api.requests[-1].body)["spec"]
     assert {"user": "bob", "uid": "u-1", "groups": ["dev"], "extra": {"scopes": ["a"]}, **attributes} == spec

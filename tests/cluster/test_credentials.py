@@ -64,7 +64,7 @@ def test_a_plugin_gives_the_token(api: FakeApi, tmp_path: Path) -> None:
     user = plugin(tmp_path, f"echo '{credential('fresh')}'")
     api.says("/api/v1/pods", listing("Pod"))
     list(LiveCluster(kubeconfig=api.kubeconfig(tmp_path, user)).pages(PODS))
-    assert ["Bearer fresh"] == api.asked[-1].header("authorization")
+    assert ["Bearer fresh"] == api.requests[-1].header("authorization")
 
 
 def test_a_plugin_that_fails_stops_the_scan(api: FakeApi, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_credentials_that_expire_are_read_anew(api: FakeApi, tmp_path: Path) -> 
     )
     api.says("/api/v1/pods", refusal(401, "Unauthorized"), listing("Pod", "a"))
     assert [["a"]] == names(LiveCluster(kubeconfig=api.kubeconfig(tmp_path, user)).pages(PODS))
-    assert [["Bearer first"], ["Bearer second"]] == [request.header("authorization") for request in api.asked]
+    assert [["Bearer first"], ["Bearer second"]] == [request.header("authorization") for request in api.requests]
 
 
 def test_a_kubeconfig_may_impersonate(api: FakeApi, tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_a_kubeconfig_may_impersonate(api: FakeApi, tmp_path: Path) -> None:
     user = {"token": "t", "as": "auditor", "as-groups": ["readers"]}
     api.says("/api/v1/pods", listing("Pod"))
     list(LiveCluster(kubeconfig=api.kubeconfig(tmp_path, user)).pages(PODS))
-    asked = api.asked[-1]
-    assert (["auditor"], ["readers"]) == (asked.header("impersonate-user"), asked.header("impersonate-group"))
+    request = api.requests[-1]
+    assert (["auditor"], ["readers"]) == (request.header("impersonate-user"), request.header("impersonate-group"))
 
 
 def test_groups_need_a_user(api: FakeApi, tmp_path: Path) -> None:

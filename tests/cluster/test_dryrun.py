@@ -37,8 +37,8 @@ def test_a_create_is_posted_to_its_collection(api: FakeApi, dry_runs: DryRuns) -
     api.says("/apis/apps/v1/namespaces/shop/deployments", Reply({"kind": "Deployment"}, 201))
     dry_runs.create(DEPLOYMENTS, WEB)
 
-    [asked] = api.asked
-    assert ("POST", {"dryRun": "All"}) == (asked.method, asked.query)
+    [request] = api.requests
+    assert ("POST", {"dryRun": "All"}) == (request.method, request.query)
 
 
 def test_an_update_is_put_to_the_object(api: FakeApi, dry_runs: DryRuns) -> None:
@@ -46,8 +46,8 @@ def test_an_update_is_put_to_the_object(api: FakeApi, dry_runs: DryRuns) -> None
     api.says("/apis/apps/v1/namespaces/shop/deployments/web", Reply({"kind": "Deployment"}))
     dry_runs.update(DEPLOYMENTS, WEB)
 
-    [asked] = api.asked
-    assert ("PUT", {"dryRun": "All"}) == (asked.method, asked.query)
+    [request] = api.requests
+    assert ("PUT", {"dryRun": "All"}) == (request.method, request.query)
 
 
 def test_a_cluster_scoped_object_is_in_no_namespace(api: FakeApi, dry_runs: DryRuns) -> None:
@@ -57,7 +57,7 @@ def test_a_cluster_scoped_object_is_in_no_namespace(api: FakeApi, dry_runs: DryR
     dry_runs.create(NAMESPACES, {"metadata": {"name": "a/b"}})
     dry_runs.update(NAMESPACES, {"metadata": {"name": "a/b"}})
 
-    assert ["/api/v1/namespaces", "/api/v1/namespaces/a%2Fb"] == [asked.path for asked in api.asked]
+    assert ["/api/v1/namespaces", "/api/v1/namespaces/a%2Fb"] == [request.path for request in api.requests]
 
 
 def test_no_write_leaves_without_dry_run(api: FakeApi, dry_runs: DryRuns) -> None:
@@ -68,8 +68,8 @@ def test_no_write_leaves_without_dry_run(api: FakeApi, dry_runs: DryRuns) -> Non
     dry_runs.create(PODS, {"metadata": {"name": "web", "namespace": "shop"}})
     dry_runs.update(PODS, {"metadata": {"name": "web", "namespace": "shop"}})
 
-    assert 5 == len(api.asked)
-    assert {"All"} == {asked.query["dryRun"] for asked in api.asked}
+    assert 5 == len(api.requests)
+    assert {"All"} == {request.query["dryRun"] for request in api.requests}
 
 
 def test_a_failure_of_admission_is_an_answer(api: FakeApi, dry_runs: DryRuns, pauses: list[float]) -> None:
@@ -78,7 +78,7 @@ def test_a_failure_of_admission_is_an_answer(api: FakeApi, dry_runs: DryRuns, pa
     response = dry_runs.update(DEPLOYMENTS, WEB)
 
     assert (500, "InternalError", MISTYPED, {}) == (response.status, response.reason, response.message, response.body)
-    assert (2, 0) == (len(api.asked), sum(pauses))
+    assert (2, 0) == (len(api.requests), sum(pauses))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_failure_of_admission_is_an_answer(api: FakeApi, dry_runs: DryRuns, pa
     ],
 )
 def test_an_outage_is_no_answer(api: FakeApi, dry_runs: DryRuns, busy: Reply) -> None:
-    """The write is sent again until the server decides, whatever the status of the outage is."""
+    """The write is sent again until the server decides, with any status of the outage."""
     between = internal("Internal error occurred: the webhook did not answer")
     api.says("/apis/apps/v1/namespaces/shop/deployments", busy, between, busy, between, busy, Reply(WEB, 201))
 
@@ -165,7 +165,7 @@ def test_kinds_of_other_servers_are_foreign(api: FakeApi, dry_runs: DryRuns) -> 
     api.says(SERVICES, Reply({"items": items}))
 
     assert [True, False, False] == [dry_runs.foreign(kind) for kind in (METRICS, GIZMOS, PODS)]
-    assert 1 == len(api.asked_for(SERVICES))
+    assert 1 == len(api.requests_for(SERVICES))
 
 
 def test_without_the_list_only_builtin_kinds_are_known(api: FakeApi, dry_runs: DryRuns) -> None:

@@ -145,7 +145,7 @@ def test_an_answer_has_64_mib_at_most(api: FakeApi, tmp_path: Path, size: int) -
         return
     with pytest.raises(AnswerTooLarge, match="is larger than 64 MiB"):
         client.get("/large")
-    assert 1 == len(api.asked)
+    assert 1 == len(api.requests)
 
 
 def test_a_look_up_ends_with_the_deadline() -> None:

@@ -186,7 +186,7 @@ def test_equal_names_in_different_places_are_different_objects(snapshot: Snapsho
     ],
 )
 def test_an_unknown_kind_is_a_gap_with_advice(snapshot: Snapshot, api_version: str, kind: str, advice: str) -> None:
-    """The definition may be missing, or the version may not be served any more."""
+    """The definition may be missing, or the version may no longer be served."""
     cluster = snapshot(an_object(api_version, kind), an_object("v1", "Pod"))
     assert [True] == [gap.why.startswith(advice) for gap in cluster.discover().gaps]
     assert ["a"] == names(cluster.pages(PODS))
@@ -269,7 +269,7 @@ def test_what_only_a_webhook_converts_fails_the_list(snapshot: Snapshot) -> None
 
 
 @pytest.mark.parametrize(
-    ("document", "asked", "other"),
+    ("document", "wanted", "other"),
     [
         (an_object("autoscaling/v1", "HorizontalPodAutoscaler"), HPA, OLD_HPA),
         (an_object("autoscaling/v2", "HorizontalPodAutoscaler"), OLD_HPA, HPA),
@@ -278,11 +278,11 @@ def test_what_only_a_webhook_converts_fails_the_list(snapshot: Snapshot) -> None
     ],
 )
 def test_some_builtin_objects_are_offered_in_both_their_versions(
-    snapshot: Snapshot, document: Json, asked: Kind, other: Kind
+    snapshot: Snapshot, document: Json, wanted: Kind, other: Kind
 ) -> None:
     """Objects that a policy would evaluate on a server are listed."""
     cluster = snapshot(document)
-    assert [asked.api_version] == [body["apiVersion"] for body in bodies(cluster.pages(asked))]
+    assert [wanted.api_version] == [body["apiVersion"] for body in bodies(cluster.pages(wanted))]
     assert [other.api_version] == [body["apiVersion"] for body in bodies(cluster.pages(other))]
 
 

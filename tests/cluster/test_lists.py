@@ -54,8 +54,8 @@ def test_a_list_comes_in_pages(api: FakeApi, cluster: LiveCluster) -> None:
     """The continue token of one page asks for the next."""
     api.says("/api/v1/pods", listing("Pod", "a", "b", token="t1"), listing("Pod", "c"))
     assert [["a", "b"], ["c"]] == names(cluster.pages(PODS))
-    asked = [dict(request.query) for request in api.asked_for("/api/v1/pods")]
-    assert [{"limit": "2"}, {"limit": "2", "continue": "t1"}] == asked
+    queries = [dict(request.query) for request in api.requests_for("/api/v1/pods")]
+    assert [{"limit": "2"}, {"limit": "2", "continue": "t1"}] == queries
 
 
 def test_a_page_is_the_bytes_that_came(api: FakeApi, cluster: LiveCluster) -> None:
@@ -72,7 +72,7 @@ def test_namespace_and_selector_narrow_the_list(api: FakeApi, cluster: LiveClust
     """A namespace has its own path; the selector is sent unchanged."""
     api.says("/apis/apps/v1/namespaces/prod/deployments", listing("Deployment", "web", namespace="prod"))
     assert [["web"]] == names(cluster.pages(DEPLOYMENTS, namespace="prod", selector="app in (web, api)"))
-    assert "app in (web, api)" == api.asked[-1].query["labelSelector"]
+    assert "app in (web, api)" == api.requests[-1].query["labelSelector"]
 
 
 def test_a_namespace_does_not_narrow_cluster_scoped_kinds(api: FakeApi, cluster: LiveCluster) -> None:
@@ -85,7 +85,7 @@ def test_a_malformed_selector_is_refused_before_any_request(api: FakeApi, cluste
     """A wrong selector is an error of the user, not of the cluster."""
     with pytest.raises(UsageError):
         list(cluster.pages(PODS, selector="app in web"))
-    assert [] == api.asked
+    assert [] == api.requests
 
 
 @pytest.mark.parametrize("items", [b"null", b"[]"])
@@ -152,7 +152,7 @@ def test_a_server_that_stays_broken_fails_the_list(api: FakeApi, cluster: LiveCl
     """After six attempts the kind is a gap; earlier pages remain valid."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t"), refusal(500, "etcdserver: no leader"))
     count, failure = until_failure(cluster.pages(PODS))
-    assert (1, 5, 7) == (count, len(pauses), len(api.asked_for("/api/v1/pods")))
+    assert (1, 5, 7) == (count, len(pauses), len(api.requests_for("/api/v1/pods")))
     assert "the server answered 500: etcdserver: no leader" in failure.why
 
 
@@ -215,7 +215,7 @@ def test_an_expired_list_goes_on_with_the_fresh_token(api: FakeApi, cluster: Liv
         page.inconsistency for page in pages
     ]
     assert ["7", "9"] == [page.resource_version for page in pages]
-    assert ["old", "fresh"] == [r.query["continue"] for r in api.asked_for("/api/v1/pods")[1:]]
+    assert ["old", "fresh"] == [r.query["continue"] for r in api.requests_for("/api/v1/pods")[1:]]
 
 
 def test_an_expired_list_without_a_token_begins_again(api: FakeApi, cluster: LiveCluster) -> None:
@@ -246,7 +246,7 @@ def test_a_server_that_only_offers_tokens_does_not_hold_the_scan(api: FakeApi, c
     """A list without progress is ended."""
     api.says("/api/v1/pods", listing("Pod", "a", token="t"), RESUMED)
     count, failure = until_failure(cluster.pages(PODS))
-    assert (1, "failed", 5) == (count, failure.state, len(api.asked_for("/api/v1/pods")))
+    assert (1, "failed", 5) == (count, failure.state, len(api.requests_for("/api/v1/pods")))
 
 
 def test_pages_of_different_moments_are_noticed(api: FakeApi, cluster: LiveCluster) -> None:
@@ -301,7 +301,7 @@ def test_a_late_response_is_requested_once_more(api: FakeApi, tmp_path: Path, pa
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), request_timeout=0.2, sleep=pauses.append)
     api.says("/api/v1/pods", Reply({}, hang=30))
     _, failure = until_failure(cluster.pages(PODS))
-    assert (1, 2) == (len(pauses), len(api.asked_for("/api/v1/pods")))
+    assert (1, 2) == (len(pauses), len(api.requests_for("/api/v1/pods")))
     assert "did not respond in time; raise --request-timeout" in failure.why
 
 
@@ -398,7 +398,7 @@ def test_a_definition_may_choose_the_kind_of_its_lists(
     api.says("/openapi/v3/apis/x.io/v1", openapi(stated) if stated else refusal(404, "no"))
     pages_read = cluster.pages(WIDGETS)
     count = len(list(pages_read)) if pages else until_failure(pages_read)[0]
-    assert (pages, 1) == (count, len(api.asked_for("/openapi/v3/apis/x.io/v1")))
+    assert (pages, 1) == (count, len(api.requests_for("/openapi/v3/apis/x.io/v1")))
 
 
 # Envelopes

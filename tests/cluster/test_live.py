@@ -60,7 +60,7 @@ def test_identity_has_kubeconfig_name_uid_and_version(api: FakeApi, cluster: Liv
 
 
 def test_identity_without_permission_has_a_name_only(api: FakeApi, cluster: LiveCluster) -> None:
-    """Not being allowed to read kube-system or the version is no reason not to scan: the server tells clusters apart."""
+    """Not being allowed to read kube-system or the version is no reason not to scan: the server identifies the cluster."""
     api.says("/version", refusal(403, "forbidden"))
     api.says("/api/v1/namespaces/kube-system", refusal(403, "forbidden"))
     identity = cluster.identity()
@@ -258,9 +258,9 @@ def test_every_request_names_the_tool(api: FakeApi, cluster: LiveCluster) -> Non
     """The audit log of the cluster shows Assay."""
     api.says("/api/v1/pods", listing("Pod", "a"))
     list(cluster.pages(PODS))
-    asked = api.asked[-1]
-    assert ["Bearer t0ken"] == asked.header("authorization")
-    assert asked.header("user-agent")[0].startswith("assay/")
+    request = api.requests[-1]
+    assert ["Bearer t0ken"] == request.header("authorization")
+    assert request.header("user-agent")[0].startswith("assay/")
 
 
 def test_impersonation_is_sent_with_every_group(api: FakeApi, tmp_path: Path) -> None:
@@ -268,8 +268,8 @@ def test_impersonation_is_sent_with_every_group(api: FakeApi, tmp_path: Path) ->
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), as_user="jane", as_groups=("dev", "ops"))
     api.says("/api/v1/pods", listing("Pod"))
     list(cluster.pages(PODS))
-    asked = api.asked[-1]
-    assert (["jane"], ["dev", "ops"]) == (asked.header("impersonate-user"), asked.header("impersonate-group"))
+    request = api.requests[-1]
+    assert (["jane"], ["dev", "ops"]) == (request.header("impersonate-user"), request.header("impersonate-group"))
 
 
 def test_a_path_in_the_servers_url_is_kept(api: FakeApi, tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_nothing_is_written(api: FakeApi, cluster: LiveCluster) -> None:
     cluster.requester()
     cluster.discover()
     list(cluster.pages(PODS))
-    writes = [(request.method, request.path) for request in api.asked if request.method != "GET"]
+    writes = [(request.method, request.path) for request in api.requests if request.method != "GET"]
     assert [("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews")] == writes
 
 
@@ -295,7 +295,7 @@ def test_requests_are_counted(api: FakeApi, cluster: LiveCluster) -> None:
     """Retried requests count again."""
     api.says("/api/v1/pods", refusal(500, "later"), listing("Pod", "a", token="t"), listing("Pod", "b"))
     list(cluster.pages(PODS))
-    assert (3, 3) == (cluster.requests, len(api.asked))
+    assert (3, 3) == (cluster.requests, len(api.requests))
 
 
 def test_requests_keep_a_pace(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:

@@ -51,7 +51,7 @@ def test_a_folder_is_read_to_its_depth_in_order(tmp_path: Path) -> None:
     assert (["a/z.yaml", "b.yml", "c.json"], ()) == (names(documents), gaps)
 
 
-def test_a_file_that_was_named_is_read_whatever_its_name(tmp_path: Path) -> None:
+def test_a_file_that_was_named_is_read_with_any_extension(tmp_path: Path) -> None:
     """Only the files of folders are filtered."""
     assert ["a"] == names(read_documents(written(tmp_path, POD, "pods.txt"))[0])
 

@@ -53,8 +53,8 @@ def test_a_server_is_asked_for_the_metadata(api: FakeApi, cluster: LiveCluster) 
     api.says(PATH, reduced("a", "b", token="t1", remaining=1), reduced("c"))
     assert [["a", "b"], ["c"]] == names(cluster.metadata(DEPLOYMENTS))
     accepted = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-    asked = [(request.header("accept"), dict(request.query)) for request in api.asked_for(PATH)]
-    assert [([accepted], {"limit": "2"}), ([accepted], {"limit": "2", "continue": "t1"})] == asked
+    requests = [(request.header("accept"), dict(request.query)) for request in api.requests_for(PATH)]
+    assert [([accepted], {"limit": "2"}), ([accepted], {"limit": "2", "continue": "t1"})] == requests
 
 
 def test_a_server_may_send_whole_objects(api: FakeApi, cluster: LiveCluster) -> None:
@@ -112,7 +112,7 @@ def test_an_item_that_cannot_be_of_the_kind_is_doubted(
     """The page is requested again, and then marked."""
     api.says(PATH, reply)
     assert inconsistency in next(cluster.metadata(DEPLOYMENTS)).inconsistency
-    assert 3 == len(api.asked_for(PATH))
+    assert 3 == len(api.requests_for(PATH))
 
 
 def test_a_missing_right_is_named_without_a_flag(api: FakeApi, cluster: LiveCluster) -> None:

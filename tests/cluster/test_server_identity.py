@@ -1,4 +1,4 @@
-"""What tells clusters apart whose kube-system namespace may not be read."""
+"""The identity of clusters whose kube-system namespace may not be read."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
 def test_two_clusters_at_one_address_have_two_digests() -> None:
     """Inside pods, every API server has the same address: the CA is that of the cluster."""
-    one, other = (Settings(SERVER, ca_cert_data=text) for text in (CA, CA.replace("MIIB", "MIIC")))
-    assert server_digest(one) != server_digest(other)
+    first, other = (Settings(SERVER, ca_cert_data=text) for text in (CA, CA.replace("MIIB", "MIIC")))
+    assert server_digest(first) != server_digest(other)
 
 
 @pytest.mark.parametrize("host", [f"{SERVER}/", SERVER])
@@ -28,7 +28,7 @@ def test_the_same_server_has_one_digest(tmp_path: Path, host: str) -> None:
     )
 
 
-def test_a_server_without_a_ca_of_its_own_is_told_by_its_url() -> None:
+def test_a_server_without_a_ca_of_its_own_is_identified_by_its_url() -> None:
     """As one with a public certificate; a CA that cannot be read fails the first request."""
     assert server_digest(Settings(SERVER)) == server_digest(Settings(SERVER, ssl_ca_cert="/nowhere/ca.crt"))
     assert server_digest(Settings(SERVER)) != server_digest(Settings("https://example.com"))

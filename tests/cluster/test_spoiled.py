@@ -94,7 +94,7 @@ def resources(body: dict[str, Any]) -> list[dict[str, Any]]:
     return listed
 
 
-def padded(reply: Reply, _asked: object) -> Reply:
+def padded(reply: Reply, _request: object) -> Reply:
     """The same JSON with more blanks than the largest allowed response has bytes."""
     return Reply(reply.data + b" " * (65 * MiB))
 
@@ -327,12 +327,14 @@ def assert_gap(report: Any, fault: Fault) -> None:
 def test_a_page_that_is_too_large_is_requested_in_smaller_pieces(api: FakeApi, tmp_path: Path) -> None:
     """The pages shrink down to one object, and grow again after it."""
     serve(api, 9)
-    api.spoil(MAPS.path, lambda reply, asked: padded(reply, asked) if int(asked.query["limit"]) > 2 else reply, second)
+    api.spoil(
+        MAPS.path, lambda reply, request: padded(reply, request) if int(request.query["limit"]) > 2 else reply, second
+    )
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path), chunk_size=4)
     pages = list(cluster.pages(MAPS))
     assert [""] * len(pages) == [page.inconsistency for page in pages]
-    asked = [(query.query.get("continue", ""), query.query["limit"]) for query in api.asked_for(MAPS.path)]
-    assert [("", "4"), ("4", "4"), ("4", "1"), ("5", "2"), ("7", "4"), ("7", "1"), ("8", "2")] == asked
+    queries = [(query.query.get("continue", ""), query.query["limit"]) for query in api.requests_for(MAPS.path)]
+    assert [("", "4"), ("4", "4"), ("4", "1"), ("5", "2"), ("7", "4"), ("7", "1"), ("8", "2")] == queries
 
 
 PASSING = [
@@ -357,7 +359,7 @@ def but_the_first_page(fault: Fault) -> Spoil:
     """The fault in later pages. "empty and the end" as page 1 is what a server without such objects answers."""
     if fault.id != "empty and the end":
         return fault.how
-    return lambda reply, asked: fault.how(reply, asked) if "continue" in asked.query else reply
+    return lambda reply, request: fault.how(reply, request) if "continue" in request.query else reply
 
 
 SPOILS: dict[str, list[Spoil]] = {

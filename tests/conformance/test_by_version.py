@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests import asked
+from tests import server_words
 from tests.conformance.cases import folder, load
 
 FOLDER = Path(os.environ.get("ASSAY_DIFFERENCES", folder().parent / "differences")) / "by-version"
@@ -34,16 +34,18 @@ CASES = [
 @pytest.mark.parametrize(("name", "version", "case"), CASES)
 def test_a_policy_may_be_created_as_on_the_server(name: str, version: str, case: dict[str, Any]) -> None:
     """A policy is accepted, or refused with the server's words, by the rules of its release."""
-    expected = asked.refusal_of_policy(case["server"]["newPolicy"])
+    expected = server_words.refusal_of_policy(case["server"]["newPolicy"])
 
-    assert _plain(expected, name, version) == _plain(asked.about_creation(case["policy"], version), name, version)
+    assert _plain(expected, name, version) == _plain(
+        server_words.about_creation(case["policy"], version), name, version
+    )
 
 
 @pytest.mark.parametrize(("name", "version", "case"), CASES)
 def test_a_stored_policy_decides_as_on_the_server(name: str, version: str, case: dict[str, Any]) -> None:
     """A stored policy allows the object, or denies it with the server's words."""
     expected = case["server"]["stored policy, CREATE"]
-    actual = asked.about_object(case["policy"], case["binding"], case["object"], version)
+    actual = server_words.about_object(case["policy"], case["binding"], case["object"], version)
 
     assert _plain(expected, name, version) == _plain(actual, name, version)
 

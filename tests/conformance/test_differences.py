@@ -24,7 +24,7 @@ from scanner.mutate.operations import same
 from scanner.policies.kyverno.configuration import DEFAULT
 from scanner.policies.kyverno.libraries import NoClusterData
 from scanner.policies.mutating.together import answers, invocations
-from tests import asked
+from tests import server_words
 from tests.conformance.cases import folder, load
 from tests.conformance.mutations import actual
 from tests.policies.kyverno.made import NOW
@@ -192,8 +192,10 @@ def value_of(expression: str) -> str:
     policy = {**meta, "kind": "ValidatingAdmissionPolicy", "spec": spec}
     bound: Any = {"policyName": "p", "validationActions": ["Deny"]}
     document: Any = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "h-prod"}}
-    decision = asked.about_object(policy, {**meta, "kind": f"{policy['kind']}Binding", "spec": bound}, document, "1.36")
-    return f"{asked.about_creation(policy, '1.36')}, {'true' if decision == asked.ALLOWED else decision}"
+    decision = server_words.about_object(
+        policy, {**meta, "kind": f"{policy['kind']}Binding", "spec": bound}, document, "1.36"
+    )
+    return f"{server_words.about_creation(policy, '1.36')}, {'true' if decision == server_words.ALLOWED else decision}"
 
 
 def kyverno_result(case: Any) -> tuple[str, str, str]:

@@ -110,10 +110,10 @@ def test_policies_of_the_other_languages_are_counted(folder: str, kinds: tuple[s
 
 def test_policies_show_the_features_they_are_there_for() -> None:
     """Two policies have params, both failure policies occur, and one is written in v1beta1."""
-    found = policies(POLICY)
-    assert {"Fail", "Ignore", None} == {dig(item, "spec", "failurePolicy") for item in found}
-    assert {"ConfigMap", "StorageLimit", None} == {dig(item, "spec", "paramKind", "kind") for item in found}
-    assert ["minimum-replicas"] == [name(item) for item in found if as_text(item["apiVersion"]).endswith("v1beta1")]
+    documents = policies(POLICY)
+    assert {"Fail", "Ignore", None} == {dig(item, "spec", "failurePolicy") for item in documents}
+    assert {"ConfigMap", "StorageLimit", None} == {dig(item, "spec", "paramKind", "kind") for item in documents}
+    assert ["minimum-replicas"] == [name(item) for item in documents if as_text(item["apiVersion"]).endswith("v1beta1")]
 
 
 def test_one_binding_dangles_and_one_policy_is_unbound() -> None:

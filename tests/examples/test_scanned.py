@@ -68,14 +68,14 @@ def verdicts(ran: Ran, language: str = "ValidatingAdmissionPolicy") -> set[Verdi
     return {_verdict(finding) for finding in findings(ran, language)}
 
 
-def _verdict(found: Json) -> Verdict:
-    thing = dig(found, "object")
+def _verdict(finding: Json) -> Verdict:
+    thing = dig(finding, "object")
     where = (as_text(dig(thing, key)) for key in ("kind", "namespace", "name"))
     return (
-        as_text(dig(found, "policy")),
-        as_text(dig(found, "binding")),
+        as_text(dig(finding, "policy")),
+        as_text(dig(finding, "binding")),
         *where,
-        cause(as_text(dig(found, "message"))),
+        cause(as_text(dig(finding, "message"))),
     )
 
 
@@ -85,13 +85,13 @@ def cause(message: str) -> str:
 
 
 def recorded(state: str) -> set[Verdict]:
-    """What the server said, errors cut short."""
+    """The answer of the server, with errors cut short."""
     return {(*verdict[:5], cause(verdict[5])) for verdict in RECORDED[state]}
 
 
-def of(name: str, found: set[Verdict]) -> set[str]:
+def of(name: str, verdicts: set[Verdict]) -> set[str]:
     """The policies that speak about objects of a name."""
-    return {policy for policy, _, _, _, named, _ in found if named == name}
+    return {policy for policy, _, _, _, named, _ in verdicts if named == name}
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -103,7 +103,7 @@ def test_every_verdict_of_the_server_is_found(state: str, ran: dict[str, Ran]) -
 
 @pytest.mark.parametrize("state", STATES)
 def test_nothing_else_is_found(state: str, ran: dict[str, Ran]) -> None:
-    """Beyond what the server warns of: objects it cannot hold, a denial whatever the actions, an error it lets pass."""
+    """Beyond what the server warns of: objects that it cannot store, a denial with any action, an error that it ignores."""
     beyond = verdicts(ran[state]) - recorded(state)
     expected = {
         *(("owner", name) for name in HOSTILE),
@@ -194,6 +194,6 @@ def test_an_unbound_policy_can_be_previewed(tmp_path: Path) -> None:
         *("scan", "-q", "-o", "json", "--from", "examples/cluster/after", "-f", "examples/policies-unbound"),
         *("--assume-bound", "graceful-shutdown=Warn", "--db", tmp_path / "preview.db"),
     )
-    found = {_verdict(item) for item in as_list(json.loads(done.stdout)["findings"])}
-    assert "the pod gets less than 10 seconds to shut down" in {item[5] for item in found if item[4] == "checkout"}
-    assert "no readiness probe: wiki" in {item[5] for item in found if item[4] == "wiki"}
+    verdicts = {_verdict(item) for item in as_list(json.loads(done.stdout)["findings"])}
+    assert "the pod gets less than 10 seconds to shut down" in {item[5] for item in verdicts if item[4] == "checkout"}
+    assert "no readiness probe: wiki" in {item[5] for item in verdicts if item[4] == "wiki"}

@@ -135,7 +135,7 @@ def test_nothing_is_wrong_with_what_works() -> None:
             (
                 "matchesNoServedKind",
                 "",
-                "spec.matchConstraints.resourceRules[1] matches only kinds that no policy ever sees",
+                "spec.matchConstraints.resourceRules[1] matches only kinds that are exempt from policies",
             ),
         ),
         (

@@ -40,11 +40,11 @@ class Reply:
     drip: float = 0.0
 
 
-Spoil = Callable[[Reply, "Asked"], Reply]
+Spoil = Callable[[Reply, "ProxiedRequest"], Reply]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProxiedRequest:
     """One request: what it was for, and its number among those for the same path, from 1."""
 
     method: str
@@ -62,7 +62,7 @@ class Proxy:
     spoils: list[tuple[str, Callable[[int], bool], Spoil]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[ProxiedRequest] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -88,26 +88,26 @@ class Proxy:
         path.write_text(json.dumps(config))
         return path
 
-    def numbered(self, method: str, target: str) -> Asked:
+    def numbered(self, method: str, target: str) -> ProxiedRequest:
         """Take note of a request."""
         url = urlsplit(target)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         with self.lock:
-            number = 1 + sum(asked.path == url.path for asked in self.asked)
-            asked = Asked(method, url.path, query, number)
-            self.asked.append(asked)
-        return asked
+            number = 1 + sum(request.path == url.path for request in self.requests)
+            request = ProxiedRequest(method, url.path, query, number)
+            self.requests.append(request)
+        return request
 
-    def spoiled(self, reply: Reply, asked: Asked) -> Reply:
+    def spoiled(self, reply: Reply, request: ProxiedRequest) -> Reply:
         """The answer after every fault that is chosen for its request."""
         for path, chosen, how in self.spoils:
-            if path == asked.path and chosen(asked.number):
-                reply = how(reply, asked)
+            if path == request.path and chosen(request.number):
+                reply = how(reply, request)
         return reply
 
-    def asked_for(self, path: str) -> list[Asked]:
+    def requests_for(self, path: str) -> list[ProxiedRequest]:
         """The requests for one path."""
-        return [asked for asked in self.asked if asked.path == path]
+        return [request for request in self.requests if request.path == path]
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def spoiling(server: ApiServer, *, tls: bool = False) -> Iterator[Proxy]:
 
         def _pass_on(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            asked = proxy.numbered(self.command, self.path)
+            request = proxy.numbered(self.command, self.path)
             headers = {name: value for name, value in self.headers.items() if name.lower() in PASSED_ON}
             token = headers.get("Authorization", "").removeprefix("Bearer ")
             headers |= {"Authorization": f"Bearer {proxy.tokens.get(token, token)}", **proxy.headers}
@@ -137,7 +137,7 @@ def spoiling(server: ApiServer, *, tls: bool = False) -> Iterator[Proxy]:
             kept = {
                 name: answer.headers[name] for name in ("Content-Type", "Content-Encoding") if name in answer.headers
             }
-            self._send(proxy.spoiled(Reply(answer.status, answer.data, kept), asked))
+            self._send(proxy.spoiled(Reply(answer.status, answer.data, kept), request))
 
         def _send(self, reply: Reply) -> None:
             self.send_response(reply.status)
@@ -189,60 +189,60 @@ def refused(status: int, message: str = "spoiled", *, retry_after: str = "", **m
     """Another answer instead: a refusal as an API server writes it."""
     body = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "message": message, "code": status}
     headers = {"Content-Type": "application/json", **({"Retry-After": retry_after} if retry_after else {})}
-    return lambda _reply, _asked: Reply(status, json.dumps(body).encode(), headers)
+    return lambda _reply, _request: Reply(status, json.dumps(body).encode(), headers)
 
 
-def reset(reply: Reply, _asked: Asked) -> Reply:
+def reset(reply: Reply, _request: ProxiedRequest) -> Reply:
     """The connection is torn down in the middle of the body."""
     return replace(reply, sent=0.5)
 
 
-def truncated(reply: Reply, _asked: Asked) -> Reply:
+def truncated(reply: Reply, _request: ProxiedRequest) -> Reply:
     """The body ends in the middle, and nothing says that it should go on."""
     headers = {**reply.headers, "Content-Length": "", "Connection": "close"}
     return replace(reply, headers=headers, sent=0.5, orderly=True)
 
 
-def unfinished(reply: Reply, _asked: Asked) -> Reply:
+def unfinished(reply: Reply, _request: ProxiedRequest) -> Reply:
     """The body ends in the middle, although its length was announced."""
     return replace(reply, sent=0.5, orderly=True)
 
 
 def dripping(seconds: float) -> Spoil:
     """A few bytes at a time, with pauses."""
-    return lambda reply, _asked: replace(reply, drip=seconds)
+    return lambda reply, _request: replace(reply, drip=seconds)
 
 
 def instead(body: bytes) -> Spoil:
     """Another body."""
-    return lambda reply, _asked: replace(reply, body=body, headers={"Content-Type": "application/json"})
+    return lambda reply, _request: replace(reply, body=body, headers={"Content-Type": "application/json"})
 
 
-def expired(reply: Reply, asked: Asked) -> Reply:
+def expired(reply: Reply, request: ProxiedRequest) -> Reply:
     """410 Gone as the server says it, with the token that goes on from the same place at a later moment.
 
     That token is the old one with the resource version -1 (k8s.io/apiserver/pkg/storage, EncodeContinue).
     """
-    token = json.loads(base64.urlsafe_b64decode(asked.query["continue"] + "=="))
+    token = json.loads(base64.urlsafe_b64decode(request.query["continue"] + "=="))
     fresh = base64.urlsafe_b64encode(json.dumps({**token, "rv": -1}).encode()).decode().rstrip("=")
-    return refused(410, "The provided continue parameter is too old", **{"continue": fresh})(reply, asked)
+    return refused(410, "The provided continue parameter is too old", **{"continue": fresh})(reply, request)
 
 
 def remembered() -> tuple[Spoil, Spoil]:
     """A spoil that keeps an answer without changing it, and one that gives it again in the place of another."""
     kept: list[Reply] = []
 
-    def keep(reply: Reply, _asked: Asked) -> Reply:
+    def keep(reply: Reply, _request: ProxiedRequest) -> Reply:
         kept.append(reply)
         return reply
 
-    return keep, lambda _reply, _asked: kept[-1]
+    return keep, lambda _reply, _request: kept[-1]
 
 
 def after(happening: Callable[[], None]) -> Spoil:
     """Let something happen once this answer has come from the server; the answer itself stays."""
 
-    def spoil(reply: Reply, _asked: Asked) -> Reply:
+    def spoil(reply: Reply, _request: ProxiedRequest) -> Reply:
         happening()
         return reply
 

@@ -13,7 +13,7 @@ from tests.integration.made import ADMISSION
 
 NAMESPACES = {"red": {"team": "a"}, "blue": {"team": "b", "env": "prod"}, "grey": {}}
 GROUP = "mixed.example.com"
-# What is not there to be judged, and must not be refused.
+# Objects that no policy may match, and that no policy may deny.
 OUTSIDE: Json = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["default"]}
 TIERS = ("web", "db", "x")
 
@@ -100,7 +100,7 @@ def _spec(document: JsonObject) -> Mapping[str, Json]:
 def _policy(chance: Random, name: str) -> JsonObject:
     resources = chance.sample(sorted(SPECIAL), chance.choice((1, 2, 3, len(SPECIAL))))
     with_params = chance.random() < 0.25
-    pool = [*ANYTHING, *(it for resource in resources for it in SPECIAL[resource])]
+    pool = [*ANYTHING, *(expression for resource in resources for expression in SPECIAL[resource])]
     variables = chance.sample(range(len(VARIABLES)), chance.choice((0, 0, 1, 2)))
     pool += [USES[number].format(f"v{number}") for number in variables] * 3
     pool += ABOUT_PARAMS * 5 if with_params else ()
@@ -111,7 +111,7 @@ def _policy(chance: Random, name: str) -> JsonObject:
         "validations": [_validation(chance, pool) for _ in range(chance.choice((1, 1, 2)))],
     }
     if chance.random() < 0.25:
-        condition = chance.choice([it for it in pool if "variables" not in it])
+        condition = chance.choice([expression for expression in pool if "variables" not in expression])
         spec["matchConditions"] = [{"name": "c", "expression": condition}]
     if chance.random() < 0.1:
         spec["auditAnnotations"] = [
@@ -169,10 +169,10 @@ def _rule(chance: Random, resource: str, group: str, versions: Sequence[str]) ->
 def _selectors(chance: Random, *always: Json) -> dict[str, Json]:
     """Selectors of namespaces and of objects; `always` are requirements that every namespaceSelector has."""
     wanted = [*always, *([_requirement(chance, "team", ("a", "b"))] if chance.random() < 0.25 else [])]
-    found: dict[str, Json] = {"namespaceSelector": {"matchExpressions": wanted}} if wanted else {}
+    selectors: dict[str, Json] = {"namespaceSelector": {"matchExpressions": wanted}} if wanted else {}
     if chance.random() < 0.25:
-        found["objectSelector"] = {"matchExpressions": [_requirement(chance, "tier", TIERS)]}
-    return found
+        selectors["objectSelector"] = {"matchExpressions": [_requirement(chance, "tier", TIERS)]}
+    return selectors
 
 
 def _requirement(chance: Random, key: str, values: Sequence[str]) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scanner.model.json import Json, JsonObject
 
 ADMISSION = "admissionregistration.k8s.io/v1"
-LABEL = "judged-by"
+LABEL = "evaluated-by"
 
 
 def policy(name: str, *resources: str, expression: str = "false", message: str = "no", **spec: Json) -> JsonObject:
@@ -25,7 +25,7 @@ def binding(name: str, **spec: Json) -> JsonObject:
     return _document("ValidatingAdmissionPolicyBinding", name, ADMISSION, spec=body)
 
 
-def judged(kind: str, by: str, name: str, *, namespace: str = "", **rest: Json) -> JsonObject:
+def labelled(kind: str, by: str, name: str, *, namespace: str = "", **rest: Json) -> JsonObject:
     """An object of the core group that the policy `by` matches."""
     return _document(kind, name, "v1", namespace=namespace, labels={LABEL: by}, **rest)
 

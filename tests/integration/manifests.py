@@ -1,6 +1,6 @@
 """Filling a real API server with manifests, and asking what its admission says about them.
 
-The server is the judge: nothing here interprets a policy. Which path a kind is served at comes from discovery.
+The server evaluates policies: nothing here does. Discovery gives the path of each kind.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CANARIES = count()
 
 
 class RefusedError(AssertionError):
-    """The server did not do what a test takes for granted; `answer` is what it said."""
+    """The server did not do what a test assumes; `answer` is its answer."""
 
     def __init__(self, message: str, answer: Answer | None = None) -> None:
         super().__init__(message)
@@ -107,7 +107,7 @@ def wait_until_warned(server: ApiServer, document: JsonObject, *, policy: str) -
 
     def warned() -> list[str] | None:
         warnings = dry_run_create(server, document)
-        return warnings if any(found.policy == policy for found in violations(warnings)) else None
+        return warnings if any(violation.policy == policy for violation in violations(warnings)) else None
 
     return _eventually(warned, f"no warning of ValidatingAdmissionPolicy {policy!r} about {_label(document)}")
 

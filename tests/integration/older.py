@@ -435,7 +435,7 @@ def questions(seed: int, number: int) -> Iterator[Question]:
     generator = Generator(chance)
     for index in range(number):
         case = generator.case()
-        document = next(one for one in objects(chance, 3)[::-1] if one is not None)
+        document = next(chosen for chosen in objects(chance, 3)[::-1] if chosen is not None)
         yield _question(f"random-{index}", "random", str(case.term), document["spec"], case.variables)
     yield from _policies(spec)
 
@@ -446,17 +446,17 @@ def _question(name: str, about: str, text: str, spec: Json, variables: tuple[tup
         validation = {"expression": f"[dyn({text})].size() == 2", "messageExpression": f"'%s'.format([dyn({text})])"}
     fields: dict[str, Json] = {"validations": [validation]}
     if variables:
-        fields["variables"] = [{"name": one, "expression": expression} for one, expression in variables]
+        fields["variables"] = [{"name": variable, "expression": expression} for variable, expression in variables]
     return _asking(name, about, text, fields, spec)
 
 
 def _policies(spec: Json) -> Iterator[Question]:
     """Policies whose other parts a release could take differently."""
     conditions: Json = [{"name": "c", "expression": "variables.v == 1"}]
-    one: list[Json] = [{"name": "v", "expression": "1"}]
+    declared: list[Json] = [{"name": "v", "expression": "1"}]
     failing: Json = [{"expression": "false"}]
     parts: dict[str, dict[str, Json]] = {
-        "condition-with-variable": {"matchConditions": conditions, "variables": one, "validations": failing},
+        "condition-with-variable": {"matchConditions": conditions, "variables": declared, "validations": failing},
         "condition-errs": {"matchConditions": [{"name": "c", "expression": "object.nope"}], "validations": failing},
         "annotation-alone": {"auditAnnotations": [{"key": "k", "valueExpression": "'x'"}]},
         "annotation-variables": {"auditAnnotations": [{"key": "k", "valueExpression": "string(variables == null)"}]},
@@ -469,10 +469,10 @@ def _policies(spec: Json) -> Iterator[Question]:
         "message-of-another-type": {"validations": [{"expression": "false", "messageExpression": "optional.of(1)"}]},
         "expression-of-another-type": {"validations": [{"expression": "optional.of(1)"}]},
         "variable-of-variable": {
-            "variables": [*one, {"name": "w", "expression": "variables.v + 1"}],
+            "variables": [*declared, {"name": "w", "expression": "variables.v + 1"}],
             "validations": [{"expression": "variables.w == 3"}],
         },
-        "variable-undeclared": {"variables": one, "validations": [{"expression": "variables.nowhere == 3"}]},
+        "variable-undeclared": {"variables": declared, "validations": [{"expression": "variables.nowhere == 3"}]},
         "variable-unused-errs": {
             "variables": [{"name": "bad", "expression": "1 / 0"}],
             "validations": failing,

@@ -50,7 +50,9 @@ def verdict_of_server(server: ApiServer, documents: Iterable[JsonObject]) -> Ver
         where, answer = where_of(document), dry_run(server, _unallocated(document))
         texts = answer.warnings()
         assert sum(map(len, texts)) < MOST_WARNED, f"the server may have cut the warnings about {where}"
-        warned.update(Failure(where, it.policy, it.binding, it.message) for it in violations(texts))
+        warned.update(
+            Failure(where, violation.policy, violation.binding, violation.message) for violation in violations(texts)
+        )
         refused.update(_refusals(where, answer))
     return Verdict(warned, refused)
 
@@ -60,11 +62,11 @@ def verdict_of_report(report: JsonObject) -> Verdict:
     lenient = {
         dig(policy, "name") for policy in as_list(report["policies"]) if dig(policy, "failurePolicy") == "Ignore"
     }
-    found = [as_object(finding) for finding in as_list(report["findings"])]
-    heard = [it for it in found if it["outcome"] == "violated" or it["policy"] not in lenient]
+    findings = [as_object(finding) for finding in as_list(report["findings"])]
+    shown = [finding for finding in findings if finding["outcome"] == "violated" or finding["policy"] not in lenient]
     return Verdict(
-        warned=Counter(failure_of(it) for it in heard if not it["wouldDeny"]),
-        refused=Counter(failure_of(it) for it in heard if it["wouldDeny"]),
+        warned=Counter(failure_of(finding) for finding in shown if not finding["wouldDeny"]),
+        refused=Counter(failure_of(finding) for finding in shown if finding["wouldDeny"]),
     )
 
 
@@ -130,8 +132,8 @@ def failure_of(finding: JsonObject) -> Failure:
     return Failure(where, policy, binding, message)
 
 
-def _where_found(found: JsonObject) -> str:
-    return f"{found['kind']} {as_text(found['namespace'])}/{found['name']}"
+def _where_found(finding: JsonObject) -> str:
+    return f"{finding['kind']} {as_text(finding['namespace'])}/{finding['name']}"
 
 
 def where_of(document: JsonObject) -> str:

@@ -35,7 +35,7 @@ class Server:
             raise self.trouble(f"ended with exit code {self.process.returncode}")
 
     def trouble(self, what: str) -> NotStartedError:
-        """An error that tells what happened and shows the last lines of the log."""
+        """An error with its cause and the last lines of the log."""
         tail = self.log.read_text(errors="replace").splitlines()[-30:]
         return NotStartedError("\n".join([f"{self.name} {what}; the end of its log:", *tail]))
 

@@ -282,4 +282,4 @@ def has_generated_name(document: JsonObject) -> bool:
 
 def ignored_by(warnings: list[str]) -> frozenset[str]:
     """The fields that a server says it ignores."""
-    return frozenset(found[1] for text in warnings if (found := re.fullmatch(r'unknown field "(.*)"', text)))
+    return frozenset(match[1] for text in warnings if (match := re.fullmatch(r'unknown field "(.*)"', text)))

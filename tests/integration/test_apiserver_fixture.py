@@ -160,7 +160,7 @@ def test_a_users_token_carries_no_rights(api_server: ApiServer) -> None:
 
 
 def test_a_made_up_token_is_refused(api_server: ApiServer) -> None:
-    """Wrong credentials are told apart from missing rights."""
+    """Wrong credentials and missing rights have different answers."""
     answer = api_server.request("GET", "/api/v1/secrets", token="made-up")
 
     assert answer.status == 401

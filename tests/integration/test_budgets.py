@@ -19,7 +19,7 @@ from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, Violated
 from scanner.policies.mutating.evaluator import refusal
 from tests.integration.apiserver import ApiServer
-from tests.integration.made import binding, judged, policy
+from tests.integration.made import binding, labelled, policy
 from tests.integration.manifests import Violation, apply, dry_run, dry_run_create, violations, wait_until_enforced
 
 SECONDS_TO_MUTATE = 45.0
@@ -91,7 +91,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 def specs(**spec: Any) -> JsonObject:
-    """A spec whose repeated validations are told apart by their messages."""
+    """A spec whose repeated validations have different messages."""
     for index, validation in enumerate(spec["validations"]):
         if "messageExpression" not in validation:
             validation.setdefault("message", f"validation {index}")
@@ -129,7 +129,7 @@ class AllowAll:
 
 def config_map(name: str) -> JsonObject:
     """The object of the policy with that name; its text makes one search of the text in itself cost 900,601."""
-    return judged("ConfigMap", name, "any", namespace="default", data={"t": "a" * 9490})
+    return labelled("ConfigMap", name, "any", namespace="default", data={"t": "a" * 9490})
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.cli.conftest import Assay
 from tests.integration import faults
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.faults import Proxy, spoiling, wait_until
-from tests.integration.made import binding, bound, judged, may, namespace, policy
+from tests.integration.made import binding, bound, labelled, may, namespace, policy
 from tests.integration.manifests import apply, delete
 
 OBJECTS = 23
@@ -32,8 +32,12 @@ ONCE = dict.fromkeys(
         "/api",
         "/apis",
         "/api/v1/namespaces",
-        *(f"{ADMISSION}/{it}admissionpolic{end}" for it in ("validating", "mutating") for end in ("ies", "ybindings")),
-        *(f"{ADMISSION}/{it}webhookconfigurations" for it in ("validating", "mutating")),
+        *(
+            f"{ADMISSION}/{way}admissionpolic{end}"
+            for way in ("validating", "mutating")
+            for end in ("ies", "ybindings")
+        ),
+        *(f"{ADMISSION}/{way}webhookconfigurations" for way in ("validating", "mutating")),
     ),
     1,
 )
@@ -45,7 +49,7 @@ def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     """One namespace with a few pages of config maps, all of which violate one policy."""
     with running(assets, tmp_path_factory.mktemp("faults")) as server:
         apply(server, [namespace("faulty"), policy("maps", "configmaps"), binding("maps")])
-        apply(server, [judged("ConfigMap", "maps", name, namespace="faulty") for name in NAMES])
+        apply(server, [labelled("ConfigMap", "maps", name, namespace="faulty") for name in NAMES])
         yield server
 
 
@@ -97,7 +101,7 @@ def scan(assay: Assay, proxy: Proxy, home: Path) -> Scan:
 
 
 def test_without_faults_everything_is_seen(scan: Scan, proxy: Proxy) -> None:
-    """The ledger tells pages, bytes, seconds and the moment, and only as many requests are sent as lists need."""
+    """The coverage has pages, bytes, seconds and the moment, and only as many requests are sent as lists need."""
     seen = scan()
     objects = OBJECTS + 1  # one map is the server's own
 
@@ -108,8 +112,8 @@ def test_without_faults_everything_is_seen(scan: Scan, proxy: Proxy) -> None:
         0 < float(str(seen.line["seconds"])) < 60,
     )
     assert as_text(seen.line["resourceVersion"]).isdecimal()
-    assert f"{len(proxy.asked)} requests to the API server" in seen.stderr
-    assert {**ONCE, MAPS: LISTS} == Counter(asked.path for asked in proxy.asked)
+    assert f"{len(proxy.requests)} requests to the API server" in seen.stderr
+    assert {**ONCE, MAPS: LISTS} == Counter(request.path for request in proxy.requests)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,7 @@ def test_what_passes_leaves_no_trace(scan: Scan, proxy: Proxy, number: int, how:
     seen = scan()
 
     assert (0, "listed", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
-    assert number in {asked.number for asked in proxy.asked_for(MAPS)}
+    assert number in {request.number for request in proxy.requests_for(MAPS)}
 
 
 @pytest.mark.parametrize("how", [faults.reset, faults.truncated, faults.unfinished])
@@ -146,7 +150,7 @@ def test_a_tls_connection_that_breaks_is_made_anew(
         flags = ("--db", "tls.db", "-o", "json", "--chunk-size", str(PAGE))
         ran = assay("scan", "--kubeconfig", between.kubeconfig(home), *flags)
 
-    assert (0, NAMES) == (ran.code, [dig(it, "object", "name") for it in as_list(ran.report["findings"])])
+    assert (0, NAMES) == (ran.code, [dig(finding, "object", "name") for finding in as_list(ran.report["findings"])])
 
 
 def test_a_storm_of_429_is_waited_out(scan: Scan, proxy: Proxy) -> None:
@@ -157,7 +161,7 @@ def test_a_storm_of_429_is_waited_out(scan: Scan, proxy: Proxy) -> None:
     seen = scan()
 
     assert (0, "listed", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
-    assert 2 * LISTS == len(proxy.asked_for(MAPS))
+    assert 2 * LISTS == len(proxy.requests_for(MAPS))
 
 
 def test_an_expired_list_goes_on(scan: Scan, proxy: Proxy) -> None:
@@ -350,14 +354,14 @@ def test_a_definition_may_name_its_lists(scan: Scan, proxy: Proxy) -> None:
 def test_every_kind_of_a_server_is_listed_without_a_doubt(proxy: Proxy, home: Path) -> None:
     """Every list of kube-apiserver is consistent, those of computed objects included."""
     cluster = LiveCluster(kubeconfig=str(proxy.kubeconfig(home)), chunk_size=PAGE)
-    found = cluster.discover()
+    discovery = cluster.discover()
     # The definition that another test has made and deleted may still be served for a while.
-    lasting = [kind for kind in found.kinds if kind.group != "faults.example.com"]
+    lasting = [kind for kind in discovery.kinds if kind.group != "faults.example.com"]
     pages = {kind: [page.inconsistency for page in cluster.pages(kind)] for kind in lasting}
-    assert () == found.gaps
+    assert () == discovery.gaps
     assert {} == {kind: inconsistencies for kind, inconsistencies in pages.items() if any(inconsistencies)}
-    asked = {(it.path, it.query.get("continue", "")) for it in proxy.asked}
-    assert len(asked) == len(proxy.asked)
+    requests = {(request.path, request.query.get("continue", "")) for request in proxy.requests}
+    assert len(requests) == len(proxy.requests)
 
 
 def test_an_api_group_whose_server_is_gone_is_a_gap(scan: Scan, proxy: Proxy) -> None:

@@ -98,9 +98,9 @@ def test_without_rights_workloads_are_derived(filled: Filled) -> None:
     }
     assert expected == workloads
     assert ["nodes", "replicasets.apps", "statefulsets.apps", "jobs.batch"] == [
-        found[1]
+        match[1]
         for text in notes(steps)
-        if (found := re.search(r"forbidden for auditor\. Grant `list` on (\S+)$", text))
+        if (match := re.search(r"forbidden for auditor\. Grant `list` on (\S+)$", text))
     ]
 
 

@@ -53,7 +53,7 @@ def _scan(server: ApiServer, assay: Assay, output: str) -> Ran:
     return assay("scan", "--kubeconfig", server.kubeconfig, "--db", "assay.db", "-o", output)
 
 
-def test_kyvernos_policies_judge_a_live_cluster(server: ApiServer, assay: Assay) -> None:
+def test_kyvernos_policies_are_evaluated_on_a_live_cluster(server: ApiServer, assay: Assay) -> None:
     """Pods, what makes them, what is excepted, and what an expression reads of the cluster."""
     ran = _scan(server, assay, "json")
     report: Any = ran.report

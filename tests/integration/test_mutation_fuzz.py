@@ -26,8 +26,8 @@ CONFIGURED, TOGETHER = 30, 10
 @pytest.fixture(scope="module")
 def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A server of our own: its policies act on every object."""
-    with staged(assets, tmp_path_factory.mktemp("fuzzed")) as found:
-        yield found
+    with staged(assets, tmp_path_factory.mktemp("fuzzed")) as started:
+        yield started
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def fuzz(stage: Stage) -> Fuzz:
 
 def test_there_are_enough_objects_of_enough_kinds() -> None:
     """The fuzz covers at least 40 objects of 25 kinds."""
-    found = documents()
+    fixtures = documents()
 
-    assert len(found) >= 40
-    assert len({it["kind"] for it in found}) >= 25
+    assert len(fixtures) >= 40
+    assert len({document["kind"] for document in fixtures}) >= 25
 
 
 def test_the_server_takes_every_object_back_as_it_is(stage: Stage) -> None:

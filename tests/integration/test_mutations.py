@@ -57,15 +57,15 @@ def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         examined = (*examples.objects("after"), mutations.GADGETS, mutations.GADGET)
         store(server, examined)
         names = {where_of(document) for document in examined}
-        found = [document for document in stored(server) if where_of(document) in names]
+        objects = [document for document in stored(server) if where_of(document) in names]
         store(server, mutations.manifests())
         wait_until_enforced(server)
-        _wait_until_mutating(server, next(it for it in found if it["kind"] == "ConfigMap"))
+        _wait_until_mutating(server, next(document for document in objects if document["kind"] == "ConfigMap"))
         live = LiveCluster(kubeconfig=str(server.kubeconfig))
         yield Stage(
             server,
-            tuple(_some(found)),
-            tuple(document for document in found if document["kind"] == "Namespace"),
+            tuple(_some(objects)),
+            tuple(document for document in objects if document["kind"] == "Namespace"),
             live.discover().kinds,
             live.schemas(),
         )
@@ -73,7 +73,9 @@ def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 
 def _some(documents: list[JsonObject]) -> Iterator[JsonObject]:
     """A few objects of each kind."""
-    for _, group in groupby(sorted(documents, key=lambda it: as_text(it["kind"])), key=lambda it: it["kind"]):
+    for _, group in groupby(
+        sorted(documents, key=lambda document: as_text(document["kind"])), key=lambda document: document["kind"]
+    ):
         yield from islice(group, OF_A_KIND)
 
 
@@ -122,7 +124,7 @@ def _as_predicted(invocation_results: tuple[InvocationResult, ...], document: Js
     if answer.status != 200:
         return as_text(dig(answer.body, "message")) in set(_refusals(invocation_results))
     predicted, made, before = (
-        _compared(it) for it in (_after(invocation_results, document), as_object(answer.body), document)
+        _compared(result) for result in (_after(invocation_results, document), as_object(answer.body), document)
     )
     return (
         not [*_refusals(invocation_results)]
@@ -140,12 +142,13 @@ def _refusals(invocation_results: tuple[InvocationResult, ...]) -> Iterator[str]
 
 
 def _after(invocation_results: tuple[InvocationResult, ...], document: JsonObject) -> JsonObject:
-    found: Any = document
+    mutated: Any = document
     for invocation_result in invocation_results:
         for check_result in invocation_result.check_results:
             if isinstance(check_result.outcome, WouldChange):
-                found = apply([Operation(it.op, it.path, it.value) for it in check_result.outcome.patch], found)  # type: ignore[arg-type]
-    return as_object(found)
+                patch = check_result.outcome.patch
+                mutated = apply([Operation(step.op, step.path, step.value) for step in patch], mutated)  # type: ignore[arg-type]
+    return as_object(mutated)
 
 
 def _compared(document: JsonObject) -> JsonObject:

@@ -38,7 +38,7 @@ REFUSED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Results:
     """The results of writing one object: all warnings, and the denial that the server names."""
 
     warned: frozenset[Failure]
@@ -79,8 +79,12 @@ def objects(server: ApiServer) -> list[Stored]:
     documents = list(generated.objects(Random(SEED)))
     apply(server, [generated.definition(), *documents])
     ours = {where_of(document) for document in documents}
-    found = (it for it in stored(server, generated.SPECIAL) if where_of(it) in ours and it["apiVersion"] != NEW_EVENTS)
-    return [Stored(it, collection_path(server, it)) for it in found]
+    created = (
+        item
+        for item in stored(server, generated.SPECIAL)
+        if where_of(item) in ours and item["apiVersion"] != NEW_EVENTS
+    )
+    return [Stored(item, collection_path(server, item)) for item in created]
 
 
 @pytest.fixture(scope="module", params=range(0, POLICIES, BATCH))
@@ -113,20 +117,22 @@ def test_a_scan_says_what_the_server_says(
 ) -> None:
     """The same warnings about the same objects, refusals of the same objects, and the reason that the server names."""
     exact = exact_ones(batch)
-    heard = {it.where: answered(it, it.written(server, operation), exact) for it in objects}
+    results = {target.where: answered(target, target.written(server, operation), exact) for target in objects}
     flags = ("-o", "json", "-q", "--operation", operation.lower(), "--db", database)
     ran = assay("scan", "--kubeconfig", server.kubeconfig, *flags)
-    found = {where: it for where, it in expected(ran.report, exact).items() if where in heard}
+    predicted = {where: result for where, result in expected(ran.report, exact).items() if where in results}
 
-    nothing = Heard(frozenset(), frozenset())
-    print(figures(operation, batch, heard))  # noqa: T201 - what `pytest -s` is for
-    assert {where: it.warned for where, it in heard.items() if it.warned} == {
-        where: it.warned for where, it in found.items() if it.warned
+    nothing = Results(frozenset(), frozenset())
+    print(figures(operation, batch, results))  # noqa: T201 - what `pytest -s` is for
+    assert {where: result.warned for where, result in results.items() if result.warned} == {
+        where: result.warned for where, result in predicted.items() if result.warned
     }
-    plain = [where for where in heard if where.split()[0] not in VERSIONED]
-    assert {it for it in plain if heard[it].refused} == {it for it in plain if found.get(it, nothing).refused}
-    assert all(it.refused <= found.get(where, nothing).refused for where, it in heard.items())
-    assert any(it.warned for it in heard.values())
+    plain = [where for where in results if where.split()[0] not in VERSIONED]
+    assert {place for place in plain if results[place].refused} == {
+        place for place in plain if predicted.get(place, nothing).refused
+    }
+    assert all(result.refused <= predicted.get(where, nothing).refused for where, result in results.items())
+    assert any(result.warned for result in results.values())
     assert len(objects) >= 50
 
 
@@ -141,22 +147,26 @@ def test_verify_parity_finds_no_difference(server: ApiServer, batch: list[JsonOb
     assert ran.report["comparable"] >= 100
 
 
-def answered(asked: Stored, answer: Answer, exact: frozenset[str]) -> Heard:
+def answered(target: Stored, answer: Answer, exact: frozenset[str]) -> Results:
     """The results in an answer, without those of `exact` policies about a kind with several versions."""
-    warnings, where = answer.warnings(), asked.where
+    warnings, where = answer.warnings(), target.where
     assert sum(map(len, warnings)) < MOST_WARNED, f"the server may have cut the warnings about {where}"
     refusal = REFUSED.fullmatch(as_text(dig(answer.body, "message")))
     assert refusal or answer.status in (200, 201, 409), f"{where}: {answer.status} {answer.body}"
     refused = [Failure(where, refusal["policy"], refusal["binding"] or "", refusal["message"])] if refusal else []
-    warned = [Failure(where, it.policy, it.binding, it.message) for it in violations(warnings)]
-    return Heard(kept(warned, exact), kept(refused, exact))
+    warned = [
+        Failure(where, violation.policy, violation.binding, violation.message) for violation in violations(warnings)
+    ]
+    return Results(kept(warned, exact), kept(refused, exact))
 
 
-def expected(report: JsonObject, exact: frozenset[str]) -> dict[str, Heard]:
+def expected(report: JsonObject, exact: frozenset[str]) -> dict[str, Results]:
     """The results that a scan predicts of the server, by object."""
     warned: dict[str, list[Failure]] = {}
     refused: dict[str, list[Failure]] = {}
-    lenient = {dig(it, "name") for it in as_list(report["policies"]) if dig(it, "failurePolicy") == "Ignore"}
+    lenient = {
+        dig(policy, "name") for policy in as_list(report["policies"]) if dig(policy, "failurePolicy") == "Ignore"
+    }
     for finding in map(as_object, as_list(report["findings"])):
         if finding["outcome"] == "errored" and finding["policy"] in lenient:
             continue
@@ -166,7 +176,7 @@ def expected(report: JsonObject, exact: frozenset[str]) -> dict[str, Heard]:
         elif "Warn" in as_list(finding["actions"]):
             warned.setdefault(failure.where, []).append(failure)
     return {
-        where: Heard(kept(warned.get(where, []), exact), kept(refused.get(where, []), exact))
+        where: Results(kept(warned.get(where, []), exact), kept(refused.get(where, []), exact))
         for where in {*warned, *refused}
     }
 
@@ -178,22 +188,24 @@ def unbound(failure: Failure) -> Failure:
 
 def kept(failures: Iterable[Failure], exact: frozenset[str]) -> frozenset[Failure]:
     """Without what depends on the version that the request names."""
-    return frozenset(it for it in failures if not (it.policy in exact and it.where.split()[0] in VERSIONED))
+    return frozenset(
+        failure for failure in failures if not (failure.policy in exact and failure.where.split()[0] in VERSIONED)
+    )
 
 
 def exact_ones(batch: Iterable[JsonObject]) -> frozenset[str]:
     """The policies that see a request in one version only."""
     return frozenset(
-        as_text(dig(it, "metadata", "name"))
-        for it in batch
-        if dig(it, "spec", "matchConstraints", "matchPolicy") == "Exact"
+        as_text(dig(document, "metadata", "name"))
+        for document in batch
+        if dig(document, "spec", "matchConstraints", "matchPolicy") == "Exact"
     )
 
 
-def figures(operation: Operation, batch: Sequence[JsonObject], heard: Mapping[str, Heard]) -> str:
+def figures(operation: Operation, batch: Sequence[JsonObject], results: Mapping[str, Results]) -> str:
     """A sentence with the numbers of compared policies, objects and results."""
-    policies = sum(as_text(it["kind"]).endswith("Policy") for it in batch)
-    warned, refused = (sum(len(getattr(it, name)) for it in heard.values()) for name in ("warned", "refused"))
+    policies = sum(as_text(document["kind"]).endswith("Policy") for document in batch)
+    warned, refused = (sum(len(getattr(result, name)) for result in results.values()) for name in ("warned", "refused"))
     return (
-        f"\n{operation}: {policies} policies, {len(heard)} objects, {warned} warnings and {refused} refusals compared"
+        f"\n{operation}: {policies} policies, {len(results)} objects, {warned} warnings and {refused} refusals compared"
     )

@@ -14,7 +14,7 @@ from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.faults import wait_until
-from tests.integration.made import binding, judged, namespace, policy
+from tests.integration.made import binding, labelled, namespace, policy
 from tests.integration.manifests import apply, delete
 
 AUDITOR, GUEST = "auditor", "guest"
@@ -26,14 +26,14 @@ Scan = Callable[..., Ran]
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """Two teams with objects that violate policies; one policy takes its params from a namespace of its own."""
-    with running(assets, tmp_path_factory.mktemp("rights")) as found:
-        apply(found, [namespace(name) for name in ("team", "other", "settings")])
-        limits = judged("ConfigMap", "", "limits", namespace="settings", data={"ranges": "none"})
-        apply(found, [limits])
-        apply(found, [judged("Secret", "keys", "key", namespace=name) for name in ("team", "other")])
-        apply(found, [judged("LimitRange", "ranges", "range", namespace=name) for name in ("team", "other")])
-        apply(found, policies())
-        yield found
+    with running(assets, tmp_path_factory.mktemp("rights")) as started:
+        apply(started, [namespace(name) for name in ("team", "other", "settings")])
+        limits = labelled("ConfigMap", "", "limits", namespace="settings", data={"ranges": "none"})
+        apply(started, [limits])
+        apply(started, [labelled("Secret", "keys", "key", namespace=name) for name in ("team", "other")])
+        apply(started, [labelled("LimitRange", "ranges", "range", namespace=name) for name in ("team", "other")])
+        apply(started, policies())
+        yield started
 
 
 def policies() -> list[JsonObject]:
@@ -62,18 +62,18 @@ def ran(server: ApiServer, assay: Assay) -> Scan:
 
 
 def generated(ran: Scan, *flags: str) -> list[JsonObject]:
-    """The roles that an administrator is told."""
+    """The roles that the command prints for an administrator."""
     out = ran("admin", "rbac", "generate", *flags)
     assert 0 == out.code, out.stderr
-    return [as_object(it) for it in yaml.safe_load_all(out.stdout)]
+    return [as_object(document) for document in yaml.safe_load_all(out.stdout)]
 
 
 def rules(documents: list[JsonObject]) -> dict[str, Json]:
     """The rules by kind and namespace of the role."""
     return {
-        f"{it['kind']} {as_text(dig(it, 'metadata', 'namespace'))}".strip(): it["rules"]
-        for it in documents
-        if "rules" in it
+        f"{document['kind']} {as_text(dig(document, 'metadata', 'namespace'))}".strip(): document["rules"]
+        for document in documents
+        if "rules" in document
     }
 
 
@@ -100,27 +100,28 @@ def may(server: ApiServer, user: str, right: JsonObject) -> bool:
 def rights_of(documents: list[JsonObject]) -> Iterator[JsonObject]:
     """The resource attributes that the roles allow."""
     for document in documents:
-        for it in as_list(document.get("rules")):
-            for resource in as_list(dig(it, "resources")):
+        for item in as_list(document.get("rules")):
+            for resource in as_list(dig(item, "resources")):
                 yield {
-                    "group": as_list(dig(it, "apiGroups"))[0],
+                    "group": as_list(dig(item, "apiGroups"))[0],
                     "resource": resource,
-                    "verb": as_list(dig(it, "verbs"))[0],
+                    "verb": as_list(dig(item, "verbs"))[0],
                     "namespace": as_text(dig(document, "metadata", "namespace")),
-                    "name": as_text(next(iter(as_list(dig(it, "resourceNames"))), "")),
+                    "name": as_text(next(iter(as_list(dig(item, "resourceNames"))), "")),
                 }
 
 
-def found(out: Ran) -> list[str]:
+def objects_with_findings(out: Ran) -> list[str]:
     """Namespace and name of every object with a finding."""
     return sorted(
-        f"{dig(it, 'object', 'namespace')}/{dig(it, 'object', 'name')}" for it in as_list(out.report["findings"])
+        f"{dig(finding, 'object', 'namespace')}/{dig(finding, 'object', 'name')}"
+        for finding in as_list(out.report["findings"])
     )
 
 
 def test_roles_name_exactly_what_the_policies_need(ran: Scan) -> None:
     """One rule for each group, verb and object; the params are read in their own namespace."""
-    kinds = [f"{it}admissionpolic{end}" for it in ("mutating", "validating") for end in ("ies", "ybindings")]
+    kinds = [f"{way}admissionpolic{end}" for way in ("mutating", "validating") for end in ("ies", "ybindings")]
     admission = rule(ADMISSION, *sorted([*kinds, *WEBHOOKS]))
     lists = rule("", "limitranges", "namespaces", "persistentvolumes", "secrets")
     assert {
@@ -132,11 +133,11 @@ def test_roles_name_exactly_what_the_policies_need(ran: Scan) -> None:
 
 def test_roles_for_one_namespace(ran: Scan) -> None:
     """Outside of it there are only policies, bindings and params; kinds of the whole cluster are left out."""
-    found = rules(generated(ran, "--namespace", "team"))
-    assert {"ClusterRole", "Role kube-system", "Role settings", "Role team"} == {*found}
+    roles = rules(generated(ran, "--namespace", "team"))
+    assert {"ClusterRole", "Role kube-system", "Role settings", "Role team"} == {*roles}
     expected = [rule("", "namespaces", verb="get", name="team"), rule("", "limitranges", "secrets")]
-    assert expected == sorted(as_list(found["Role team"]), key=lambda it: as_text(str(dig(it, "verbs"))))
-    assert ["admissionregistration.k8s.io"] == as_list(dig(as_list(found["ClusterRole"])[0], "apiGroups"))
+    assert expected == sorted(as_list(roles["Role team"]), key=lambda item: as_text(str(dig(item, "verbs"))))
+    assert ["admissionregistration.k8s.io"] == as_list(dig(as_list(roles["ClusterRole"])[0], "apiGroups"))
 
 
 def test_what_is_left_out_needs_no_right(ran: Scan) -> None:
@@ -157,8 +158,8 @@ def test_generated_roles_are_enough(server: ApiServer, ran: Scan) -> None:
     assert (3, 0) == (before.code, after.code)
     assert b"All required permissions are granted" in after.stdout
     assert (0, 0, []) == (admin.code, auditor.code, auditor.report["gaps"])
-    assert found(admin) == found(auditor)
-    assert ["other/key", "other/range", "team/key", "team/range"] == found(auditor)
+    assert objects_with_findings(admin) == objects_with_findings(auditor)
+    assert ["other/key", "other/range", "team/key", "team/range"] == objects_with_findings(auditor)
 
 
 def test_roles_for_one_namespace_are_enough_for_it(server: ApiServer, ran: Scan) -> None:
@@ -172,15 +173,17 @@ def test_roles_for_one_namespace_are_enough_for_it(server: ApiServer, ran: Scan)
     for document in roles:
         delete(server, document)
 
-    assert (0, 0, ["team/key", "team/range"]) == (checked.code, scanned.code, found(scanned))
-    refused = [as_text(dig(it, "resource")) for it in as_list(all_checked.report["rights"]) if not dig(it, "allowed")]
+    assert (0, 0, ["team/key", "team/range"]) == (checked.code, scanned.code, objects_with_findings(scanned))
+    refused = [
+        as_text(dig(right, "resource")) for right in as_list(all_checked.report["rights"]) if not dig(right, "allowed")
+    ]
     assert (3, ["limitranges", "namespaces", "persistentvolumes", "secrets"]) == (all_checked.code, refused)
     gaps = {as_text(dig(gap, "where")) for gap in as_list(everything.report["gaps"])}
     assert (3, {"v1/LimitRange", "v1/Namespace", "v1/PersistentVolume", "v1/Secret"}) == (everything.code, gaps)
 
 
 def test_every_right_is_needed(server: ApiServer, ran: Scan) -> None:
-    """Without any single one of them, but the one that only tells clusters apart, the scan is not complete."""
+    """Without any of them the scan is incomplete, except for the right that only identifies the cluster."""
     roles = generated(ran, "--for", f"user:{AUDITOR}")
     give(server, roles, AUDITOR)
     outcomes = {}
@@ -197,7 +200,7 @@ def test_every_right_is_needed(server: ApiServer, ran: Scan) -> None:
 
 def without(server: ApiServer, role: JsonObject, left_out: int, ran: Scan) -> int:
     """The exit code of a scan that lacks one rule of a role."""
-    kept = [it for number, it in enumerate(as_list(role["rules"])) if number != left_out]
+    kept = [item for number, item in enumerate(as_list(role["rules"])) if number != left_out]
     lost = {**role, "rules": [as_list(role["rules"])[left_out]]}
     right = next(rights_of([lost]))
     apply(server, [{**role, "rules": kept}])

@@ -50,13 +50,15 @@ def _different(compared: list[tuple[str, Reading, Reading]]) -> Iterator[str]:
 
 def test_every_manifest_is_taken_or_refused_as_by_the_server(compared: list[tuple[str, Reading, Reading]]) -> None:
     """Without an exception, and with the same fields ignored."""
-    wrong = [it for it in compared if (bool(it[1].refusal), it[1].ignored) != (bool(it[2].refusal), it[2].ignored)]
+    wrong = [
+        row for row in compared if (bool(row[1].refusal), row[1].ignored) != (bool(row[2].refusal), row[2].ignored)
+    ]
     assert [] == list(_different(wrong))
 
 
 def test_refusals_are_in_the_servers_words(compared: list[tuple[str, Reading, Reading]]) -> None:
     """All but a few."""
-    refused = [it for it in compared if it[1].refusal and it[2].refusal]
+    refused = [row for row in compared if row[1].refusal and row[2].refusal]
     different = list(_different(refused))
     assert len(different) <= (1 - TEXTS) * len(refused), "\n".join(different)
 

@@ -21,7 +21,7 @@ import pytest
 import urllib3
 
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
-from tests import asked
+from tests import server_words
 from tests.integration import older
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.made import ADMISSION
@@ -57,7 +57,7 @@ class Compared:
     """One answer of each side."""
 
     question: Question
-    asked: str
+    subject: str
     server: str
     assay: str
 
@@ -75,14 +75,14 @@ class Compared:
 @pytest.fixture(scope="module", params=CHOICES)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """One of the servers, with every policy in its store."""
-    with running(Path(request.param), tmp_path_factory.mktemp("release")) as found:
-        yield found
+    with running(Path(request.param), tmp_path_factory.mktemp("release")) as started:
+        yield started
 
 
 def test_an_older_server_and_assay_say_the_same(server: ApiServer) -> None:
     """Whether a policy may be written, and what it says of an object: the same class and the same words."""
     version = as_text(dig(server.request("GET", "/version").body, "gitVersion"))
-    questions = tuple(one for one in older.questions(SEED, EXPRESSIONS) if not crashes(one, version))
+    questions = tuple(question for question in older.questions(SEED, EXPRESSIONS) if not crashes(question, version))
     apply(server, [older.definition()])
     for question in questions:
         put(server, question.policy)
@@ -90,23 +90,29 @@ def test_an_older_server_and_assay_say_the_same(server: ApiServer) -> None:
     wait_until_enforced(server)
 
     where = as_object(server.request("GET", "/api/v1/namespaces/default").body)
-    compared = [one for question in questions for one in compare(server, question, version, where)]
+    compared = [comparison for question in questions for comparison in compare(server, question, version, where)]
 
-    different = [one for one in compared if one.server != one.assay and not one.explained]
+    different = [
+        comparison for comparison in compared if comparison.server != comparison.assay and not comparison.explained
+    ]
     print(figures(version, compared), *map(shown, different[:SHOWN]), sep="\n")  # noqa: T201 - what `pytest -s` is for
     assert not different
 
 
 def crashes(question: Question, version: str) -> bool:
     """Whether the policy ends the server that compiles it: a validator of literals looks for the parameter of dyn."""
-    return CRASH in asked.about_object(question.policy, question.binding, question.document, version, (older.THINGS,))
+    return CRASH in server_words.about_object(
+        question.policy, question.binding, question.document, version, (older.THINGS,)
+    )
 
 
 def compare(server: ApiServer, question: Question, version: str, where: JsonObject) -> Iterator[Compared]:
     """Both questions about a policy."""
-    yield Compared(question, "creation", created(server, question), asked.about_creation(question.policy, version))
+    yield Compared(
+        question, "creation", created(server, question), server_words.about_creation(question.policy, version)
+    )
     parts = (question.policy, question.binding, question.document)
-    expected = asked.about_object(*parts, version, (older.THINGS,), (where,))
+    expected = server_words.about_object(*parts, version, (older.THINGS,), (where,))
     yield Compared(question, "object", denied(server, question), expected)
 
 
@@ -116,16 +122,16 @@ def created(server: ApiServer, question: Question) -> str:
     policy: JsonObject = {**question.policy, "metadata": {"name": name}}
     answer = server.request("POST", POLICIES, policy, {"dryRun": "All"})
     if answer.status == 201:
-        return asked.ACCEPTED
-    return asked.refusal_of_policy(as_text(dig(answer.body, "message")))
+        return server_words.ACCEPTED
+    return server_words.refusal_of_policy(as_text(dig(answer.body, "message")))
 
 
 def denied(server: ApiServer, question: Question) -> str:
     """The message with which the stored policy denies its object."""
     answer = server.request("POST", THINGS, question.document, {"dryRun": "All"})
     if answer.status == 201:
-        return asked.ALLOWED
-    return asked.refusal_of_object(as_text(dig(answer.body, "message")))
+        return server_words.ALLOWED
+    return server_words.refusal_of_object(as_text(dig(answer.body, "message")))
 
 
 def put(server: ApiServer, document: JsonObject) -> None:
@@ -147,7 +153,7 @@ def _encoded(text: str) -> str:
 
 def _class_of(answer: str) -> str:
     """Accepted or allowed, refused by the compiler, an error, a stop, or a denial."""
-    if answer in (asked.ACCEPTED, asked.ALLOWED):
+    if answer in (server_words.ACCEPTED, server_words.ALLOWED):
         return answer
     for kind in (
         "compilation failed",
@@ -161,21 +167,21 @@ def _class_of(answer: str) -> str:
     return "denied"
 
 
-def shown(one: Compared) -> str:
+def shown(comparison: Compared) -> str:
     """A difference as people read it."""
-    return f"{one.question.about}, {one.asked}: {one.question.text}\n  server: {one.server}\n  assay:  {one.assay}"
+    return f"{comparison.question.about}, {comparison.subject}: {comparison.question.text}\n  server: {comparison.server}\n  assay:  {comparison.assay}"
 
 
 def figures(version: str, compared: list[Compared]) -> str:
     """A row for each sort of question: how many, how many differ in class and in words, how many of those are explained."""
     lines = [f"\n{version}: {len(compared)} comparisons"]
-    for about in sorted({one.question.about for one in compared}):
-        rows = [one for one in compared if one.question.about == about]
-        words = [one for one in rows if one.server != one.assay]
-        classes = Counter(_class_of(one.server) for one in rows)
+    for about in sorted({comparison.question.about for comparison in compared}):
+        rows = [comparison for comparison in compared if comparison.question.about == about]
+        words = [comparison for comparison in rows if comparison.server != comparison.assay]
+        classes = Counter(_class_of(comparison.server) for comparison in rows)
         shown = ", ".join(f"{number} {name}" for name, number in classes.most_common())
         lines.append(
-            f"  {about}: {len(rows)} compared, {sum(not one.same_class for one in rows)} differ in class, "
-            f"{len(words)} in words, {sum(one.explained for one in words)} of them explained ({shown})"
+            f"  {about}: {len(rows)} compared, {sum(not comparison.same_class for comparison in rows)} differ in class, "
+            f"{len(words)} in words, {sum(comparison.explained for comparison in words)} of them explained ({shown})"
         )
     return "\n".join(lines)

@@ -10,11 +10,11 @@ import yaml
 from scanner.model.json import JsonObject, as_list, dig
 from tests.command import assay
 from tests.integration.apiserver import ApiServer
-from tests.integration.made import binding, judged, namespace, policy
+from tests.integration.made import binding, labelled, namespace, policy
 from tests.integration.manifests import apply, wait_until_enforced
 
 NAME = "kept-rules"
-LIMITS = judged("ConfigMap", "nobody", "limits", namespace=NAME, data={"maximum": "3"})
+LIMITS = labelled("ConfigMap", "nobody", "limits", namespace=NAME, data={"maximum": "3"})
 REFERENCE = {"name": "limits", "namespace": NAME, "parameterNotFoundAction": "Deny"}
 POLICY = policy(NAME, "configmaps", "secrets", expression="true", paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
 DOCUMENTS = (namespace(NAME), LIMITS, POLICY, binding(NAME, paramRef=REFERENCE))
@@ -23,7 +23,7 @@ DOCUMENTS = (namespace(NAME), LIMITS, POLICY, binding(NAME, paramRef=REFERENCE))
 @pytest.fixture(scope="module")
 def live(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> JsonObject:
     """The report of a scan for another user."""
-    apply(api_server, [*DOCUMENTS, judged("Secret", "nobody", "login", namespace=NAME)])
+    apply(api_server, [*DOCUMENTS, labelled("Secret", "nobody", "login", namespace=NAME)])
     wait_until_enforced(api_server)
     home = tmp_path_factory.mktemp("home")
     where = ("--kubeconfig", api_server.kubeconfig, "--policy", NAME, "--db", "assay.db")
@@ -56,6 +56,6 @@ def test_every_listed_kind_has_a_digest_of_its_pages(live: JsonObject) -> None:
     kinds = as_list(dig(live, "coverage", "kinds"))
 
     assert [("ConfigMap", 64), ("Secret", 64)] == sorted(
-        (str(dig(it, "kind")), len(str(dig(it, "digest")))) for it in kinds
+        (str(dig(kind, "kind")), len(str(dig(kind, "digest")))) for kind in kinds
     )
     assert {"apiVersion": "apps/v1", "kind": "Deployment"} in as_list(live["kindsWithoutPolicy"])

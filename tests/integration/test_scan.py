@@ -24,7 +24,7 @@ STATES = ("before", "after")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One state of the cluster, as the server judges it and as a scan reports it."""
+    """One state of the cluster, as the server evaluates it and as a scan reports it."""
 
     documents: list[JsonObject]
     verdict: Verdict
@@ -97,13 +97,15 @@ def test_a_scan_reports_the_failures_that_the_server_finds(looks: dict[str, Look
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_scan_reports_what_the_server_refuses_whatever_the_actions(looks: dict[str, Look], state: str) -> None:
+def test_a_scan_reports_what_the_server_denies_with_any_action(looks: dict[str, Look], state: str) -> None:
     """A param that does not exist refuses the claim in staging although the binding only warns."""
     seen = looks[state]
 
     message = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
     assert seen.verdict.refused == seen.reported.refused
-    assert {("storage-limits-staging", message)} == {(it.binding, it.message) for it in seen.verdict.refused}
+    assert {("storage-limits-staging", message)} == {
+        (violation.binding, violation.message) for violation in seen.verdict.refused
+    }
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -123,17 +125,17 @@ def test_a_second_scan_resolves_what_is_no_longer_found(looks: dict[str, Look]) 
     assert gone == fingerprints(second["resolved"])
     assert not looks["after"].verdict.warned & failures_of(as_list(second["resolved"]))
     assert {"Deployment shop/checkout", "Pod staging/netshoot", "ClusterRole /deployer"} <= {
-        it.where for it in failures_of(as_list(second["resolved"]))
+        failure.where for failure in failures_of(as_list(second["resolved"]))
     }
 
 
 def test_a_second_scan_knows_what_it_has_seen_before(looks: dict[str, Look]) -> None:
     """Findings of both scans are open, findings of the second alone are new."""
     first, second = (looks[state].ran.report for state in STATES)
-    known = fingerprints(first["findings"])
-    statuses = {as_text(dig(it, "fingerprint")): dig(it, "status") for it in as_list(second["findings"])}
+    before = fingerprints(first["findings"])
+    statuses = {as_text(dig(finding, "fingerprint")): dig(finding, "status") for finding in as_list(second["findings"])}
 
-    assert {mark: "open" if mark in known else "new" for mark in statuses} == statuses
+    assert {mark: "open" if mark in before else "new" for mark in statuses} == statuses
     assert {"open", "new"} == set(statuses.values())
 
 

@@ -10,7 +10,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.integration.apiserver import ApiServer
-from tests.integration.made import ADMISSION, LABEL, binding, judged, namespace, policy
+from tests.integration.made import ADMISSION, LABEL, binding, labelled, namespace, policy
 from tests.integration.manifests import apply
 
 HERE = "healthy"
@@ -30,7 +30,9 @@ def scan(server: ApiServer, policy_name: str, assay: Assay) -> Ran:
 
 def health(ran: Ran) -> list[tuple[str, str]]:
     """Kind and detail of every entry."""
-    return [(as_text(dig(it, "kind")), as_text(dig(it, "detail"))) for it in as_list(ran.report["health"])]
+    return [
+        (as_text(dig(problem, "kind")), as_text(dig(problem, "detail"))) for problem in as_list(ran.report["health"])
+    ]
 
 
 def test_type_warnings_of_the_server_are_shown(api_server: ApiServer, name: str, assay: Assay) -> None:
@@ -40,7 +42,7 @@ def test_type_warnings_of_the_server_are_shown(api_server: ApiServer, name: str,
         "warning": "/v1, Kind=ConfigMap: undefined field 'x'",
     }
     path = f"/apis/{ADMISSION}/validatingadmissionpolicies/{name}"
-    apply(api_server, [judged("ConfigMap", name, name, namespace=HERE), policy(name, "configmaps"), binding(name)])
+    apply(api_server, [labelled("ConfigMap", name, name, namespace=HERE), policy(name, "configmaps"), binding(name)])
     stored = api_server.request("GET", path).body
     assert isinstance(stored, dict)
     status: Json = {"observedGeneration": 1, "typeChecking": {"expressionWarnings": [warning]}}
@@ -76,6 +78,6 @@ def test_webhooks_are_named(api_server: ApiServer, name: str, assay: Assay) -> N
     apply(api_server, [configuration, policy(name, "configmaps"), binding(name)])
     ran = scan(api_server, name, assay)
 
-    found = {(dig(it, "kind"), dig(it, "name"), dig(it, "why")) for it in as_list(ran.report["outside"])}
+    outside = {(dig(item, "kind"), dig(item, "name"), dig(item, "why")) for item in as_list(ran.report["outside"])}
     why = "1 webhook (a.example.com): what a program decides is not written in the API"
-    assert ("ValidatingWebhookConfiguration", name, why) in found
+    assert ("ValidatingWebhookConfiguration", name, why) in outside

@@ -13,7 +13,7 @@ from scanner.model.json import JsonObject, as_list, as_text, dig
 from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.integration.apiserver import ApiServer
-from tests.integration.made import LABEL, binding, judged, namespace, policy
+from tests.integration.made import LABEL, binding, labelled, namespace, policy
 from tests.integration.manifests import apply, delete
 
 RED, BLUE = "red", "blue"
@@ -34,12 +34,12 @@ class Cluster:
 
     def config_map(self, name: str, *, within: str = RED, by: str | None = None) -> JsonObject:
         """A ConfigMap that the policy objects to, or (`by`) no longer."""
-        return judged("ConfigMap", self.name if by is None else by, f"{self.name}-{name}", namespace=within)
+        return labelled("ConfigMap", self.name if by is None else by, f"{self.name}-{name}", namespace=within)
 
     def service(self, name: str, *, by: str | None = None) -> JsonObject:
         """A Service that the policy objects to, or (`by`) no longer."""
         spec = {"type": "ExternalName", "externalName": "example.com"}
-        return judged("Service", self.name if by is None else by, f"{self.name}-{name}", namespace=RED, spec=spec)
+        return labelled("Service", self.name if by is None else by, f"{self.name}-{name}", namespace=RED, spec=spec)
 
     def scan(self, *flags: str) -> Ran:
         """Scan with this policy alone."""
@@ -59,8 +59,8 @@ def cluster(api_server: ApiServer, assay: Assay, request: pytest.FixtureRequest)
 
 def named(ran: Ran, section: str, *, status: str = "") -> list[str]:
     """The last part of the names of a section's objects, sorted; of those with a status if one is given."""
-    found = [it for it in as_list(ran.report[section]) if not status or dig(it, "status") == status]
-    return sorted(as_text(dig(it, "object", "name")).rpartition("-")[2] for it in found)
+    findings = [finding for finding in as_list(ran.report[section]) if not status or dig(finding, "status") == status]
+    return sorted(as_text(dig(finding, "object", "name")).rpartition("-")[2] for finding in findings)
 
 
 def unchecked(ran: Ran) -> object:

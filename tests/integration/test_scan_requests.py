@@ -14,7 +14,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.integration.apiserver import ApiServer
-from tests.integration.made import LABEL, binding, bound, judged, namespace, policy
+from tests.integration.made import LABEL, binding, bound, labelled, namespace, policy
 from tests.integration.manifests import apply, dry_run, dry_run_create, violations, wait_until_enforced
 
 HERE, BOB, GROUP = "requested", "guest", "guests"
@@ -23,7 +23,7 @@ AS_BOB = ("--as-user", BOB, "--as-user-group", GROUP)
 
 @pytest.fixture
 def name(api_server: ApiServer, request: pytest.FixtureRequest) -> str:
-    """A policy name for the test, on a server where Bob may create ConfigMaps and look at Secrets."""
+    """A policy name for the test, on a server where Bob may create ConfigMaps and read Secrets."""
     rules: Json = [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["his"]},
@@ -47,7 +47,7 @@ def scan(server: ApiServer, policy_name: str, assay: Assay, *flags: str, user: s
 
 def messages(ran: Ran) -> list[str]:
     """The messages of the findings, sorted."""
-    return sorted(as_text(dig(it, "message")) for it in as_list(ran.report["findings"]))
+    return sorted(as_text(dig(finding, "message")) for finding in as_list(ran.report["findings"]))
 
 
 def counts(ran: Ran) -> tuple[Json, Json]:
@@ -55,25 +55,27 @@ def counts(ran: Ran) -> tuple[Json, Json]:
     return dig(ran.report, "totals", "notAuditable"), dig(ran.report, "requester", "passed")
 
 
-def warned(server: ApiServer, one: JsonObject) -> list[str]:
+def warned(server: ApiServer, document: JsonObject) -> list[str]:
     """The server's warnings to Bob, sorted."""
-    return sorted(it.message for it in violations(dry_run_create(server, one, token=server.tokens[BOB])))
+    return sorted(
+        violation.message for violation in violations(dry_run_create(server, document, token=server.tokens[BOB]))
+    )
 
 
 def test_another_user_can_make_the_requests(api_server: ApiServer, name: str, assay: Assay) -> None:
     """A policy reads the same of Bob in the scan as on the server: his name and all his groups."""
     message = "request.userInfo.username + ' of ' + request.userInfo.groups.join(' and ')"
-    one = judged("ConfigMap", name, name, namespace=HERE)
+    config_map = labelled("ConfigMap", name, name, namespace=HERE)
     validations: Json = [
         {"expression": "false", "messageExpression": message},
         {"expression": "request.userInfo.username != 'guest'", "message": "no guests"},
     ]
-    apply(api_server, [one, policy(name, "configmaps", validations=validations), binding(name)])
+    apply(api_server, [config_map, policy(name, "configmaps", validations=validations), binding(name)])
     wait_until_enforced(api_server)
     ran = scan(api_server, name, assay, *AS_BOB)
 
     assert ["guest of guests and system:authenticated", "no guests"] == messages(ran)
-    assert warned(api_server, one) == messages(ran)
+    assert warned(api_server, config_map) == messages(ran)
 
 
 QUESTIONS = (
@@ -93,19 +95,19 @@ QUESTIONS = (
 
 def test_the_authorizer_answers_as_it_answers_the_server(api_server: ApiServer, name: str, assay: Assay) -> None:
     """Every question about Bob has the answer that admission of his request has."""
-    one = judged("ConfigMap", name, name, namespace=HERE)
+    config_map = labelled("ConfigMap", name, name, namespace=HERE)
     validations: Json = [{"expression": question} for question in QUESTIONS]
-    apply(api_server, [one, policy(name, "configmaps", validations=validations), binding(name)])
+    apply(api_server, [config_map, policy(name, "configmaps", validations=validations), binding(name)])
     wait_until_enforced(api_server)
     ran = scan(api_server, name, assay, *AS_BOB)
 
-    assert warned(api_server, one) == messages(ran)
+    assert warned(api_server, config_map) == messages(ran)
     assert (0, 3) == counts(ran)
 
 
 def test_who_may_not_ask_the_authorizer_does_not_guess(api_server: ApiServer, name: str, assay: Assay) -> None:
-    """The checks that ask it are not auditable, the others are judged, and policy health says which right is missing."""
-    one = judged("ConfigMap", name, name, namespace=HERE)
+    """The checks that ask it are not auditable, the others are evaluated, and policy health names the missing right."""
+    config_map = labelled("ConfigMap", name, name, namespace=HERE)
     validations: Json = [{"expression": QUESTIONS[0]}, {"expression": "false", "message": "no"}]
     reading: list[JsonObject] = [
         {
@@ -116,12 +118,12 @@ def test_who_may_not_ask_the_authorizer_does_not_guess(api_server: ApiServer, na
         },
         bound("auditor", "reader"),
     ]
-    apply(api_server, [*reading, one, policy(name, "configmaps", validations=validations), binding(name)])
+    apply(api_server, [*reading, config_map, policy(name, "configmaps", validations=validations), binding(name)])
     wait_until_enforced(api_server)
     ran = scan(api_server, name, assay, user="auditor")
 
     assert (0, ["no"], (1, 0)) == (ran.code, messages(ran), counts(ran))
-    (health,) = [it for it in as_list(ran.report["health"]) if dig(it, "kind") == "notAuditable"]
+    (health,) = [problem for problem in as_list(ran.report["health"]) if dig(problem, "kind") == "notAuditable"]
     assert "grant create on subjectaccessreviews.authorization.k8s.io" in as_text(dig(health, "detail"))
 
 
@@ -130,26 +132,28 @@ def test_the_operation_can_be_chosen(api_server: ApiServer, name: str, assay: As
     """A policy sees the operation, the options that go with it, and the old object where there is one."""
     message = "request.operation + ' ' + request.options.kind + (oldObject == null ? ' new' : ' old')"
     validation: Json = {"expression": "false", "messageExpression": message}
-    one = judged("ConfigMap", name, name, namespace=HERE)
-    apply(api_server, [one, policy(name, "configmaps", validations=[validation]), binding(name)])
+    config_map = labelled("ConfigMap", name, name, namespace=HERE)
+    apply(api_server, [config_map, policy(name, "configmaps", validations=[validation]), binding(name)])
     wait_until_enforced(api_server)
     ran = scan(api_server, name, assay, "--operation", operation)
 
     expected = {"create": "CREATE CreateOptions new", "update": "UPDATE UpdateOptions old"}[operation]
-    assert [expected] == messages(ran) == _warnings(api_server, one, operation)
+    assert [expected] == messages(ran) == _warnings(api_server, config_map, operation)
 
 
-def _warnings(server: ApiServer, one: JsonObject, operation: str) -> list[str]:
+def _warnings(server: ApiServer, document: JsonObject, operation: str) -> list[str]:
     """The server's warnings about such a request."""
     if operation == "create":
-        return [it.message for it in violations(dry_run(server, one).warnings())]
-    path = f"/api/v1/namespaces/{HERE}/configmaps/{as_text(dig(one, 'metadata', 'name'))}"
+        return [violation.message for violation in violations(dry_run(server, document).warnings())]
+    path = f"/api/v1/namespaces/{HERE}/configmaps/{as_text(dig(document, 'metadata', 'name'))}"
     stored = server.request("GET", path).body
     assert isinstance(stored, dict)
-    return [it.message for it in violations(server.request("PUT", path, stored, {"dryRun": "All"}).warnings())]
+    return [
+        violation.message for violation in violations(server.request("PUT", path, stored, {"dryRun": "All"}).warnings())
+    ]
 
 
-def test_an_object_that_waits_for_its_finalizers_is_judged(api_server: ApiServer, name: str, assay: Assay) -> None:
+def test_an_object_that_waits_for_its_finalizers_is_evaluated(api_server: ApiServer, name: str, assay: Assay) -> None:
     """The server still lets it be written, and asks its policies."""
     metadata: JsonObject = {
         "name": name,
@@ -157,11 +161,11 @@ def test_an_object_that_waits_for_its_finalizers_is_judged(api_server: ApiServer
         "labels": {LABEL: name},
         "finalizers": ["example.com/wait"],
     }
-    one: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-    apply(api_server, [one, policy(name, "configmaps"), binding(name)])
+    config_map: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    apply(api_server, [config_map, policy(name, "configmaps"), binding(name)])
     path = f"/api/v1/namespaces/{HERE}/configmaps/{name}"
     api_server.request("DELETE", path)
     wait_until_enforced(api_server)
     ran = scan(api_server, name, assay, "--operation", "update")
 
-    assert ["no"] == messages(ran) == _warnings(api_server, one, "update")
+    assert ["no"] == messages(ran) == _warnings(api_server, config_map, "update")

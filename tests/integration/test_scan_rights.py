@@ -12,7 +12,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.integration.apiserver import ApiServer, running
-from tests.integration.made import binding, bound, judged, may, namespace, policy
+from tests.integration.made import binding, bound, labelled, may, namespace, policy
 from tests.integration.manifests import apply
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "cronjob.yaml"
@@ -40,9 +40,9 @@ def cluster() -> list[JsonObject]:
     """A namespace with an object for each policy."""
     return [
         namespace("guarded"),
-        judged("ConfigMap", "about-configmaps", "plain", namespace="guarded"),
-        judged("Secret", "about-secrets", "hidden", namespace="guarded", stringData={"password": "hunter2hunter2"}),
-        judged("PersistentVolume", "about-volumes", "disk", spec=volume()),
+        labelled("ConfigMap", "about-configmaps", "plain", namespace="guarded"),
+        labelled("Secret", "about-secrets", "hidden", namespace="guarded", stringData={"password": "hunter2hunter2"}),
+        labelled("PersistentVolume", "about-volumes", "disk", spec=volume()),
     ]
 
 
@@ -112,7 +112,7 @@ def test_what_may_be_listed_again_closes_the_gap(server: ApiServer, assay: Assay
     assert {"open"} == {as_text(dig(finding, "status")) for finding in as_list(third.report["findings"])}
 
 
-def test_who_may_not_read_policies_hears_that_nothing_was_judged(server: ApiServer, assay: Assay) -> None:
+def test_a_user_who_may_not_read_policies_gets_a_report_without_evaluations(server: ApiServer, assay: Assay) -> None:
     """A scan without rights ends as incomplete, with a sentence for each list that it needs, and no traceback."""
     ran = scan(server, GUEST, assay)
 
@@ -124,7 +124,7 @@ def test_who_may_not_read_policies_hears_that_nothing_was_judged(server: ApiServ
     assert "Traceback" not in ran.stderr
 
 
-def test_who_may_not_list_namespaces_judges_what_needs_none(server: ApiServer, assay: Assay) -> None:
+def test_without_namespaces_policies_that_need_none_are_evaluated(server: ApiServer, assay: Assay) -> None:
     """Policies that ask for no namespace are evaluated all the same; the gap names the list that is missing."""
     apply(server, [*may(POOR, "poor-policies", *POLICIES, group=GROUP), *may(POOR, "poor-objects", "configmaps")])
 

@@ -11,7 +11,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.integration.apiserver import ApiServer, running
-from tests.integration.made import binding, bound, judged, may, namespace, policy
+from tests.integration.made import binding, bound, labelled, may, namespace, policy
 from tests.integration.manifests import apply, wait_until_enforced
 from tests.integration.parity import stored
 
@@ -32,13 +32,13 @@ def objects() -> list[JsonObject]:
     """The objects that the policies match, with a Service whose address no second Service can have."""
     port: Json = {"port": 80}
     return [
-        judged("ConfigMap", "warned", "one", namespace=HERE, data={"a": "1"}),
-        judged("ConfigMap", "refused", "two", namespace=HERE),
-        judged("ConfigMap", "audited", "three", namespace=HERE),
-        judged("ConfigMap", "talkative", "four", namespace=HERE),
-        judged("ConfigMap", "anew", "five", namespace=HERE),
-        judged("Secret", "secretive", "six", namespace=HERE, stringData={"password": "hunter2hunter2"}),
-        judged("Service", "served", "seven", namespace=HERE, spec={"ports": [port]}),
+        labelled("ConfigMap", "warned", "one", namespace=HERE, data={"a": "1"}),
+        labelled("ConfigMap", "refused", "two", namespace=HERE),
+        labelled("ConfigMap", "audited", "three", namespace=HERE),
+        labelled("ConfigMap", "talkative", "four", namespace=HERE),
+        labelled("ConfigMap", "anew", "five", namespace=HERE),
+        labelled("Secret", "secretive", "six", namespace=HERE, stringData={"password": "hunter2hunter2"}),
+        labelled("Service", "served", "seven", namespace=HERE, spec={"ports": [port]}),
     ]
 
 
@@ -148,7 +148,7 @@ def test_who_may_write_needs_no_more(server: ApiServer, assay: Assay) -> None:
 
 
 def writer() -> JsonObject:
-    """The role that may write what the policies look at."""
+    """The role that may write the objects that the policies match."""
     rule: Json = {"apiGroups": [""], "resources": ["configmaps", "secrets", "services"], "verbs": ["create", "update"]}
     metadata: Json = {"name": "writer"}
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": [rule]}

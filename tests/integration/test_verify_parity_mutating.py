@@ -103,7 +103,9 @@ def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
 def _wait_until_mutating(server: ApiServer) -> None:
     """The plug-in reads policies and bindings from streams of their own: the first and the last must have come."""
     probes = {
-        as_text(dig(it, "metadata", "name")): it for it in stored(server) if it["kind"] in ("ConfigMap", "Deployment")
+        as_text(dig(document, "metadata", "name")): document
+        for document in stored(server)
+        if document["kind"] in ("ConfigMap", "Deployment")
     }
     deadline = time.monotonic() + SECONDS_TO_MUTATE
     for name in (ALONE[0], "fought-over"):
@@ -125,6 +127,6 @@ def test_the_server_makes_of_every_object_what_was_predicted(server: ApiServer, 
     assert isinstance(agreed, int)
     assert len(ALONE) + 1 <= agreed
     assert ["the result depends on the order of mutating policies, which an API server does not define"] == [
-        dig(it, "reason") for it in as_list(ran.report["notComparable"])
+        dig(item, "reason") for item in as_list(ran.report["notComparable"])
     ]
     assert before == [document for document in stored(server) if document["kind"] != "Lease"]

@@ -1,4 +1,4 @@
-"""Objects that are served in several versions are listed and judged in the one that the policy names."""
+"""Objects that are served in several versions are listed and evaluated in the version that the policy names."""
 
 from __future__ import annotations
 
@@ -134,17 +134,18 @@ def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
         yield server
 
 
-def test_every_object_is_judged_in_the_version_that_the_policy_names(server: ApiServer, assay: Assay) -> None:
+def test_every_object_is_evaluated_in_the_version_that_the_policy_names(server: ApiServer, assay: Assay) -> None:
     """Autoscalers, events of both groups and a custom kind: the scan says what the server says, in that version."""
     warned = {case.name: violations(dry_run_create(server, case.written)) for case in CASES}
     ran = assay("scan", "--kubeconfig", server.kubeconfig, "-n", HERE, "-o", "json", "-q")
-    found = [as_object(finding) for finding in as_list(ran.report["findings"])]
+    findings = [as_object(finding) for finding in as_list(ran.report["findings"])]
 
     assert {case.name: [Violation(case.name, case.name, case.says)] for case in CASES} == warned
     assert {case.name: (case.wanted, case.says) for case in CASES} == {
-        as_text(it["policy"]): (as_text(dig(it, "object", "apiVersion")), as_text(it["message"])) for it in found
+        as_text(finding["policy"]): (as_text(dig(finding, "object", "apiVersion")), as_text(finding["message"]))
+        for finding in findings
     }
-    assert (0, len(CASES)) == (ran.code, len(found))
+    assert (0, len(CASES)) == (ran.code, len(findings))
 
 
 def test_verify_parity_asks_in_the_version_of_the_request(server: ApiServer, assay: Assay) -> None:

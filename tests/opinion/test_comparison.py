@@ -90,9 +90,9 @@ def test_a_disagreement_names_the_first_object() -> None:
 
 def test_values_that_may_be_secret_are_not_shown() -> None:
     """The report shows only the types of texts and numbers."""
-    asked = policy("p", variables=[{"name": "v", "expression": "object.data.key"}], matchConstraints=EVERYTHING)
+    with_variable = policy("p", variables=[{"name": "v", "expression": "object.data.key"}], matchConstraints=EVERYTHING)
     secret = thing(CONFIG_MAPS, "c", "default", data={"key": "hunter2"})
-    recorded = opinion(FixedEngine(Answer("value", value=("string", "hunter3"))), secret, asked, binding())
+    recorded = opinion(FixedEngine(Answer("value", value=("string", "hunter3"))), secret, with_variable, binding())
     assert "a value of type string" == recorded.disagreements[0].ours
     assert "hunter" not in repr(recorded)
 
@@ -173,7 +173,7 @@ def test_every_limit_has_a_reason_of_its_own() -> None:
 
 def test_cel_python_evaluates() -> None:
     """cel-python has its known limits and its usual disagreement."""
-    asked = policy(
+    limited = policy(
         "p",
         "object.spec.a == 1",
         "!has(object.spec.securityContext.runAsNonRoot)",
@@ -182,7 +182,7 @@ def test_cel_python_evaluates() -> None:
         "object.metadata.name.lowerAscii() == 'p1'",
     )
     with Process() as process:
-        recorded = opinion(process, pod(1), asked, binding())
+        recorded = opinion(process, pod(1), limited, binding())
     assert (5, 1, 3, 1) == (recorded.evaluations, recorded.agreed, recorded.limited, recorded.disagreed)
     assert ["optionals", "libraries", "types apart"] == [limit.limit for limit in recorded.limits]
     assert [("an error", "true")] == [

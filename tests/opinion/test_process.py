@@ -61,7 +61,7 @@ def test_values_come_back_with_their_types(engine: Process, text: str, expected:
         ("object.spec.list.all(i, x, x > 0)", "crash"),
     ],
 )
-def test_whatever_it_cannot_do_is_an_answer(engine: Process, text: str, kind: str) -> None:
+def test_an_unsupported_expression_has_an_answer(engine: Process, text: str, kind: str) -> None:
     """A failure does not end the process, and the next expression is evaluated."""
     assert kind == engine.ask(expression(text)).kind
     assert Answer("value", value=("bool", True)) == engine.ask(expression("object.spec.flag"))
@@ -84,8 +84,8 @@ def test_a_hang_or_a_crash_is_met_once(evil: tuple[str, ...]) -> None:
     """The process restarts, and evaluates all other expressions."""
     with Process(evil, patience=0.5) as process:
         process.show({"object": OBJECT}, NOTHING)
-        asked = [process.ask(expression(text)).kind for text in ("true", "'evil' == ''", "'evil' == ''", "true")]
-    assert ["value", "silent", "silent", "value"] == asked
+        kinds = [process.ask(expression(text)).kind for text in ("true", "'evil' == ''", "'evil' == ''", "true")]
+    assert ["value", "silent", "silent", "value"] == kinds
 
 
 def test_nonsense_is_an_answer_too() -> None:

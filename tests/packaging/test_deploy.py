@@ -17,15 +17,18 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 MANIFESTS: list[JsonObject] = [as_object(item) for item in yaml.safe_load_all((DEPLOY / "cronjob.yaml").read_text())]
 KYVERNO = {
     ("kyverno.io", "globalcontextentries"),
-    *(("policies.kyverno.io", it) for it in ("namespacedvalidatingpolicies", "policyexceptions", "validatingpolicies")),
+    *(
+        ("policies.kyverno.io", plural)
+        for plural in ("namespacedvalidatingpolicies", "policyexceptions", "validatingpolicies")
+    ),
 }
 REVIEWS = {"selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"}
 
 
 def manifest(kind: str) -> JsonObject:
     """Pick the one manifest of a kind."""
-    (found,) = (item for item in MANIFESTS if item["kind"] == kind)
-    return found
+    (manifest,) = (item for item in MANIFESTS if item["kind"] == kind)
+    return manifest
 
 
 def rules() -> list[JsonObject]:
@@ -41,7 +44,7 @@ def granted() -> set[tuple[str, str]]:
 
 
 def served(version: re.Pattern[str]) -> set[tuple[str, str]]:
-    """Group and plural of what Kubernetes serves in such a version, as the shipped table of kinds tells."""
+    """Group and plural of what Kubernetes serves in such a version, as in the shipped table of kinds."""
     table = orjson.loads(resources.files("scanner.cluster").joinpath("kinds.json").read_bytes())
     return {(group, plural) for group, served_in, _, plural, _ in table["kinds"] if version.fullmatch(served_in)}
 
@@ -53,8 +56,8 @@ def pod() -> Json:
 
 def container() -> Json:
     """Pick the pod's one container."""
-    (found,) = as_list(dig(pod(), "containers"))
-    return found
+    (container,) = as_list(dig(pod(), "containers"))
+    return container
 
 
 def test_everything_that_is_needed_is_there() -> None:
@@ -85,7 +88,7 @@ def test_no_right_is_a_wildcard(field: str) -> None:
 
 
 def test_every_right_is_about_something_that_kubernetes_or_kyverno_serves() -> None:
-    """A misspelt group or resource would grant nothing, and nobody would notice until a scan is incomplete."""
+    """A misspelt group or resource would grant nothing, and only an incomplete scan would show it."""
     unknown = granted() - served(re.compile(".*")) - KYVERNO
     assert set() == {right for right in unknown if right[1] not in REVIEWS}
 
@@ -107,7 +110,7 @@ def test_every_kind_that_kubernetes_serves_is_granted_or_known_to_be_left_out() 
 
 
 def test_secrets_are_neither_readable_nor_silently_missing() -> None:
-    """The role leaves Secrets out, and the scan is told so."""
+    """The role leaves Secrets out, and the scan has the flag for it."""
     assert "secrets" not in {item for rule in rules() for item in texts(rule["resources"])}
     assert ("scan", "--skip-kind", "secrets") == texts(dig(container(), "args"))
 

@@ -29,9 +29,9 @@ def instructions() -> list[Instruction]:
 
 def final_stage() -> list[Instruction]:
     """Cut off what comes before the last FROM."""
-    found = instructions()
-    start = max(index for index, item in enumerate(found) if item.keyword == "FROM")
-    return found[start:]
+    steps = instructions()
+    start = max(index for index, item in enumerate(steps) if item.keyword == "FROM")
+    return steps[start:]
 
 
 def arguments(stage: list[Instruction], keyword: str) -> list[str]:
@@ -69,7 +69,7 @@ def test_every_copied_path_exists_and_reaches_the_builder() -> None:
         assert any(fnmatch(path, pattern) for pattern in patterns), path
 
 
-def test_whatever_the_wheel_includes_is_copied() -> None:
+def test_every_file_that_the_wheel_includes_is_copied() -> None:
     """Folders that pyproject.toml forces into the wheel are there when the wheel is built."""
     text = (ROOT / "pyproject.toml").read_text()
     section = text.split("[tool.hatch.build.targets.wheel.force-include]")[1].split("[tool.")[0]

@@ -233,7 +233,7 @@ def test_what_admission_changed_is_not_comparable() -> None:
     )
 
 
-def test_what_admission_would_change_in_a_copy_is_looked_up_with_an_update() -> None:
+def test_an_update_shows_what_admission_would_change_in_a_copy() -> None:
     """The response for an existing object does not show the changes of admission."""
 
     def mutated(operation: str, body: JsonObject) -> Response:

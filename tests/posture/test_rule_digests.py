@@ -62,12 +62,12 @@ def test_a_binding_of_an_unknown_policy_decides_nothing() -> None:
     assert DIGEST == policy_set_digest(POLICIES, (*BINDINGS, dangling), RULES)
 
 
-@pytest.mark.parametrize(("version", "known"), [({"resourceVersion": "7"}, True), ({}, False)])
-def test_withheld_content_needs_a_version(version: dict[str, str], known: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("version", "has_digest"), [({"resourceVersion": "7"}, True), ({}, False)])
+def test_withheld_content_needs_a_version(version: dict[str, str], has_digest: bool) -> None:  # noqa: FBT001
     """Without a version, a change of the withheld content would not be seen: no set is equal to this one."""
     rule = RuleObject(RuleType.PARAM, "Secret shop/limits", "d" * 64, {"metadata": version}, masked=True)
 
-    assert known == bool(policy_set_digest(POLICIES, BINDINGS, (rule,)))
+    assert has_digest == bool(policy_set_digest(POLICIES, BINDINGS, (rule,)))
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def finding(
     *,
     of: str = "require-limits",
     by: str = "require-limits-everywhere",
-    asked: Check | None = None,
+    checked: Check | None = None,
     outcome: Violated | WouldChange | Errored | None = None,
     namespace: str = "shop",
     kind: str = "Deployment",
@@ -126,9 +126,9 @@ def finding(
     evidence: Evidence = NO_EVIDENCE,
 ) -> StoredFinding:
     """A finding about one object."""
-    asked = asked or check(LIMITS)
+    checked = checked or check(LIMITS)
     outcome = outcome or Violated("every container needs limits")
-    fingerprint = _hex(f"{of} {by} {param} {asked} {kind} {namespace} {name}")
+    fingerprint = _hex(f"{of} {by} {param} {checked} {kind} {namespace} {name}")
     return StoredFinding(
         id=fingerprint[:10],
         finding=Finding(
@@ -137,7 +137,7 @@ def finding(
             binding=by,
             param_namespace=param[0],
             param_name=param[1],
-            check=asked,
+            check=checked,
             outcome=outcome,
             api_version="apps/v1",
             kind=kind,
@@ -160,8 +160,8 @@ def finding(
 def tally(findings: Sequence[StoredFinding], passes: dict[tuple[str, str, Check, str], int]) -> dict[TallyKey, int]:
     """The tallies that belong to findings, and to passes of (policy, binding, check, namespace)."""
     tallies: dict[TallyKey, int] = {}
-    for (of, by, asked, namespace), number in passes.items():
-        key = TallyKey(of, by, "", "", asked, "apps/v1", "Deployment", namespace, OutcomeName.PASSED)
+    for (of, by, checked, namespace), number in passes.items():
+        key = TallyKey(of, by, "", "", checked, "apps/v1", "Deployment", namespace, OutcomeName.PASSED)
         tallies[key] = number
     for stored in findings:
         key = _key(stored.finding)
@@ -297,7 +297,12 @@ def _small_policies() -> tuple[PolicyRecord, ...]:
 
 
 def _small_findings() -> list[StoredFinding]:
-    replicas = {"of": "max-replicas", "by": "max-replicas-shop", "asked": check(REPLICAS), "param": ("shop", "limits")}
+    replicas = {
+        "of": "max-replicas",
+        "by": "max-replicas-shop",
+        "checked": check(REPLICAS),
+        "param": ("shop", "limits"),
+    }
     error = Errored("expression 'object.spec.replicas <= params.data.maxReplicas': no such key: maxReplicas", True)  # noqa: FBT003
     return [
         finding("api", **replicas, outcome=error, actions=("Warn",)),  # type: ignore[arg-type]
@@ -309,7 +314,7 @@ def _small_findings() -> list[StoredFinding]:
             "shop",
             of="require-owner",
             by="require-owner",
-            asked=check(OWNER),
+            checked=check(OWNER),
             outcome=Violated("no owner label"),
             namespace="",
             kind="Namespace",
@@ -385,7 +390,7 @@ def _hostile_finding(text: str) -> StoredFinding:
         text,
         of=text,
         by=text,
-        asked=check(text),
+        checked=check(text),
         outcome=Violated(text),
         namespace=text,
         kind=text,

@@ -34,11 +34,11 @@ def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | Non
         (Auditability.REQUESTER,), (CheckReading(ASKS, (Auditability.REQUESTER,)), CheckReading(PLAIN, ()))
     )
     findings = [
-        finding("web", of="a", by="b", asked=check, status="preview" if assumed else "new") for check in (ASKS, PLAIN)
+        finding("web", of="a", by="b", checked=check, status="preview" if assumed else "new") for check in (ASKS, PLAIN)
     ]
     tallies = {
-        TallyKey("a", "b", "", "", asked, "apps/v1", "Deployment", "shop", outcome, depends): number
-        for asked, depends in ((ASKS, requester), (PLAIN, False))
+        TallyKey("a", "b", "", "", checked, "apps/v1", "Deployment", "shop", outcome, depends): number
+        for checked, depends in ((ASKS, requester), (PLAIN, False))
         for outcome, number in ((OutcomeName.PASSED, 9), (OutcomeName.VIOLATED, 1))
     }
     return replace(
@@ -74,23 +74,23 @@ def test_outcomes_that_depend_on_the_user_are_counted_apart() -> None:
 
 def test_json_counts_dependent_outcomes_apart() -> None:
     """JSON marks the findings too."""
-    said = in_json(record_of())
-    assert (9, 18) == (said["requester"]["passed"], said["totals"]["passed"])
-    assert [True, False] == [finding["dependsOnRequester"] for finding in said["findings"]]
-    assert ["dependsOnRequester"] == said["policies"][0]["auditability"]
+    report = in_json(record_of())
+    assert (9, 18) == (report["requester"]["passed"], report["totals"]["passed"])
+    assert [True, False] == [finding["dependsOnRequester"] for finding in report["findings"]]
+    assert ["dependsOnRequester"] == report["policies"][0]["auditability"]
     assert [["dependsOnRequester"], []] == sorted(
-        (check["auditability"] for check in said["policies"][0]["checks"]), reverse=True
+        (check["auditability"] for check in report["policies"][0]["checks"]), reverse=True
     )
 
 
 def test_the_table_states_dependent_outcomes() -> None:
     """They have a line of their own, and a note beside the policy."""
-    said = in_table(record_of())
+    table = in_table(record_of())
     assert (
         "10 of 20 outcomes (9 passed, 1 violated) depend on the user: they hold for system:serviceaccount:audit:assay "
         "and may differ for other users"
-    ) in " ".join(said.split())
-    assert "depends on requester" in said
+    ) in " ".join(table.split())
+    assert "depends on requester" in table
     assert "Requester" not in in_table(record_of(requester=False))
 
 
@@ -112,9 +112,9 @@ def test_outcomes_that_depend_on_the_user_are_undecided() -> None:
 
 def test_checks_that_are_not_auditable_are_counted_and_undecided() -> None:
     """Such a check is not skipped: only a server could have decided it."""
-    asked = TallyKey("a", "b", "", "", PLAIN, "apps/v1", "Deployment", "shop", OutcomeName.NOT_AUDITABLE)
+    key = TallyKey("a", "b", "", "", PLAIN, "apps/v1", "Deployment", "shop", OutcomeName.NOT_AUDITABLE)
     record = record_of(requester=False)
-    record = replace(record, tallies={**record.tallies, asked: 5})
+    record = replace(record, tallies={**record.tallies, key: 5})
     document = document_of(record)
     assert (0, 5, 25) == (document.totals.skipped, document.totals.not_auditable, document.totals.total)
     assert (20, 5) == (document.score.decided, document.score.undecided)
@@ -166,8 +166,8 @@ def test_reports_state_the_simulated_request(operation: str, words: str) -> None
     record = replace(record, scan=replace(record.scan, scope=Scope(operation=operation), requester=UserInfo("bob")))
     document = document_of(record)
     assert words in document.provenance.notes[-1]
-    said = in_json(record)["provenance"]
-    assert (operation, {"username": "bob", "groups": []}) == (said["operation"], said["requester"])
+    provenance = in_json(record)["provenance"]
+    assert (operation, {"username": "bob", "groups": []}) == (provenance["operation"], provenance["requester"])
 
 
 def test_reports_name_objects_out_of_scope(tmp_path: Path) -> None:

@@ -134,8 +134,8 @@ def test_the_definition_is_the_authors_manifest() -> None:
 @pytest.mark.parametrize(("stored", "shown"), [("a" * 64, "a" * 64), ("", None)])
 def test_a_digest_that_is_not_known_is_none(stored: str, shown: str | None) -> None:
     """Two scans whose digests are not known are not equal: nothing is shown that could be compared."""
-    known = replace(scan(), policy_set_digest=stored, description_digest=stored)
-    provenance = document_of(replace(small_record(), scan=known)).provenance
+    digested = replace(scan(), policy_set_digest=stored, description_digest=stored)
+    provenance = document_of(replace(small_record(), scan=digested)).provenance
     assert (shown, shown) == (provenance.policy_set_digest, provenance.description_digest)
 
 

@@ -28,8 +28,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_texts_are_shown_as_they_are(folder: Path) -> None:
     """Markup and template syntax are shown letter by letter; characters that do not print are escaped."""
     text = "".join(read(path).text for path in (folder / "policies").iterdir())
-    for said in HOSTILE:
-        assert visible(said)[:200] in text
+    for hostile in HOSTILE:
+        assert visible(hostile)[:200] in text
 
 
 def test_nothing_unprintable_is_written(folder: Path) -> None:

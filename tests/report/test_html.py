@@ -111,8 +111,8 @@ def test_every_page_carries_the_provenance(render: Render) -> None:
     """Every page names cluster, scan, state, times, coverage, policy set and version."""
     for path in pages_of(render(partial_record())):
         text = read(path).text
-        for said in ("harbour", "v1.36.0", "20260302-140000-ab12", "Incomplete", "2026-03-02 14:00:12 UTC"):
-            assert said in text, path
+        for word in ("harbour", "v1.36.0", "20260302-140000-ab12", "Incomplete", "2026-03-02 14:00:12 UTC"):
+            assert word in text, path
         assert "without namespaces kube-*" in text, path
 
 
@@ -140,7 +140,7 @@ def test_findings_are_cut_into_pages(render: Render) -> None:
     assert [500, 500, 300] == [len(ids) for ids in identifiers]
     assert 1_300 == len({identifier for ids in identifiers for identifier in ids})
     assert ["1–500 of 1,300", "501–1,000 of 1,300", "1,001–1,300 of 1,300"] == [
-        said.group() for page in pages if (said := re.search(r"[\d,]+–[\d,]+ of 1,300", page.text))
+        match.group() for page in pages if (match := re.search(r"[\d,]+–[\d,]+ of 1,300", page.text))
     ]
 
 

@@ -17,7 +17,7 @@ from scanner.report.table import render
 from .records import HOSTILE, small_record
 from .test_json import SCHEMA, strict
 
-SAID = Opinion(
+OPINION = Opinion(
     "cel-python 0.5.0",
     1.0,
     objects=8,
@@ -28,7 +28,7 @@ SAID = Opinion(
     disagreements=tuple(Disagreement(text, text, text, text, 1, text, "an error", "true") for text in HOSTILE[:3]),
     left_out=4,
 )
-RECORD = replace(small_record(), opinion=SAID)
+RECORD = replace(small_record(), opinion=OPINION)
 
 
 def test_json_has_the_complete_opinion() -> None:

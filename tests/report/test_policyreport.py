@@ -119,16 +119,16 @@ def _result(*findings: Any, **policy_facts: Any) -> Any:
 
 KYVERNO = "ValidatingPolicy"
 UNSCORED = {"policies.kyverno.io/scored": "false"}
-KNOWN = finding("a")
+FINDING = finding("a")
 
 
 @pytest.mark.parametrize(
     ("expected", "stored", "annotations"),
     [
-        ("fail", KNOWN, {}),
-        ("warn", KNOWN, UNSCORED),
+        ("fail", FINDING, {}),
+        ("warn", FINDING, UNSCORED),
         ("error", finding("a", outcome=Errored("no such key", would_deny=True)), UNSCORED),
-        ("skip", replace(KNOWN, finding=replace(KNOWN.finding, excepted_by="team/let-be", denies=False)), {}),
+        ("skip", replace(FINDING, finding=replace(FINDING.finding, excepted_by="team/let-be", denies=False)), {}),
     ],
 )
 def test_the_result_is_one_of_five(expected: str, stored: Any, annotations: Any) -> None:
@@ -139,7 +139,7 @@ def test_the_result_is_one_of_five(expected: str, stored: Any, annotations: Any)
 def test_a_result_has_the_fields_that_kyverno_sets() -> None:
     """Source, category, severity, index and time have the names that dashboards read."""
     result = _result(
-        KNOWN,
+        FINDING,
         language=KYVERNO,
         annotations={"policies.kyverno.io/category": "Pods", "policies.kyverno.io/severity": "high"},
     )
@@ -153,12 +153,12 @@ def test_a_result_has_the_fields_that_kyverno_sets() -> None:
 
 def test_an_unknown_severity_is_left_out() -> None:
     """The definitions allow five words in lower case."""
-    assert "severity" not in _result(KNOWN, annotations={"policies.kyverno.io/severity": "Medium"})
+    assert "severity" not in _result(FINDING, annotations={"policies.kyverno.io/severity": "Medium"})
 
 
 def test_the_rule_of_an_admission_policy_is_its_name() -> None:
     """Kyverno reports the same rule."""
-    result = _result(KNOWN)
+    result = _result(FINDING)
     assert (result["policy"], "ValidatingAdmissionPolicy") == (result["rule"], result["source"])
 
 

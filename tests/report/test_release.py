@@ -51,19 +51,19 @@ def test_a_newer_server_is_named_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "rules", "said"),
+    ("version", "rules", "notes"),
     [("v1.41.0", "1.37", [NOTE]), ("v1.37.0", "1.37", []), ("v1.33.4", "1.33", [])],
 )
-def test_the_json_report_names_the_rules(version: str, rules: str, said: list[str]) -> None:
+def test_the_json_report_names_the_rules(version: str, rules: str, notes: list[str]) -> None:
     """It has a note if they are not the server's."""
     out = BytesIO()
     render_json(document_of(record_of(version)), out)
     provenance = orjson.loads(out.getvalue())["provenance"]
 
-    assert (rules, said) == (provenance["rules"], [note for note in provenance["notes"] if "rules" in note])
+    assert (rules, notes) == (provenance["rules"], [note for note in provenance["notes"] if "rules" in note])
 
 
 def test_a_server_with_known_rules_has_no_note(tmp_path: Path) -> None:
     """No report has a sentence about the rules."""
     assert "rules" not in table(record_of("v1.36.0"))
-    assert "judged by" not in first_page(record_of("v1.36.0"), tmp_path)
+    assert "Assay applied the rules" not in first_page(record_of("v1.36.0"), tmp_path)

@@ -27,10 +27,10 @@ ANNOTATION = Check(CheckKind.AUDIT_ANNOTATION, 0, "'x'")
 CONFIGURATION = Check(CheckKind.CONFIGURATION)
 
 
-def record_of(*counted: tuple[OutcomeName, int], asked: Check | None = None, of: str = "a") -> ScanRecord:
+def record_of(*counted: tuple[OutcomeName, int], checked: Check | None = None, of: str = "a") -> ScanRecord:
     """A complete scan of one policy with these outcomes."""
     tallies = {
-        TallyKey(of, "b", "", "", asked or check("true"), "v1", "Pod", "shop", outcome): number
+        TallyKey(of, "b", "", "", checked or check("true"), "v1", "Pod", "shop", outcome): number
         for outcome, number in counted
     }
     record = PolicyRecord(policy("a", "true"), (binding("b", "a", "Deny"),), 1)
@@ -66,8 +66,8 @@ def test_not_auditable_checks_are_undecided() -> None:
 
 def test_annotations_are_no_passes() -> None:
     """A published audit annotation is no passed validation, but an annotation that denies counts as a failure."""
-    passes = score_of(record_of((OutcomeName.PASSED, 5), asked=ANNOTATION))
-    denied = score_of(record_of((OutcomeName.ERRORED_DENY, 5), asked=CONFIGURATION))
+    passes = score_of(record_of((OutcomeName.PASSED, 5), checked=ANNOTATION))
+    denied = score_of(record_of((OutcomeName.ERRORED_DENY, 5), checked=CONFIGURATION))
     assert (0, "no check was decided") == (passes.decided, passes.why_not)
     assert (5, 0.0) == (denied.decided, denied.value)
 

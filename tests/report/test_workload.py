@@ -62,10 +62,10 @@ def test_a_workload_in_words(workload: Workload | None, expected: str) -> None:
 def test_json_has_the_workload() -> None:
     """All of it, also where it is the object itself; null where it is not known."""
     own = Workload("apps/v1", "Deployment", "shop", "api")
-    found = rendered("json", about(DERIVED), about(own, "Deployment", "api"), about(None))["findings"]
+    findings = rendered("json", about(DERIVED), about(own, "Deployment", "api"), about(None))["findings"]
     fields = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop"}
     expected = [{**fields, "name": "web", "derived": True}, {**fields, "name": "api", "derived": False}, None]
-    assert expected == [item["workload"] for item in found]
+    assert expected == [item["workload"] for item in findings]
 
 
 @pytest.mark.parametrize("name", ["policyreport", "openreports"])

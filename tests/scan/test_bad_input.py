@@ -170,7 +170,7 @@ def test_a_namespace_that_goes_away_while_scanning_is_a_gap() -> None:
 
 
 def test_params_that_vanish_are_a_gap_of_their_policy() -> None:
-    """The list breaks off, or the kind is not served any more: a missing param would be a verdict."""
+    """The list breaks off, or the kind is no longer served: a missing param would be a verdict."""
     asking = policy("p", "true", paramKind={"apiVersion": "example.com/v1", "kind": "Limit"})
     bound = binding("b", "p", paramRef={"selector": {}, "parameterNotFoundAction": "Deny"})
     cluster = FakeCluster([namespace("default"), pod("web"), thing(LIMITS, "x"), asking, bound])

@@ -47,8 +47,8 @@ def reference(document: Document) -> dict[str, str]:
 
 def controller(document: Document) -> Controller:
     """The same reference, as a record has it."""
-    found = reference(document)
-    return Controller(found["apiVersion"], found["kind"], found["name"], found["uid"])
+    owner = reference(document)
+    return Controller(owner["apiVersion"], owner["kind"], owner["name"], owner["uid"])
 
 
 DATABASE = document(DATABASES, "orders")
@@ -74,21 +74,21 @@ def steps(
     return list(intermediate_pages(listing, controllers, examined, served))
 
 
-def records(found: Iterable[IntermediatePage | IntermediateNote]) -> list[Examined]:
+def records(listed: Iterable[IntermediatePage | IntermediateNote]) -> list[Examined]:
     """The objects on all pages."""
-    return [record for step in found if isinstance(step, IntermediatePage) for record in step.objects]
+    return [record for step in listed if isinstance(step, IntermediatePage) for record in step.objects]
 
 
-def notes(found: Iterable[IntermediatePage | IntermediateNote]) -> list[IntermediateNote]:
+def notes(listed: Iterable[IntermediatePage | IntermediateNote]) -> list[IntermediateNote]:
     """The notes."""
-    return [step for step in found if isinstance(step, IntermediateNote)]
+    return [step for step in listed if isinstance(step, IntermediateNote)]
 
 
 def test_controllers_of_controllers_are_listed_round_by_round() -> None:
     """Every kind once; kinds that control nothing are not listed."""
     source = cluster(*CHAIN, document(NODES, "node-1"))
-    found = steps(source, controller(REPLICA_SET))
-    assert [f"web-{HASH}", "web", "orders"] == [record.name for record in records(found)]
+    listed = steps(source, controller(REPLICA_SET))
+    assert [f"web-{HASH}", "web", "orders"] == [record.name for record in records(listed)]
     assert ["metadata/replicasets.apps", "metadata/deployments.apps", "metadata/databases.db.example.com"] == (
         source.listed
     )
@@ -107,9 +107,9 @@ def test_a_record_has_what_workloads_need() -> None:
 def test_pages_come_as_they_were_sent() -> None:
     """With the records of their objects; the fake cluster sends two objects on a page."""
     sets = [document(REPLICA_SETS, name) for name in ("a", "b", "c")]
-    found = steps(cluster(*sets), controller(sets[0]))
+    listed = steps(cluster(*sets), controller(sets[0]))
     assert [(REPLICA_SETS, 1, 2), (REPLICA_SETS, 2, 1)] == [
-        (step.page.kind, step.page.number, len(step.objects)) for step in found if isinstance(step, IntermediatePage)
+        (step.page.kind, step.page.number, len(step.objects)) for step in listed if isinstance(step, IntermediatePage)
     ]
 
 
@@ -123,8 +123,8 @@ def test_examined_kinds_are_not_listed_again() -> None:
 def test_a_scan_with_a_selector_lists_examined_kinds_again() -> None:
     """The ReplicaSet of a selected Pod need not have the same labels."""
     source = cluster(*CHAIN)
-    found = steps(source, controller(REPLICA_SET), scope=Scope(selector="tier=web"), examined=(PODS, REPLICA_SETS))
-    assert f"web-{HASH}" in {record.name for record in records(found)}
+    listed = steps(source, controller(REPLICA_SET), scope=Scope(selector="tier=web"), examined=(PODS, REPLICA_SETS))
+    assert f"web-{HASH}" in {record.name for record in records(listed)}
 
 
 def test_a_kind_is_listed_in_its_preferred_version() -> None:
@@ -137,8 +137,8 @@ def test_a_kind_is_listed_in_its_preferred_version() -> None:
 def test_a_kind_that_is_not_served_is_not_listed() -> None:
     """Its definition was deleted; nothing can be granted, so there is no note."""
     source = cluster(*CHAIN)
-    found = steps(source, Controller("gone.example.com/v1", "Gone", "x", "u"))
-    assert ([], []) == (found, source.listed)
+    listed = steps(source, Controller("gone.example.com/v1", "Gone", "x", "u"))
+    assert ([], []) == (listed, source.listed)
 
 
 @pytest.mark.parametrize("scope", [Scope(kinds=("pods",)), Scope(skip_kinds=("replicasets.apps",))])
@@ -160,36 +160,39 @@ def test_a_scan_of_namespaces_lists_in_these_namespaces() -> None:
 def test_objects_in_excluded_namespaces_are_left_out() -> None:
     """They control no evaluated object."""
     elsewhere = document(DEPLOYMENTS, "other", namespace="kube-system")
-    found = steps(cluster(*CHAIN, elsewhere), controller(DEPLOYMENT), scope=Scope(exclude_namespaces=("kube-*",)))
-    assert ["web", "orders"] == [record.name for record in records(found)]
+    listed = steps(cluster(*CHAIN, elsewhere), controller(DEPLOYMENT), scope=Scope(exclude_namespaces=("kube-*",)))
+    assert ["web", "orders"] == [record.name for record in records(listed)]
 
 
 def test_a_missing_right_is_a_note() -> None:
     """It names the kind, the reason and the remedy; other kinds are listed."""
     node = Controller("v1", "Node", "node-1", "u")
     source = cluster(*CHAIN, refused={"metadata/nodes": forbidden("nodes")})
-    found = steps(source, node, controller(DATABASE))
+    listed = steps(source, node, controller(DATABASE))
     text = "workloads of objects that a Node controls are derived: cannot list nodes: forbidden"
     assert ([IntermediateNote(NODES, text)], ["orders"]) == (
-        notes(found),
-        [record.name for record in records(found)],
+        notes(listed),
+        [record.name for record in records(listed)],
     )
 
 
 def test_a_right_that_is_missing_in_one_namespace_is_one_note() -> None:
     """The other namespaces are listed."""
     source = cluster(*CHAIN, refused={"metadata/bank/databases.db.example.com": forbidden("databases")})
-    found = steps(source, controller(DATABASE), scope=Scope(namespaces=("bank", "shop")))
-    assert (1, ["orders"]) == (len(notes(found)), [record.name for record in records(found)])
+    listed = steps(source, controller(DATABASE), scope=Scope(namespaces=("bank", "shop")))
+    assert (1, ["orders"]) == (len(notes(listed)), [record.name for record in records(listed)])
 
 
 def test_a_list_that_breaks_off_is_a_note() -> None:
     """The pages before are used."""
     sets = [document(REPLICA_SETS, name) for name in ("a", "b", "c")]
     broken = ListFailed("failed", "cannot list replicasets.apps: the connection broke. Scan again")
-    found = steps(cluster(*sets, broken={"metadata/replicasets.apps": broken}), controller(sets[0]))
+    listed = steps(cluster(*sets, broken={"metadata/replicasets.apps": broken}), controller(sets[0]))
     expected = [f"workloads of objects that a ReplicaSet controls are derived: {broken.why}"]
-    assert (expected, ["a", "b"]) == ([note.text for note in notes(found)], [record.name for record in records(found)])
+    assert (expected, ["a", "b"]) == (
+        [note.text for note in notes(listed)],
+        [record.name for record in records(listed)],
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,8 +205,8 @@ def test_a_list_that_breaks_off_is_a_note() -> None:
 )
 def test_a_page_that_cannot_be_read_is_a_note(raw: bytes, why: str) -> None:
     """Nothing of it is used."""
-    found = steps(cluster(raw={"metadata/deployments.apps": [raw]}), controller(DEPLOYMENT))
-    assert ([], True) == (records(found), why in notes(found)[0].text)
+    listed = steps(cluster(raw={"metadata/deployments.apps": [raw]}), controller(DEPLOYMENT))
+    assert ([], True) == (records(listed), why in notes(listed)[0].text)
 
 
 def test_a_list_of_more_than_one_moment_is_a_note() -> None:
@@ -214,9 +217,9 @@ def test_a_list_of_more_than_one_moment_is_a_note() -> None:
             del namespace
             yield Page(kind, 1, b'{"items": []}', inconsistency="the list expired after page 1")
 
-    found = steps(Changing(kinds=KINDS), controller(DEPLOYMENT))
+    listed = steps(Changing(kinds=KINDS), controller(DEPLOYMENT))
     expected = "the list of deployments.apps is inconsistent: the list expired after page 1"
-    assert notes(found)[0].text.endswith(expected)
+    assert notes(listed)[0].text.endswith(expected)
 
 
 def test_objects_that_control_each_other_are_listed_once() -> None:

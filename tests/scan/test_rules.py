@@ -166,11 +166,11 @@ def test_a_label_that_exempts_a_namespace_changes_the_policy_set() -> None:
 
 
 def test_kinds_without_a_policy_are_recorded() -> None:
-    """A kind that a policy matches is covered, whatever the scope; a kind in two groups is one."""
+    """A kind that a policy matches is covered in every scope; a kind in two groups is one."""
     cluster = FakeCluster([*SPACES, policy("p", "true"), binding("b", "p"), pod()])
-    told = scanned(cluster, Options(Scope(skip_kinds=("pods",))))
+    recorded = scanned(cluster, Options(Scope(skip_kinds=("pods",))))
 
-    uncovered = [f"{kind.api_version}/{kind.kind}" for kind in told.end.uncovered]
+    uncovered = [f"{kind.api_version}/{kind.kind}" for kind in recorded.end.uncovered]
     assert "v1/Pod" not in uncovered
     assert {"v1/Secret", "apps/v1/Deployment", "autoscaling/v2/HorizontalPodAutoscaler"} <= {*uncovered}
     assert 1 == sum(name.endswith("/Event") for name in uncovered)
@@ -180,9 +180,9 @@ def test_kinds_without_a_policy_are_recorded() -> None:
 def test_a_policy_that_cannot_be_evaluated_covers_its_kinds() -> None:
     """It is in force, and its missing params are a gap of the scan."""
     documents = (WITH_PARAM, bound(name="limits", namespace="prod"))
-    told = scanned(FakeCluster([*SPACES, *documents], refused={"configmaps": forbidden("configmaps")}))
+    recorded = scanned(FakeCluster([*SPACES, *documents], refused={"configmaps": forbidden("configmaps")}))
 
-    kinds = {kind.kind for kind in told.end.uncovered}
+    kinds = {kind.kind for kind in recorded.end.uncovered}
     assert (False, True) == ("Pod" in kinds, "Secret" in kinds)
 
 

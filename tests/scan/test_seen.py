@@ -11,9 +11,9 @@ PAGES = st.lists(st.lists(st.text(max_size=3), max_size=6), max_size=12)
 
 
 @given(PAGES, st.lists(st.text(max_size=3)))
-def test_every_added_name_is_detected(pages: list[list[str]], asked: list[str]) -> None:
+def test_every_added_name_is_detected(pages: list[list[str]], names: list[str]) -> None:
     """All names that were added on any page are detected, and no other name."""
     seen = RepeatDetector()
     for page in pages:
         seen.add(page)
-    assert frozenset(name for page in pages for name in page).intersection(asked) == seen.among(asked)
+    assert frozenset(name for page in pages for name in page).intersection(names) == seen.among(names)

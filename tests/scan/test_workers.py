@@ -217,7 +217,7 @@ def test_a_page_with_which_two_workers_die_is_a_gap(tmp_path: Path, workers: int
     assert [(number, 0 if number == 3 else number) for number in range(1, 9)] == counted(results)
     [gap] = [gap for result in results for gap in result.gaps]
     assert (GapKind.OBJECT, "v1/Pod") == (gap.kind, gap.where)
-    assert gap.why.startswith("page 3 was not judged: ")
+    assert gap.why.startswith("page 3 was not evaluated: ")
     assert "SIGKILL" in gap.why
 
 
@@ -235,7 +235,7 @@ def test_an_internal_error_is_a_gap(tmp_path: Path, workers: int, fault: str, na
     """The scan continues in any process, and the gap quotes no object."""
     results = page_results(tmp_path, [{"objects": 1}, {"objects": 2, fault: True}, {"objects": 3}], workers)
     assert [(1, 1), (2, 0), (3, 3)] == counted(results)
-    assert (Gap(GapKind.OBJECT, "v1/Pod", f"page 2 was not judged: internal error: {name}; please report it"),) == (
+    assert (Gap(GapKind.OBJECT, "v1/Pod", f"page 2 was not evaluated: internal error: {name}; please report it"),) == (
         results[1].gaps
     )
 

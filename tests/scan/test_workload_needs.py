@@ -44,11 +44,11 @@ def above(kind: Kind, controller: Kind) -> Document:
 
 
 def test_a_policy_on_pods_needs_the_controllers_of_pods() -> None:
-    """To list them is optional; what is missing without them is said."""
+    """To list them is optional; a note names what is missing without them."""
     expected = Need("apps", "replicasets", "list", "", "", WHY, optional=True, without=WITHOUT)
-    found = rights(cluster(*ON_PODS))
-    assert ["nodes", "deployments", "replicasets", "cronjobs", "jobs"] == [*found]
-    assert expected == found["replicasets"]
+    needed = rights(cluster(*ON_PODS))
+    assert ["nodes", "deployments", "replicasets", "cronjobs", "jobs"] == [*needed]
+    assert expected == needed["replicasets"]
 
 
 def test_the_rights_are_those_of_the_lists() -> None:
@@ -62,9 +62,9 @@ def test_the_rights_are_those_of_the_lists() -> None:
 
 def test_a_scan_of_namespaces_needs_rights_in_them() -> None:
     """An identity that is confined to a namespace is not given the Nodes of the cluster."""
-    found = rights(cluster(*ON_PODS), Scope(namespaces=("default", "prod")))
+    needed = rights(cluster(*ON_PODS), Scope(namespaces=("default", "prod")))
     names = ("cronjobs", "deployments", "jobs", "replicasets")
-    assert {f"{place}/{name}" for place in ("default", "prod") for name in names} == {*found}
+    assert {f"{place}/{name}" for place in ("default", "prod") for name in names} == {*needed}
 
 
 @pytest.mark.parametrize("scope", [Scope(skip_kinds=("pods",)), Scope(kinds=("configmaps",))])
@@ -82,8 +82,8 @@ def test_policies_on_other_kinds_need_nothing() -> None:
 def test_a_right_that_a_policy_needs_is_vital() -> None:
     """It has both purposes, and no effect of its absence but an incomplete scan."""
     on_sets = policy("sets", "true", matchConstraints={"resourceRules": [rule("replicasets", group="apps")]})
-    found = rights(cluster(*ON_PODS, on_sets, binding("sets", "sets")))["replicasets"]
-    assert (f"policy sets; {WHY}", False, "") == (found.why, found.optional, found.without)
+    needed = rights(cluster(*ON_PODS, on_sets, binding("sets", "sets")))["replicasets"]
+    assert (f"policy sets; {WHY}", False, "") == (needed.why, needed.optional, needed.without)
 
 
 def test_an_optional_right_everywhere_does_not_hide_a_vital_one() -> None:

@@ -1,4 +1,4 @@
-"""Which history a scan continues: clusters are told apart by a given name, the UID of kube-system, the server or the folder."""
+"""Which history a scan continues: clusters are identified by a given name, the UID of kube-system, the server or the folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def record(store: SqlStore, number: int, cluster: ClusterIdentity, *names: str) 
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         pytest.param(PROD, OTHER, id="two UIDs"),
         pytest.param(
@@ -43,17 +43,17 @@ def record(store: SqlStore, number: int, cluster: ClusterIdentity, *names: str) 
     ],
 )
 def test_clusters_that_are_shown_alike_have_two_histories(
-    store: SqlStore, one: ClusterIdentity, other: ClusterIdentity
+    store: SqlStore, first: ClusterIdentity, other: ClusterIdentity
 ) -> None:
     """A scan of one resolves nothing of the other."""
-    record(store, 1, one, "a")
+    record(store, 1, first, "a")
 
     assert {} == record(store, 2, other)
-    assert {"a": "resolved"} == record(store, 3, one)
+    assert {"a": "resolved"} == record(store, 3, first)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         pytest.param(PROD, replace(PROD, name="production"), id="renamed in the kubeconfig"),
         pytest.param(PROD, named(PROD, "prod"), id="shown as prod, then named prod"),
@@ -64,20 +64,18 @@ def test_clusters_that_are_shown_alike_have_two_histories(
         pytest.param(
             named(replace(PROD, uid=""), "shop"), named(PROD, "shop"), id="kube-system may be read from now on"
         ),
-        pytest.param(
-            named(PROD, "shop"), named(replace(PROD, uid=""), "shop"), id="kube-system may not be read any more"
-        ),
+        pytest.param(named(PROD, "shop"), named(replace(PROD, uid=""), "shop"), id="kube-system may no longer be read"),
     ],
 )
-def test_one_cluster_has_one_history(store: SqlStore, one: ClusterIdentity, other: ClusterIdentity) -> None:
+def test_one_cluster_has_one_history(store: SqlStore, first: ClusterIdentity, other: ClusterIdentity) -> None:
     """The second scan resolves the findings of the first."""
-    record(store, 1, one, "a")
+    record(store, 1, first, "a")
 
     assert {"a": "resolved"} == record(store, 2, other)
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "sentence"),
+    ("first", "other", "sentence"),
     [
         pytest.param(
             named(PROD, "shop"),
@@ -116,10 +114,10 @@ def test_one_cluster_has_one_history(store: SqlStore, one: ClusterIdentity, othe
     ],
 )
 def test_a_name_of_two_clusters_is_refused(
-    store: SqlStore, one: ClusterIdentity, other: ClusterIdentity, sentence: str
+    store: SqlStore, first: ClusterIdentity, other: ClusterIdentity, sentence: str
 ) -> None:
     """The message names both clusters and what to do, and nothing is recorded."""
-    record(store, 1, one, "a")
+    record(store, 1, first, "a")
 
     for attempt in (lambda: store.register(other), lambda: record(store, 2, other)):
         with pytest.raises(UsageError, match=re.escape(sentence)):

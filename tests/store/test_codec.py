@@ -79,12 +79,12 @@ def test_other_json_is_rejected() -> None:
         from_text(Policy, "[]")
 
 
-@given(numbers=st.sets(st.integers(0, 5000)), asked=st.integers(0, 6000))
-def test_a_set_of_numbers_survives_packing(numbers: set[int], asked: int) -> None:
+@given(numbers=st.sets(st.integers(0, 5000)), number=st.integers(0, 6000))
+def test_a_set_of_numbers_survives_packing(numbers: set[int], number: int) -> None:
     """The members and their count are the same."""
     packed = unpacked(RowIdSet(numbers).packed())
 
-    assert (asked in numbers, sorted(numbers), len(numbers)) == (asked in packed, list(packed), packed.count)
+    assert (number in numbers, sorted(numbers), len(numbers)) == (number in packed, list(packed), packed.count)
 
 
 def test_a_run_of_numbers_takes_next_to_no_space() -> None:

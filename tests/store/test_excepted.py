@@ -9,20 +9,20 @@ from scanner.store.interning import Interned, digest
 from scanner.store.tables import LAST_IDS, VERDICTS
 from tests.store.made import Round, finding, statuses
 
-KNOWN = finding("a", excepted_by="team/let-be", denies=False)
+FINDING = finding("a", excepted_by="team/let-be", denies=False)
 
 
 def test_a_finding_keeps_its_exceptions(store: SqlStore) -> None:
     """The finding is read as it was written."""
-    Round((KNOWN,)).record(store, 1)
+    Round((FINDING,)).record(store, 1)
 
-    assert [KNOWN] == [item.finding for item in store.record("scan-1").findings()]
+    assert [FINDING] == [item.finding for item in store.record("scan-1").findings()]
 
 
 def test_a_finding_that_becomes_excepted_stays_open(store: SqlStore) -> None:
     """An exception changes the verdict and makes no new finding."""
     Round((finding("a"),)).record(store, 1)
-    Round((KNOWN,)).record(store, 2)
+    Round((FINDING,)).record(store, 2)
 
     assert {"a": "open"} == statuses(store.record("scan-2").findings())
 

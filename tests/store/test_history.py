@@ -152,7 +152,7 @@ def test_messages_that_differ_by_the_object_alone_are_stored_once(store: SqlStor
         for name, namespace in pairs
     ]
     Round(tuple(made)).record(store, 1)
-    messages = {it.finding.outcome.message for it in store.record("scan-1").findings()}
+    messages = {stored.finding.outcome.message for stored in store.record("scan-1").findings()}
 
     assert {"web in shop is wrong", "api in shop is wrong", "web in team is wrong"} == messages
     assert 1 == count(url, "verdicts")

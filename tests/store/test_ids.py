@@ -19,9 +19,9 @@ def ids(url: str) -> list[int]:
     """The ids of the findings."""
     engine = create_engine(url)
     with engine.connect() as connection:
-        found = list(connection.execute(text("SELECT id FROM findings ORDER BY id")).scalars())
+        ids = list(connection.execute(text("SELECT id FROM findings ORDER BY id")).scalars())
     engine.dispose()
-    return found
+    return ids
 
 
 def test_the_id_of_a_deleted_row_is_not_used_again(store: SqlStore, url: str) -> None:

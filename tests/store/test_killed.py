@@ -230,9 +230,9 @@ def heartbeats(url: str) -> list[datetime]:
     """When each scan gave its last sign of life."""
     engine = create_engine(url)
     with engine.connect() as connection:
-        found = list(connection.execute(select(SCANS.c.heartbeat)).scalars())
+        beats = list(connection.execute(select(SCANS.c.heartbeat)).scalars())
     engine.dispose()
-    return found
+    return beats
 
 
 def test_a_heartbeat_that_cannot_be_written_stops_nothing(url: str) -> None:

@@ -60,7 +60,7 @@ def test_a_scan_is_found(several: SqlStore, typed: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("3f", r"Scan '3f' is ambiguous: 3f9b, 3f2a\. Give more characters of the id\."),
         ("zzz", r"There is no scan 'zzz': the newest are dead, c001, 3f9b, 3f2a\..*assay scans"),
@@ -71,9 +71,9 @@ def test_a_scan_is_found(several: SqlStore, typed: str, meant: str) -> None:
         ("\0\ud800", r"There is no scan"),
     ],
 )
-def test_an_ambiguous_scan_is_rejected(several: SqlStore, typed: str, said: str) -> None:
+def test_an_ambiguous_scan_is_rejected(several: SqlStore, typed: str, message: str) -> None:
     """The message lists the scans."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         several.find_scan(typed)
 
 

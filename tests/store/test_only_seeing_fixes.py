@@ -244,8 +244,8 @@ def test_any_history_keeps_the_promises(store: SqlStore, history: list[Round]) -
         record_in_two_pages(store, number, replace(each, cluster=ClusterIdentity(f"cluster-{first}")))
         on_the_day[number] = snapshot(store, number)
         *_, counted, unchecked, seen, fixed = on_the_day[number]
-        said = {item.finding: item.status for item in seen}, {item.finding.fingerprint for item in fixed}, unchecked
-        assert ledger.merge(each) == said
+        expected = {item.finding: item.status for item in seen}, {item.finding.fingerprint for item in fixed}, unchecked
+        assert ledger.merge(each) == expected
         assert tallies(each) == counted
     assert on_the_day == {number: snapshot(store, number) for number in on_the_day}
 

@@ -64,7 +64,7 @@ def test_a_reopened_database_has_its_scans(fresh: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ("", "The database address is empty"),
         ("sqlite://", "in memory"),
@@ -78,9 +78,9 @@ def test_a_reopened_database_has_its_scans(fresh: str) -> None:
         (f"password = {SECRET}", "keywords and values"),
     ],
 )
-def test_a_url_of_no_usable_database_is_a_usage_error(given: str, said: str) -> None:
+def test_a_url_of_no_usable_database_is_a_usage_error(given: str, message: str) -> None:
     """The message names the valid forms."""
-    with pytest.raises(UsageError, match=said) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         open_store(given)
 
     assert "Use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE." in str(caught.value)
@@ -168,10 +168,12 @@ def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
     with pytest.raises(StoreError) as caught:
         open_store(f"postgresql://auditor:{SECRET}@127.0.0.1:1/audit?password={SECRET}&connect_timeout=5")
 
-    said = str(caught.value)
-    assert said.startswith("The database postgresql://auditor:***@127.0.0.1:1/audit?connect_timeout=5 does not answer")
-    assert said.endswith("Check that the server runs and that host and port are right.")
-    assert SECRET not in said
+    message = str(caught.value)
+    assert message.startswith(
+        "The database postgresql://auditor:***@127.0.0.1:1/audit?connect_timeout=5 does not answer"
+    )
+    assert message.endswith("Check that the server runs and that host and port are right.")
+    assert SECRET not in message
 
 
 @pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database")
@@ -219,19 +221,19 @@ def test_a_database_of_another_program_that_uses_alembic_is_left_alone(fresh: st
 
 
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "message"),
     [
         ("*", "created by a newer version of Assay"),
         ("0003", r"created by an older version of Assay.*run: assay db upgrade\."),
     ],
 )
-def test_a_version_is_known_by_its_whole_name(fresh: str, version: str, said: str) -> None:
+def test_a_version_is_known_by_its_whole_name(fresh: str, version: str, message: str) -> None:
     """A version is compared as a whole, and an older database is not upgraded without a command."""
     open_store(fresh).close()
     execute(fresh, "UPDATE alembic_version SET version_num = :version", version=version)
 
     for change in (open_store, open_reader):
-        with pytest.raises(StoreError, match=said):
+        with pytest.raises(StoreError, match=message):
             change(fresh)
 
 

@@ -8,7 +8,7 @@ from scanner.model.opinion import Disagreement, Limited, Opinion
 from scanner.store import SqlStore
 from tests.store.made import Round
 
-SAID = Opinion(
+OPINION = Opinion(
     "cel-python 0.5.0",
     12.5,
     objects=8,
@@ -29,8 +29,8 @@ def test_an_opinion_reads_back_as_it_was(store: SqlStore) -> None:
     """Sums, limits, disagreements and hostile texts are the same."""
     scan = Round()
     store.begin(scan.start(1))
-    store.finish("scan-1", replace(scan.end(1), opinion=SAID))
-    assert SAID == store.record("scan-1").opinion
+    store.finish("scan-1", replace(scan.end(1), opinion=OPINION))
+    assert OPINION == store.record("scan-1").opinion
 
 
 def test_a_scan_without_a_comparison_has_no_opinion(store: SqlStore) -> None:

@@ -58,7 +58,7 @@ def recorded(store: SqlStore, number: int, *rules: RuleObject) -> ScanRecord:
     return store.record(f"scan-{number}")
 
 
-def test_a_record_has_what_the_scan_told(store: SqlStore) -> None:
+def test_a_record_has_the_rules_of_the_scan(store: SqlStore) -> None:
     """Rules in their order, the method with the schema of the database, the digests, and the uncovered kinds."""
     record = recorded(store, 1, STRICT, LABELS)
 

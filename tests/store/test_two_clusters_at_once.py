@@ -125,9 +125,9 @@ def test_random_scans_at_once_are_stored_as_if_one_came_after_the_other(server: 
         return shown
 
     with ThreadPoolExecutor(4) as threads:
-        found = dict(zip(CLUSTERS, threads.map(scans, CLUSTERS), strict=True))
+        results = dict(zip(CLUSTERS, threads.map(scans, CLUSTERS), strict=True))
 
-    assert {cluster: replayed(rounds[cluster]) for cluster in CLUSTERS} == found
+    assert {cluster: replayed(rounds[cluster]) for cluster in CLUSTERS} == results
 
 
 POLICIES = tuple(f"policy-{digit}" for digit in range(10))

@@ -66,7 +66,7 @@ def test_a_cluster_known_by_its_uid_goes_on(fresh: str) -> None:
         assert ("", "old-1") == (note, store.find_scan("last~1", "prod").id)
 
 
-def test_a_cluster_known_by_name_begins_anew_and_is_told_so_once(fresh: str) -> None:
+def test_a_cluster_known_by_name_begins_anew_with_one_notice(fresh: str) -> None:
     """The name might have been that of several clusters."""
     upgraded(fresh)
     with open_store(fresh, clock) as store:

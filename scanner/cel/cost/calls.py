@@ -167,7 +167,7 @@ def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) 
 
 
 def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
-    """Return the closure of a call whose arguments are not evaluated any more after an error; then the call is not charged."""
+    """Return the closure of a call whose arguments are not evaluated after an error; then the call is not charged."""
     *others, last = arguments
 
     def measure(frame: Frame, meter: Meter) -> Outcome:

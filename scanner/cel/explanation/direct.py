@@ -1,6 +1,6 @@
 """Explanations without notes: the reasons of an expression that only compares values at fixed places of documents.
 
-Whatever the values are, its reasons are these values: they are read from the documents, and the expression is evaluated as
+Its reasons are the values themselves: they are read from the documents, and the expression is evaluated as
 always. `reasons.explain` explains every other expression, and every evaluation with an error or a missing value.
 """
 

@@ -237,7 +237,7 @@ class Library:
     """The functions that one file adds to the environment.
 
     `types`: those whose names expressions may use. `since`: the Kubernetes minor version that brought it, `until`: the first
-    that does not have it any more. A `gated` one came with Kubernetes and not with cel-go. `macros`: name, number of arguments
+    that no longer has it. A `gated` one came with Kubernetes and not with cel-go. `macros`: name, number of arguments
     (`ANY_NUMBER`), whether it is a member call, and the expansion. Libraries are compared as objects: environments are keys.
     """
 

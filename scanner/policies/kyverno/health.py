@@ -19,8 +19,12 @@ from scanner.policies.kyverno.bind import AS_WRITTEN, BoundForm
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
-_IN_ITS_MANNER = "judged as Kyverno's own reports judge (--kyverno-compat): a scan that asks every check finds more"
-_NOT_ASKED = "evaluation.admission.enabled is false: Kyverno's webhook does not ask it, and no request is refused"
+_IN_ITS_MANNER = (
+    "evaluated as Kyverno's own reports are (--kyverno-compat): a scan without that flag evaluates more checks"
+)
+_NOT_AT_ADMISSION = (
+    "evaluation.admission.enabled is false: Kyverno's webhook does not evaluate the policy, and denies no request"
+)
 _UNSCORED = "it is not scored: Kyverno reports its failures as warnings"
 _NO_EFFECT = "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"
 
@@ -43,7 +47,7 @@ def _of_decision(policy: PolicyKey, decision: Decision) -> Iterator[Health]:
     for exception in dict.fromkeys(compiled.exception for compiled in decision.exceptions):
         subject = f"policy exception {exception.key}"
         if exception.expired(decision.now):
-            yield Health(HealthKind.NOTE, name, "", f"{subject} has expired, and excepts nothing any more", language)
+            yield Health(HealthKind.NOTE, name, "", f"{subject} has expired and no longer exempts any object", language)
         if exception.unknown:
             detail = f"{subject} has unknown fields: {', '.join(exception.unknown)}"
             yield Health(HealthKind.NOTE, name, "", detail, language)
@@ -54,12 +58,12 @@ def _of_policy(policy: KyvernoPolicy, bound: BoundPolicy) -> Iterator[Health]:
     if bound.reading.reason:
         yield Health(HealthKind.NOT_AUDITABLE, name, "", bound.reading.reason, language)
     if policy.unknown:
-        detail = f"unknown fields, which nobody looks at: {', '.join(policy.unknown)}"
+        detail = f"unknown fields are ignored: {', '.join(policy.unknown)}"
         yield Health(HealthKind.NOTE, name, "", detail, language)
     if as_object(dig(policy.document, "spec", "webhookConfiguration")):
         yield Health(HealthKind.NOTE, name, "", _NO_EFFECT, language)
     if not policy.admission:
-        yield Health(HealthKind.NOTE, name, "", _NOT_ASKED, language)
+        yield Health(HealthKind.NOTE, name, "", _NOT_AT_ADMISSION, language)
     if policy.unscored:
         yield Health(HealthKind.NOTE, name, "", _UNSCORED, language)
     for condition in as_list(dig(policy.document, "status", "conditionStatus", "conditions")):

@@ -202,7 +202,9 @@ class Inventory(NoClusterData):
     def _require(self, kind: Kind, namespace: str) -> None:
         """Raise Unavailable unless the objects of a namespace have been listed."""
         if not self._listed.get(kind, set()) & {namespace, _EVERYWHERE}:
-            raise Unavailable(f"it reads {kind.resource}, which only its evaluation tells, and which were not listed")
+            raise Unavailable(
+                f"it reads {kind.resource}, a resource that is known only during evaluation, so its objects were not listed"
+            )
 
     def _within(self, kind: Kind, namespace: str) -> Sequence[JsonObject]:
         objects = self._objects[kind]

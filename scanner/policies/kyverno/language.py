@@ -109,9 +109,7 @@ class Kyverno:
             owners = as_list(dig(policy.manifest, "metadata", "ownerReferences"))
             names = {as_text(dig(owner, "name")) for owner in owners if dig(owner, "kind") == CLUSTER_WIDE}
             for name in sorted(names & evaluated):
-                detail = (
-                    f"Kyverno generated {policy.language} {policy.name} from it; objects are judged by this one, once"
-                )
+                detail = f"Kyverno generated {policy.language} {policy.name} from it; only this policy is evaluated, so that each object has one outcome"
                 yield policy.key, Health(HealthKind.NOTE, name, "", detail, CLUSTER_WIDE)
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:

@@ -21,9 +21,9 @@ from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults,
 KINDS = (CLUSTER_WIDE, NAMESPACED)
 DISABLED = "reports.kyverno.io/disabled"
 _ELSEWHERE = {
-    "JSON": "it judges JSON payloads (evaluation.mode JSON), not objects of the cluster",
-    "HTTP": "it judges HTTP requests (evaluation.mode HTTP), not objects of the cluster",
-    "Envoy": "it judges requests to Envoy (evaluation.mode Envoy), not objects of the cluster",
+    "JSON": "it evaluates JSON payloads (evaluation.mode JSON), not objects of the cluster",
+    "HTTP": "it evaluates HTTP requests (evaluation.mode HTTP), not objects of the cluster",
+    "Envoy": "it evaluates requests to Envoy (evaluation.mode Envoy), not objects of the cluster",
 }
 NAMED: Schema = [{"expression": "string!", "name": "string!"}]
 _LISTS = ("apiGroups", "apiVersions", "operations", "resources", "resourceNames")

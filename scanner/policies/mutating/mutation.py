@@ -101,7 +101,7 @@ def difference_of(before: JsonObject, after: JsonObject) -> tuple[Change, ...]:
     return difference(before, after)  # type: ignore[arg-type]
 
 
-def _known(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
+def _schema_of(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
     schema = schemas.schema(kind)
     if schema is None:
         raise SchemaUnknown(f"{kind.api_version}/{kind.kind}")
@@ -268,21 +268,21 @@ class _Runs:
 
     def __init__(self) -> None:
         self._resource: Resource | None = None
-        self._known: dict[tuple[int, int, int], tuple[Resource | None, Run]] = {}
+        self._runs: dict[tuple[int, int, int], tuple[Resource | None, Run]] = {}
 
     def of(
         self, compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor
     ) -> Run:
         if request.resource is not self._resource:
             self._resource = request.resource
-            self._known.clear()
+            self._runs.clear()
         key = (id(compiled), id(request), id(param))
-        _, run = self._known.get(key, (None, None))
+        _, run = self._runs.get(key, (None, None))
         if run is None or run.schemas is not schemas or run.rules != rules:
-            schema = _known(schemas, request.matched, rules)
+            schema = _schema_of(schemas, request.matched, rules)
             run = Run(compiled, request, _bare(param, schemas), schema, schemas, rules)
             # The param is kept as well: while it exists, no other object has its id.
-            self._known[key] = param, run
+            self._runs[key] = param, run
         return run
 
 

@@ -50,6 +50,6 @@ def _matches(policy: Policy, kind: Kind) -> bool:
 def _detail(others: list[str]) -> str:
     return (
         "Kubernetes 1.37 shows its mutations the object in one of two forms, depending on whether a policy with match "
-        f"conditions ({', '.join(others)}) happens to run before it: what it makes of lists and maps of the object may differ "
+        f"conditions ({', '.join(others)}) runs before it: what it makes of lists and maps of the object may differ "
         "from request to request; give it a match condition too"
     )

@@ -52,11 +52,11 @@ class Answer:
 
 
 def invocations(
-    bound: BoundPolicy, resource: Resource, original: Kind, world: EvaluationContext
+    bound: BoundPolicy, resource: Resource, original: Kind, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
     """The invocations of a policy on an object, not yet evaluated; none for a policy that changes no object."""
     if bound.may_change_objects:
-        yield from requests(bound, resource, original, world)
+        yield from requests(bound, resource, original, context)
 
 
 def _is_unknown(_bound: BoundPolicy, _body: JsonObject) -> bool:
@@ -219,10 +219,10 @@ class _Request:
         mutated = run.mutations(body)
         refusals = tuple(refusal(invocation, error.message) for error in mutated.refusals())
         ended = mutated.ended.message if mutated.ended else ""
-        after = self._known(mutated.after, body)
+        after = self._representative(mutated.after, body)
         return _Made(runs=True, after=after, patched=mutated.patched, refusals=refusals, ended=ended)
 
-    def _known(self, after: JsonObject, body: JsonObject) -> JsonObject:
+    def _representative(self, after: JsonObject, body: JsonObject) -> JsonObject:
         """The first of all equal objects, which represents them."""
         first = next(
             (candidate for candidate in (body, *self._objects) if candidate is after or same(candidate, after)), None
@@ -239,7 +239,7 @@ class _Request:
 
     def _between_passes(self, body: JsonObject) -> JsonObject:
         run = next((run for run in self._runs if run is not None), None)
-        return body if run is None else self._known(run.between_passes(body), body)
+        return body if run is None else self._representative(run.between_passes(body), body)
 
     def _still_selects(self, index: int, body: JsonObject) -> bool:
         run = self._runs[index]

@@ -233,7 +233,9 @@ class Workers:
         if another and task.deaths < _ATTEMPTS:
             self._send(another, task)
         else:
-            task.result = unevaluated(task.job.page, f"the process that judged it ended before it was done ({why})")
+            task.result = unevaluated(
+                task.job.page, f"the process that evaluated it ended before the page was complete ({why})"
+            )
 
 
 def _done(queue: deque[_Task | T]) -> Iterator[JobResult | T]:

@@ -42,8 +42,8 @@ def main() -> int:
         chance = Random(seed)
         fuzz = Fuzz(stage, chance, time.monotonic() + arguments.seconds)
         sys.stdout.writelines(f"{line}\n" for line in unaccepted(stage))
-        known = [it for it in stage.objects if arguments.only in ("", it.document["kind"])]
-        objects = chance.sample(known, min(len(known), arguments.objects or len(known)))
+        choice = [stored for stored in stage.objects if arguments.only in ("", stored.document["kind"])]
+        objects = chance.sample(choice, min(len(choice), arguments.objects or len(choice)))
         begun = time.monotonic()
         if "configurations" in arguments.parts:
             fuzz.configured(objects, arguments.each)

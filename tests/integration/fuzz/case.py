@@ -44,11 +44,13 @@ _COUNTER = "deprecated.daemonset.template.generation"
 def tidied(document: JsonObject, *, created: bool) -> JsonObject:
     """An object without what a server counts and notes by itself, or makes anew for each object that is created."""
     dropped = (*_COUNTED, *(_NEW if created else ()))
-    metadata = {name: it for name, it in as_object(document.get("metadata")).items() if name not in dropped}
+    metadata = {name: value for name, value in as_object(document.get("metadata")).items() if name not in dropped}
     notes = metadata.get("annotations")
     if document.get("kind") == "DaemonSet" and isinstance(notes, Mapping) and _COUNTER in notes:
-        metadata["annotations"] = {name: it for name, it in notes.items() if name != _COUNTER}
-    return {name: it for name, it in document.items() if not (created and name == "status")} | {"metadata": metadata}
+        metadata["annotations"] = {name: note for name, note in notes.items() if name != _COUNTER}
+    return {name: value for name, value in document.items() if not (created and name == "status")} | {
+        "metadata": metadata
+    }
 
 
 def name_of(document: JsonObject) -> str:

@@ -37,8 +37,8 @@ class Compared:
         return len(self.case.path) + len(self.case.shown), self.where
 
 
-def said(answer: Answer) -> Outcome:
-    """What an answer says."""
+def outcome_of(answer: Answer) -> Outcome:
+    """The outcome of a write, from its answer."""
     if answer.status in _ADMITTED:
         return Made(as_object(answer.body))
     return Refused(answer.status, as_text(dig(answer.body, "message")))
@@ -59,9 +59,11 @@ def compared(
         signature = "" if theirs == ours else _refusals(theirs, ours)
         return Compared(case, where, operation, theirs, ours, right, theirs == ours, signature)
     differing = [
-        it
-        for it in difference(tidied(theirs.document, created=created), tidied(ours.document, created=created))
-        if it[1] not in made_anew
+        kind_of_difference
+        for kind_of_difference in difference(
+            tidied(theirs.document, created=created), tidied(ours.document, created=created)
+        )
+        if kind_of_difference[1] not in made_anew
     ]
     signature = "; ".join(sorted({f"{how} {_general(path)}" for how, path, *_ in differing})[:3])
     paths = tuple(path for _, path, *_ in differing)
@@ -80,8 +82,8 @@ def difference(theirs: Json, ours: Json, path: str = "") -> Iterator[tuple[str, 
             else:
                 yield from difference(theirs[name], ours[name], below)
     elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
-        for at, (one, other) in enumerate(zip(theirs, ours, strict=True)):
-            yield from difference(one, other, f"{path}/{at}")
+        for at, (their, other) in enumerate(zip(theirs, ours, strict=True)):
+            yield from difference(their, other, f"{path}/{at}")
     elif not same(theirs, ours):
         yield "differs", path, theirs, ours
 
@@ -95,11 +97,11 @@ def is_changed(outcome: Outcome, before: JsonObject) -> bool:
 
 def _refusals(theirs: Outcome, ours: Outcome) -> str:
     """In what two outcomes differ, of which one at least is a refusal."""
-    pair = [isinstance(it, Refused) and _UNMARSHALLED.fullmatch(it.message) for it in (theirs, ours)]
+    pair = [isinstance(outcome, Refused) and _UNMARSHALLED.fullmatch(outcome.message) for outcome in (theirs, ours)]
     match pair:
-        case [re.Match() as one, re.Match() as other]:
-            kinds = f"{one[2]} <> {other[2]}" if one[2] != other[2] else ""
-            return f"unmarshal {kinds}{'' if one[1] == other[1] else ' path'}"
+        case [re.Match() as their, re.Match() as other]:
+            kinds = f"{their[2]} <> {other[2]}" if their[2] != other[2] else ""
+            return f"unmarshal {kinds}{'' if their[1] == other[1] else ' path'}"
         case _:
             return f"{_shape(theirs)} <> {_shape(ours)}"
 
@@ -107,8 +109,8 @@ def _refusals(theirs: Outcome, ours: Outcome) -> str:
 def _shape(outcome: Outcome) -> str:
     if isinstance(outcome, Made):
         return "made"
-    if found := _UNMARSHALLED.fullmatch(outcome.message):
-        return f"{outcome.code} unmarshal into {found[2]}"
+    if unmarshalled := _UNMARSHALLED.fullmatch(outcome.message):
+        return f"{outcome.code} unmarshal into {unmarshalled[2]}"
     return f"{outcome.code} {_NAMES.sub('_', outcome.message.rpartition(' denied request: ')[2])}"
 
 

@@ -15,7 +15,7 @@ from tests.integration.fuzz.manifests import policy_named
 from tests.integration.fuzz.patches import VALUES
 from tests.integration.fuzz.stage import GROUPS
 
-# Of what is in metadata, a policy may change labels and annotations; the rest is looked at, but rarely.
+# Of the metadata, a policy may change labels and annotations; other fields are chosen rarely.
 _RARELY = 0.1
 _ABSENT, _NEW = 0.3, 0.25
 _NUMBERS = ("0", "1", "7", "80")

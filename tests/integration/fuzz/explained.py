@@ -25,12 +25,12 @@ class Refusal:
     words: str
     always: bool = False
 
-    def covers(self, found: Compared, *, changed: bool) -> bool:
+    def covers(self, difference: Compared, *, changed: bool) -> bool:
         """Whether a difference is one of these."""
-        said = found.theirs
-        if not isinstance(said, Refused) or not isinstance(found.ours, Made) or not (changed or self.always):
+        theirs = difference.theirs
+        if not isinstance(theirs, Refused) or not isinstance(difference.ours, Made) or not (changed or self.always):
             return False
-        return said.code == self.code and re.match(self.words, said.message, re.DOTALL) is not None
+        return theirs.code == self.code and re.match(self.words, theirs.message, re.DOTALL) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class Content:
     operations: str
     paths: str
 
-    def covers(self, found: Compared, *, changed: bool) -> bool:
+    def covers(self, difference: Compared, *, changed: bool) -> bool:
         """Whether a difference is one of these."""
         del changed
         return (
-            bool(found.paths)
-            and re.match(f"({self.kinds})/", found.where) is not None
-            and re.fullmatch(self.operations, found.operation) is not None
-            and all(re.fullmatch(self.paths, path) for path in found.paths)
+            bool(difference.paths)
+            and re.match(f"({self.kinds})/", difference.where) is not None
+            and re.fullmatch(self.operations, difference.operation) is not None
+            and all(re.fullmatch(self.paths, path) for path in difference.paths)
         )
 
 
@@ -162,6 +162,8 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
 """Nothing is explained by an entry that does not name the words or the paths that it is about."""
 
 
-def reason(found: Compared, *, changed: bool) -> str | None:
-    """Why a difference stays, None when nothing explains it; `changed` tells whether Assay says that the object changes."""
-    return next((one.reason for one in EXPLAINED if one.covers(found, changed=changed)), None)
+def reason(difference: Compared, *, changed: bool) -> str | None:
+    """The reason why a difference is expected, else None; `changed` is true if Assay predicts a change of the object."""
+    return next(
+        (explanation.reason for explanation in EXPLAINED if explanation.covers(difference, changed=changed)), None
+    )

@@ -19,10 +19,10 @@ def _absent(schema: Schema, ref: Json, value: Json, path: str) -> Iterator[tuple
     atom = schema.resolve(ref)
     if isinstance(value, Mapping) and atom.map:
         yield path, tuple(sorted(atom.map.fields.keys() - value.keys()))
-        for name, one in value.items():
+        for name, item in value.items():
             below = atom.map.of(name)
             if below is not None and name != "managedFields":
-                yield from _absent(schema, below, one, f"{path}/{name}")
+                yield from _absent(schema, below, item, f"{path}/{name}")
     elif isinstance(value, list) and atom.list:
-        for at, one in enumerate(value):
-            yield from _absent(schema, atom.list.element, one, f"{path}/{at}")
+        for at, item in enumerate(value):
+            yield from _absent(schema, atom.list.element, item, f"{path}/{at}")

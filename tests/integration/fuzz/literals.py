@@ -37,25 +37,25 @@ class Place:
 
 def places(schema: Schema, document: JsonObject) -> tuple[list[Place], list[Place]]:
     """All places but those in maps and lists below which no field can be named: those with a value, and those without."""
-    found = [*_below(schema, schema.root, document, Place("", (), "Object", document, UNTYPED))]
-    return [it for it in found if it.value is not None], [it for it in found if it.value is None]
+    places = [*_below(schema, schema.root, document, Place("", (), "Object", document, UNTYPED))]
+    return [place for place in places if place.value is not None], [place for place in places if place.value is None]
 
 
 def _below(schema: Schema, ref: Json, value: Json, place: Place) -> Iterator[Place]:
     atom = schema.resolve(ref)
     if isinstance(value, Mapping) and atom.map:
-        for name, one in {**dict.fromkeys(atom.map.fields), **value}.items():
-            below, found = atom.map.of(name), _member(schema, atom.map, place, name, one)
-            if found is not None:
-                yield found
-                yield from _below(schema, below, one, found)
+        for name, item in {**dict.fromkeys(atom.map.fields), **value}.items():
+            below, member = atom.map.of(name), _member(schema, atom.map, place, name, item)
+            if member is not None:
+                yield member
+                yield from _below(schema, below, item, member)
     elif isinstance(value, list) and atom.list:
-        for at, one in enumerate(value):
+        for at, item in enumerate(value):
             element = Place(
-                f"{place.path}/{at}", (*place.steps, at), place.type_name, one, schema.resolve(atom.list.element)
+                f"{place.path}/{at}", (*place.steps, at), place.type_name, item, schema.resolve(atom.list.element)
             )
             yield element
-            yield from _below(schema, atom.list.element, one, element)
+            yield from _below(schema, atom.list.element, item, element)
 
 
 def _member(schema: Schema, of: MapType, owner: Place, name: str, value: Json) -> Place | None:
@@ -114,9 +114,9 @@ def _escaped(name: str) -> str:
 def literal(value: Json) -> str:
     """A JSON value as an expression; what mixes types has to be dynamic."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{json.dumps(name)}: dyn({literal(one)})' for name, one in value.items())}}}"
+        return f"{{{', '.join(f'{json.dumps(name)}: dyn({literal(item)})' for name, item in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(f'dyn({literal(one)})' for one in value)}]"
+        return f"[{', '.join(f'dyn({literal(item)})' for item in value)}]"
     if value is None or isinstance(value, bool):
         return _LITERALS[value]
     return json.dumps(value)

@@ -28,10 +28,13 @@ def policy_named(
         "operations": ["CREATE", "UPDATE"],
         "resources": [plural],
     }
-    asked: Json = {"name": "asked", "expression": f"request.userInfo.username == '{user}'"}
+    by_user: Json = {"name": "asked", "expression": f"request.userInfo.username == '{user}'"}
     spec: dict[str, Json] = {
         "matchConstraints": {"resourceRules": [rule]},
-        "matchConditions": [asked, *({"name": f"c{at}", "expression": it} for at, it in enumerate(conditions))],
+        "matchConditions": [
+            by_user,
+            *({"name": f"c{at}", "expression": condition} for at, condition in enumerate(conditions)),
+        ],
         "failurePolicy": failure_policy,
         "reinvocationPolicy": reinvocation_policy,
         "mutations": [*map(_mutation, mutations)],

@@ -39,7 +39,12 @@ def predicted(stage: Stage, case: Case, document: JsonObject, operation: Operati
     )
     invocation_results = auditor.evaluate(document, operation=operation)
     return outcome_of(
-        [it for it in invocation_results if it.resource.kind.api_version == as_text(document["apiVersion"])], document
+        [
+            result
+            for result in invocation_results
+            if result.resource.kind.api_version == as_text(document["apiVersion"])
+        ],
+        document,
     )
 
 
@@ -55,14 +60,14 @@ def outcome_of(invocation_results: Iterable[InvocationResult], document: JsonObj
                     outcome.message if internal else refusal(invocation_result.invocation, outcome.message),
                 )
             if isinstance(outcome, WouldChange):
-                after = as_object(apply([Step(it.op, it.path, it.value) for it in outcome.patch], after))  # type: ignore[arg-type]
+                after = as_object(apply([Step(step.op, step.path, step.value) for step in outcome.patch], after))  # type: ignore[arg-type]
     return Made(after)
 
 
 def possible(stage: Stage, kind: Kind, case: Case, document: JsonObject, operation: Operation) -> list[Outcome]:
     """What several policies may make of a document: one outcome for each of the orders that Assay tries."""
     acting = [*_acting(stage, kind, case, document, operation)]
-    return [_outcome(it) for it in answers(acting)] if acting else [Made(document)]
+    return [_outcome(answer) for answer in answers(acting)] if acting else [Made(document)]
 
 
 def _outcome(answer: Answer) -> Outcome:
@@ -75,15 +80,15 @@ def _acting(
     stage: Stage, kind: Kind, case: Case, document: JsonObject, operation: Operation
 ) -> Iterator[tuple[BoundPolicy, InvocationResult]]:
     rules = release_of(RELEASE).rules
-    world = EvaluationContext(
+    context = EvaluationContext(
         params=ParamTable(stage.kinds),
-        namespaces={name_of(it): it for it in stage.namespaces},
+        namespaces={name_of(namespace): namespace for namespace in stage.namespaces},
         implied_namespaces=True,
         user=case.user,
         operations=(operation,),
     )
-    policies = [mutating.read_policy(it, rules=rules) for it in case.policies]
-    bindings = [mutating.read_binding(binding_named(it.name)) for it in policies]
+    policies = [mutating.read_policy(document, rules=rules) for document in case.policies]
+    bindings = [mutating.read_binding(binding_named(policy.name)) for policy in policies]
     for bound in mutating.bind(policies, bindings, schemas=stage.schemas, rules=rules):
-        for invocation_result in invocations(bound, resource_of(kind, document), kind, world):
+        for invocation_result in invocations(bound, resource_of(kind, document), kind, context):
             yield bound, invocation_result

@@ -87,11 +87,11 @@ def _paths(
 def walked(value: Json, path: str = "") -> Iterator[tuple[str, bool, Json]]:
     """Every path below a value, whether it leads to an element of a list, and what stands there."""
     if isinstance(value, Mapping):
-        for name, one in value.items():
+        for name, item in value.items():
             below = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
-            yield below, False, one
-            yield from walked(one, below)
+            yield below, False, item
+            yield from walked(item, below)
     elif isinstance(value, list):
-        for at, one in enumerate(value):
-            yield f"{path}/{at}", True, one
-            yield from walked(one, f"{path}/{at}")
+        for at, item in enumerate(value):
+            yield f"{path}/{at}", True, item
+            yield from walked(item, f"{path}/{at}")

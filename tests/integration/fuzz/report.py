@@ -33,19 +33,21 @@ def _differences(tally: Tally) -> Iterator[str]:
         yield from _example(number, tally.examples[signature])
 
 
-def _example(number: int, found: Compared) -> Iterator[str]:
-    yield f"{number:5} × {'text' if found.same_class else 'class'}: {found.operation} {found.where} {found.case.shown}"
-    created = found.operation == "CREATE"
-    if isinstance(found.theirs, Made) and isinstance(found.ours, Made):
-        made, predicted = (tidied(it.document, created=created) for it in (found.theirs, found.ours))
+def _example(number: int, comparison: Compared) -> Iterator[str]:
+    yield f"{number:5} × {'text' if comparison.same_class else 'class'}: {comparison.operation} {comparison.where} {comparison.case.shown}"
+    created = comparison.operation == "CREATE"
+    if isinstance(comparison.theirs, Made) and isinstance(comparison.ours, Made):
+        made, predicted = (
+            tidied(outcome.document, created=created) for outcome in (comparison.theirs, comparison.ours)
+        )
         for how, path, theirs, ours in difference(made, predicted):
             yield f"        ours {how} {path}: server {_short(theirs)}, ours {_short(ours)}"
         return
-    yield f"        server {_said(found.theirs)}"
-    yield f"        ours   {_said(found.ours)}"
+    yield f"        server {_described(comparison.theirs)}"
+    yield f"        ours   {_described(comparison.ours)}"
 
 
-def _said(outcome: Outcome) -> str:
+def _described(outcome: Outcome) -> str:
     return "takes it" if isinstance(outcome, Made) else f"{outcome.code} {outcome.message}"
 
 

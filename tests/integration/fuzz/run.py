@@ -15,7 +15,7 @@ from scanner.model.policy import Operation
 from scanner.model.resource import Kind
 from tests.integration.fuzz import configurations, explained, patches, sets
 from tests.integration.fuzz.case import Case, Made, Outcome, name_of, tidied
-from tests.integration.fuzz.compare import Compared, compared, difference, is_changed, said
+from tests.integration.fuzz.compare import Compared, compared, difference, is_changed, outcome_of
 from tests.integration.fuzz.fields import absent_fields
 from tests.integration.fuzz.manifests import binding_named
 from tests.integration.fuzz.ours import possible, predicted
@@ -47,18 +47,18 @@ class Tally:
     def count(self, kind: str, possible: Sequence[Compared], before: JsonObject) -> None:
         """Count one comparison, with the nearest of the predictions that are possible."""
         self.comparisons[kind] += 1
-        found = max(possible, key=lambda it: (it.same_class, it.same_text))
-        if found.same_class and found.same_text:
+        nearest = max(possible, key=lambda comparison: (comparison.same_class, comparison.same_text))
+        if nearest.same_class and nearest.same_text:
             return
-        reasons = (explained.reason(it, changed=is_changed(it.ours, before)) for it in possible)
+        reasons = (explained.reason(comparison, changed=is_changed(comparison.ours, before)) for comparison in possible)
         if why := next(filter(None, reasons), None):
             self.explained[why] += 1
             return
-        (self.texts if found.same_class else self.wrong)[kind] += 1
-        self.alike[found.signature] += 1
-        known = self.examples.get(found.signature)
-        if known is None or found.weight < known.weight:
-            self.examples[found.signature] = found
+        (self.texts if nearest.same_class else self.wrong)[kind] += 1
+        self.alike[nearest.signature] += 1
+        example = self.examples.get(nearest.signature)
+        if example is None or nearest.weight < example.weight:
+            self.examples[nearest.signature] = nearest
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Fuzz:
         self.stage.activate(patches.manifests())
         for stored in objects:
             absent = absent_fields(self.stage.schemas, self._kind(stored), stored.document)
-            cases = [it for it in patches.cases(stored, absent, self.chance) if self.chance.random() < share]
+            cases = [case for case in patches.cases(stored, absent, self.chance) if self.chance.random() < share]
             self.written("patch", stored, cases)
             if time.monotonic() > self.ends:
                 break
@@ -85,10 +85,10 @@ class Fuzz:
         """So many generated apply configurations of each of these objects."""
         names = (f"configuration-{number}" for number in count())
         for some in _batches(objects, max(1, _MOST_POLICIES // each)):
-            asked = [(stored, [*islice(self._configurations(stored, names), each)]) for stored in some]
-            policies = [policy for _, cases in asked for case in cases for policy in case.policies]
-            self.stage.activate([*policies, *(binding_named(name_of(it)) for it in policies)])
-            for stored, cases in asked:
+            chosen = [(stored, [*islice(self._configurations(stored, names), each)]) for stored in some]
+            policies = [policy for _, cases in chosen for case in cases for policy in case.policies]
+            self.stage.activate([*policies, *(binding_named(name_of(policy)) for policy in policies)])
+            for stored, cases in chosen:
                 self.written("configuration", stored, cases)
             self.stage.deactivate()
             if time.monotonic() > self.ends:
@@ -98,13 +98,13 @@ class Fuzz:
         """So many sets of policies for each of these objects, activated again and again, since their order may change."""
         names = (f"set-{number}" for number in count())
         for some in _batches(objects, max(1, _MOST_POLICIES // (3 * each))):
-            asked = [(stored, [*islice(self._sets(stored, names), each)]) for stored in some]
-            policies = [policy for _, cases in asked for case in cases for policy in case.policies]
-            self.stage.activate([*policies, *(binding_named(name_of(it)) for it in policies)])
+            chosen = [(stored, [*islice(self._sets(stored, names), each)]) for stored in some]
+            policies = [policy for _, cases in chosen for case in cases for policy in case.policies]
+            self.stage.activate([*policies, *(binding_named(name_of(policy)) for policy in policies)])
             for activation in range(ACTIVATIONS):
                 if activation:
                     self.stage.reorder()
-                for stored, cases in asked:
+                for stored, cases in chosen:
                     self.written("set", stored, cases)
             self.stage.deactivate()
             if time.monotonic() > self.ends:
@@ -122,12 +122,12 @@ class Fuzz:
 
     def written(self, kind: str, stored: Stored, cases: Iterable[Case]) -> None:
         """Compare cases on an object in updates, and then in creates of it."""
-        stored, found = self.stage.current(stored), list(cases)
-        self._compared(kind, stored, "UPDATE", found, frozenset())
+        stored, chosen = self.stage.current(stored), list(cases)
+        self._compared(kind, stored, "UPDATE", chosen, frozenset())
         if stored.document["kind"] == DEFINITION:
             return
         self.stage.remove(stored)
-        sendable = [it for it in found if not it.path.startswith(_NOTED)]
+        sendable = [case for case in chosen if not case.path.startswith(_NOTED)]
         self._compared(kind, stored, "CREATE", sendable, self._made_anew(stored))
         self.stage.restore(stored)
 
@@ -136,10 +136,10 @@ class Fuzz:
     ) -> None:
         sent = stored.sent(operation)
         for case in cases:
-            theirs = said(self.stage.write(stored, operation, case.user))
+            theirs = outcome_of(self.stage.write(stored, operation, case.user))
             where, possible = where_of(stored.document), self._ours(stored, case, sent, operation)
-            found = [compared(case, where, operation, theirs, ours, made_anew) for ours in possible]
-            self.tally.count(kind, found, sent)
+            comparisons = [compared(case, where, operation, theirs, ours, made_anew) for ours in possible]
+            self.tally.count(kind, comparisons, sent)
 
     def _ours(self, stored: Stored, case: Case, sent: JsonObject, operation: Operation) -> list[Outcome]:
         if len(case.policies) == 1:
@@ -148,14 +148,14 @@ class Fuzz:
 
     def _made_anew(self, stored: Stored) -> frozenset[str]:
         """The paths at which the server makes something of a created object without any policy."""
-        answer = said(self.stage.write(stored, "CREATE", NOBODY))
+        answer = outcome_of(self.stage.write(stored, "CREATE", NOBODY))
         assert isinstance(answer, Made), f"{where_of(stored.document)}: {answer}"
-        made, sent = (tidied(it, created=True) for it in (answer.document, stored.copy))
+        made, sent = (tidied(document, created=True) for document in (answer.document, stored.copy))
         return frozenset(path for _, path, *_ in difference(made, sent))
 
     def _kind(self, stored: Stored) -> Kind:
         name = (as_text(stored.document["apiVersion"]), as_text(stored.document["kind"]))
-        return next(it for it in self.stage.kinds if (it.api_version, it.kind) == name)
+        return next(kind for kind in self.stage.kinds if (kind.api_version, kind.kind) == name)
 
 
 def _batches(objects: Sequence[Stored], size: int) -> Iterator[Sequence[Stored]]:
@@ -166,7 +166,7 @@ def _batches(objects: Sequence[Stored], size: int) -> Iterator[Sequence[Stored]]
 def unaccepted(stage: Stage) -> Iterator[str]:
     """The objects that the server does not take back as they are."""
     for stored in stage.objects:
-        answer = said(stage.write(stored, "UPDATE", NOBODY))
+        answer = outcome_of(stage.write(stored, "UPDATE", NOBODY))
         if not isinstance(answer, Made):
             yield f"{where_of(stored.document)}: {answer}"
         elif is_changed(answer, stored.document):

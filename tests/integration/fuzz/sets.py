@@ -75,7 +75,9 @@ def _filled(text: str, chance: Random) -> str:
 def _shown(policy: JsonObject) -> str:
     spec = policy["spec"]
     assert isinstance(spec, dict)
-    conditions = [it["expression"] for it in spec["matchConditions"][1:]]
-    mutations = [it.get("jsonPatch", it.get("applyConfiguration"))["expression"] for it in spec["mutations"]]
+    conditions = [condition["expression"] for condition in spec["matchConditions"][1:]]
+    mutations = [
+        mutation.get("jsonPatch", mutation.get("applyConfiguration"))["expression"] for mutation in spec["mutations"]
+    ]
     how = f"{spec['failurePolicy']}, {spec['reinvocationPolicy']}"
-    return f"{how}{''.join(f', if {it}' for it in conditions)}: {' then '.join(mutations)}"
+    return f"{how}{''.join(f', if {condition}' for condition in conditions)}: {' then '.join(mutations)}"

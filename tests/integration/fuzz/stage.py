@@ -1,6 +1,6 @@
 """A real API server that holds the objects, and what predictions need to know of it.
 
-The objects stand in `objects/` as people would write them; they are judged as the server stores them, with its defaults.
+The objects are in `objects/` as users write them; they are evaluated as the server stores them, with its defaults.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class Stored:
     def copy(self) -> JsonObject:
         """What is sent to create the object once more."""
         metadata = as_object(self.document["metadata"])
-        copied = {**self.document, "metadata": {name: it for name, it in metadata.items() if name not in _DROPPED}}
+        copied = {
+            **self.document,
+            "metadata": {name: value for name, value in metadata.items() if name not in _DROPPED},
+        }
         return _without_identity(copied) if copied["kind"] == "Job" else copied
 
     def sent(self, operation: Operation) -> JsonObject:
@@ -146,7 +149,10 @@ def _without_identity(job: JsonObject) -> JsonObject:
     """A Job without the selector and the labels that carry the UID of the one that is there."""
     spec = as_object(job["spec"])
     template = {**as_object(spec["template"]), "metadata": {}}
-    return {**job, "spec": {**{name: it for name, it in spec.items() if name != "selector"}, "template": template}}
+    return {
+        **job,
+        "spec": {**{name: value for name, value in spec.items() if name != "selector"}, "template": template},
+    }
 
 
 def _headers(token: str, user: UserInfo) -> Iterator[tuple[str, str]]:
@@ -172,14 +178,14 @@ def prepared(server: ApiServer) -> Stage:
     spaces: list[JsonObject] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES
     ]
-    found = apply(server, [*spaces, *documents()])
+    applied = apply(server, [*spaces, *documents()])
     live = LiveCluster(kubeconfig=str(server.kubeconfig))
-    stored = [Stored(it, collection_path(server, it)) for it in map(as_object, found)]
+    stored = [Stored(document, collection_path(server, document)) for document in map(as_object, applied)]
     names = {*NAMESPACES}
     stage = Stage(
         server,
-        tuple(it for it in stored if dig(it.document, "metadata", "name") not in names),
-        tuple(it.document for it in stored if it.document["kind"] == "Namespace"),
+        tuple(item for item in stored if dig(item.document, "metadata", "name") not in names),
+        tuple(item.document for item in stored if item.document["kind"] == "Namespace"),
         live.discover().kinds,
         live.schemas(),
     )

@@ -13,7 +13,7 @@ from scanner.policies.validating.bind import read_binding, read_policy
 from tests.documents import Document, binding, policy
 from tests.policies.api_validation.refused import cases
 
-SAID: dict[str, str] = json.loads((Path(__file__).parent / "refusals.json").read_text("utf-8"))
+REFUSALS: dict[str, str] = json.loads((Path(__file__).parent / "refusals.json").read_text("utf-8"))
 
 
 def refusal(document: Document) -> str:
@@ -34,14 +34,14 @@ def refusal(document: Document) -> str:
 def test_every_case_was_recorded() -> None:
     """`refusals.json` has every case: `python -m tests.policies.api_validation.record` writes it."""
     names = [name for name, _ in cases()]
-    assert names == list(SAID)
+    assert names == list(REFUSALS)
     assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize(("name", "document"), [pytest.param(*case, id=case[0]) for case in cases()])
 def test_refusals_are_the_servers(name: str, document: Document) -> None:
     """Assay gives the message of kube-apiserver 1.36; an empty text means that the server would store the manifest."""
-    assert SAID[name] == refusal(document)
+    assert REFUSALS[name] == refusal(document)
 
 
 @pytest.mark.parametrize("document", [policy("p", "true"), binding("b", "p")])

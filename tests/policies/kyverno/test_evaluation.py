@@ -25,7 +25,7 @@ def test_in_kyvernos_mode_the_first_failure_ends_the_evaluation() -> None:
 
 
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
-def test_an_error_in_a_validation_denies_whatever_the_failure_policy_is(failure_policy: str) -> None:
+def test_an_error_in_a_validation_denies_with_every_failure_policy(failure_policy: str) -> None:
     """The failurePolicy applies to match conditions alone."""
     (check_result,) = check_results(pod(), policy("object.none == 1", failurePolicy=failure_policy))
     assert Errored("error: no such key: none", would_deny=True, reason="", code=400) == check_result.outcome

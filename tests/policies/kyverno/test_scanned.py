@@ -156,7 +156,7 @@ def test_health_names_fields_without_effect() -> None:
         pod(),
     )
     assert {
-        ("note", "unknown fields, which nobody looks at: spec.later"),
+        ("note", "unknown fields are ignored: spec.later"),
         ("note", "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"),
         ("notAuditable", "it is not meant for stored objects: evaluation.background.enabled is false"),
     } == _health(scan)
@@ -172,7 +172,7 @@ def test_a_policy_that_does_not_compile_is_reported_once() -> None:
 def test_an_expired_exception_is_reported() -> None:
     """An expired exception has a health entry, because it exempts nothing."""
     scan = _scanned(policy("false"), exception(expiresAt="2020-01-01T00:00:00Z"), pod())
-    assert ("note", "policy exception team/let-be has expired, and excepts nothing any more") in _health(scan)
+    assert ("note", "policy exception team/let-be has expired and no longer exempts any object") in _health(scan)
 
 
 def test_a_policy_that_matches_nothing_is_reported_once() -> None:
@@ -198,7 +198,7 @@ def test_a_generated_copy_has_no_findings() -> None:
         "spec": {"policyName": "vpol-checks", "validationActions": ["Deny"]},
     }
     scan = _scanned(policy("false"), copy, binding, pod())
-    detail = "Kyverno generated ValidatingAdmissionPolicy vpol-checks from it; objects are judged by this one, once"
+    detail = "Kyverno generated ValidatingAdmissionPolicy vpol-checks from it; only this policy is evaluated, so that each object has one outcome"
     assert (["checks"], True) == ([finding.policy for finding in scan.findings], ("note", detail) in _health(scan))
 
 
@@ -245,7 +245,9 @@ def test_the_rights_that_are_named_are_those_that_are_used(scope: Scope) -> None
 def test_a_policy_without_admission_denies_nothing() -> None:
     """The findings of a policy without admission are reported, deny nothing, and health has a note."""
     scan = _scanned(policy("false", evaluation={"admission": {"enabled": False}}), pod())
-    detail = "evaluation.admission.enabled is false: Kyverno's webhook does not ask it, and no request is refused"
+    detail = (
+        "evaluation.admission.enabled is false: Kyverno's webhook does not evaluate the policy, and denies no request"
+    )
     assert ([(("Audit",), False)], True) == (
         [(finding.actions, finding.denies) for finding in scan.findings],
         ("note", detail) in _health(scan),
@@ -282,7 +284,7 @@ def test_what_a_filter_exempts_is_evaluated_and_refuses_nothing() -> None:
     assert {OutcomeName.EXCEPTED: 1, OutcomeName.VIOLATED: 1, OutcomeName.PASSED: 1} == counted
 
 
-def test_filters_apply_whatever_way_a_policy_is_evaluated() -> None:
+def test_filters_apply_in_every_mode_of_evaluation() -> None:
     """Filters apply with exceptions, conditions and errors; the finding names the exception after the filter."""
     broken = policy("object.spec.none == 1", "false", matchConditions=[{"name": "c", "expression": "true"}])
     scan = _scanned(broken, PODS_OF_TEAM, exception(), pod())

@@ -45,12 +45,12 @@ def acting(
         for candidate in KINDS
         if (candidate.api_version, candidate.kind) == (document["apiVersion"], document["kind"])
     )
-    world = auditor.context.on((operation,))
+    context = auditor.context.on((operation,))
     resource = resource_of(kind, document)
     return [
         (bound, invocation_result)
         for bound in auditor.bound
-        for invocation_result in invocations(bound, resource, kind, world)
+        for invocation_result in invocations(bound, resource, kind, context)
     ]
 
 

@@ -164,9 +164,9 @@ def test_params_are_plain() -> None:
 
 def test_repeated_evaluations_have_the_same_result() -> None:
     """Generated functions do not support wrapped values, so they are not used."""
-    asked: Callable[[], bool] = lambda: isinstance(outcome("object.spec == 1"), Errored)  # noqa: E731 - to be asked again
+    is_error: Callable[[], bool] = lambda: isinstance(outcome("object.spec == 1"), Errored)  # noqa: E731 - to be asked again
 
-    assert all(asked() for _ in range(6))
+    assert all(is_error() for _ in range(6))
 
 
 def bound_by(document: Document, rules: Minor = (1, 37), schemas: KnownSchemas = BUILTIN) -> list[BoundPolicy]:

@@ -70,7 +70,7 @@ def _with_body(method: str) -> Callable[..., Value]:
 
 def _sent(http: Http, call: Call) -> Value:
     if http.namespace:
-        raise Unavailable("it makes an HTTP request, which Kyverno lets no namespaced policy do unless told to")
+        raise Unavailable("it makes an HTTP request, which Kyverno allows no namespaced policy without a setting")
     return http.cluster_data.request(call)
 
 

@@ -1,6 +1,6 @@
-"""What Assay says of one policy on a server of a Kubernetes release, in the words of the server.
+"""The answers of Assay about one policy on a server of a Kubernetes release, in the words of the server.
 
-Two questions, as they are put to servers: whether the policy may be created, and what creating an object comes to once it
+Servers get two questions: whether the policy may be created, and whether an object may be created once the policy
 is stored.
 """
 
@@ -74,7 +74,11 @@ def about_object(
         for invocation_result in invocation_results
         for check_result in invocation_result.check_results
     ]
-    denied = [one for one in outcomes if isinstance(one, Violated) or (isinstance(one, Errored) and one.would_deny)]
+    denied = [
+        outcome
+        for outcome in outcomes
+        if isinstance(outcome, Violated) or (isinstance(outcome, Errored) and outcome.would_deny)
+    ]
     return denied[0].message if denied else ALLOWED
 
 
