@@ -16,6 +16,7 @@ from benchmarks import (
     million,
     mutating,
     pages,
+    postgres,
 )
 
 ROWS: dict[str, Callable[[], None]] = {
@@ -25,6 +26,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "4": live_time.main,
     "5": live_memory.main,
     "6": live_rescan.main,
+    "7": postgres.main,
     "10": bulk.main,
     "11": million.main,
     "compile": compiling.ready,

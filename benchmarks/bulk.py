@@ -42,7 +42,7 @@ def main() -> None:
     for size in sizes("50000"):
         with tempfile.TemporaryDirectory() as folder:
             home = Path(folder)
-            _write(home / "cluster", size)
+            write_cluster(home / "cluster", size)
             worst = max(worst, _measured(home, size * POLICIES))
     print(f"bench=10 ratio={worst:.2f} goal=1.00 rounds={rounds()}")
 
@@ -100,7 +100,7 @@ def _reject_other_findings(home: Path, findings: int) -> None:
         sys.exit(f"{score['decided'] - score['passed']:,} findings instead of {findings:,}")
 
 
-def _write(folder: Path, count: int) -> None:
+def write_cluster(folder: Path, count: int) -> None:
     """Write pages of config maps as a server stores them, their namespaces, and the policies."""
     folder.mkdir()
     dice = random.Random(1)
