@@ -36,6 +36,7 @@ from scanner.store.address import Address
 from scanner.store.store_errors import as_store_error
 
 if TYPE_CHECKING:
+    from psycopg import Connection as DriverConnection
     from psycopg import Cursor
     from psycopg.rows import TupleRow
 
@@ -65,7 +66,9 @@ def engine_for(address: Address) -> Engine:
     """An engine, not yet connected. Raises StoreError when the driver is missing."""
     with as_store_error(address):
         if address.path is None:
-            return create_engine(address.url, hide_parameters=True, pool_pre_ping=True)
+            engine = create_engine(address.url, hide_parameters=True, pool_pre_ping=True)
+            event.listen(engine, "connect", _send_lists_in_binary)
+            return engine
         arguments = {"timeout": _WAIT, "isolation_level": None}
         engine = create_engine(address.url, hide_parameters=True, connect_args=arguments)
     event.listen(engine, "connect", _prepare)
@@ -226,6 +229,13 @@ def among(connection: Connection, column: ColumnElement[Value], values: Sequence
 def _prepare(connection: sqlite3.Connection, _record: object) -> None:
     for pragma in _PRAGMAS:
         connection.execute(pragma)
+
+
+def _send_lists_in_binary(connection: DriverConnection[TupleRow], _record: object) -> None:
+    """Send lists in PostgreSQL's binary format: as text, every byte of the digests in a list would be escaped."""
+    from psycopg.types.array import ListBinaryDumper
+
+    connection.adapters.register_dumper(list, ListBinaryDumper)
 
 
 def _begin(connection: Connection) -> None:

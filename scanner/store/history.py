@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
@@ -36,6 +36,7 @@ from scanner.store.tables import (
     KINDS,
     OBJECTS,
     OPEN,
+    POPULATION,
     PREVIEW,
     SCANS,
     TALLIES,
@@ -224,6 +225,7 @@ class History:
 
     def _merge(self, findings: dict[bytes, FindingColumns], before: dict[bytes, _LatestRow]) -> list[int]:
         """Merge findings, given the latest row of each that has one. Returns the ids of their open rows."""
+        self._adopt(findings, before)
         numbers: list[int] = []
         rows: list[tuple[HistoryColumns, FindingColumns]] = []
         changed: list[int] = []
@@ -253,6 +255,21 @@ class History:
         numbers += self._insert(rows)
         self._see(Run(number, 1) for number in numbers)
         return numbers
+
+    def _adopt(self, findings: dict[bytes, FindingColumns], latest: dict[bytes, _LatestRow]) -> None:
+        """Let the rows of older versions refer to the recorded objects. Their own were never part of a population."""
+        moved = {key: row for key, row in latest.items() if row.finding.object != findings[key].object}
+        if not moved:
+            return
+        there = among(self._connection, POPULATION.c.object, [row.finding.object for row in moved.values()])
+        recorded = set(self._connection.execute(select(POPULATION.c.object).where(there)).scalars())
+        older = {key: row for key, row in moved.items() if row.finding.object not in recorded}
+        if older:
+            values = [{"row": row.history.id, "to": findings[key].object} for key, row in older.items()]
+            moving = update(FINDINGS).where(FINDINGS.c.id == bindparam("row")).values(object=bindparam("to"))
+            self._connection.execute(moving, values)
+        for key, row in older.items():
+            latest[key] = row._replace(finding=row.finding._replace(object=findings[key].object))
 
     def _insert(self, rows: Iterable[tuple[HistoryColumns, FindingColumns]]) -> range:
         """Insert new rows. Returns their ids."""

@@ -130,8 +130,11 @@ _REFERENCES = {
 _TYPES: dict[object, TypeEngine[Any]] = {str: TEXT, int: Integer(), bool: Boolean(), bytes: LargeBinary()}
 
 
-def _columns(columns: type[tuple[Any, ...]]) -> Iterator[Column[Any]]:
-    """The columns of a definition in `columns`: the type of a field is the SQL type, a default makes it an added column."""
+def _columns(columns: type[tuple[Any, ...]], *, refer: bool = True) -> Iterator[Column[Any]]:
+    """The columns of a definition in `columns`: the type of a field is the SQL type, a default makes it an added column.
+
+    With `refer`, ids of other tables are foreign keys.
+    """
     added: Mapping[str, Any] = columns._field_defaults  # type: ignore[attr-defined]
     for name, hint in get_type_hints(columns).items():
         [kind, *null] = get_args(hint) or (hint,)
@@ -140,7 +143,7 @@ def _columns(columns: type[tuple[Any, ...]]) -> Iterator[Column[Any]]:
         elif name in added:
             yield _added_text(name)
         else:
-            references = [ForeignKey(_REFERENCES[name])] if name in _REFERENCES and kind is int else []
+            references = [ForeignKey(_REFERENCES[name])] if refer and name in _REFERENCES and kind is int else []
             yield Column(name, _TYPES[kind], *references, nullable=bool(null))
 
 
@@ -326,7 +329,8 @@ OBJECT_SETS = Table(
 SET_LISTS = Table("set_lists", METADATA, _id(), _digest(), Column("content", LargeBinary, nullable=False))
 """The sets of one kind: see `evaluated_sets`."""
 
-FINDINGS = Table("findings", METADATA, *_columns(HistoryColumns), *_columns(FindingColumns))
+# Without foreign keys: databases would spend as long on checking them as on inserting the rows.
+FINDINGS = Table("findings", METADATA, *_columns(HistoryColumns, refer=False), *_columns(FindingColumns, refer=False))
 # A row with `superseded` null is the latest row of its fingerprint, open or resolved. Only such rows are looked up by
 # fingerprint, so this index does not grow with history. (The index is partial in PostgreSQL as well; to declare that here
 # would import that dialect, and asyncio with it, into every run.)
