@@ -11,7 +11,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Final, assert_never
 
 from scanner import cel
 from scanner.admission.cost_budget import (
@@ -28,6 +28,8 @@ from scanner.model.outcome import (
 )
 from scanner.model.policy import Mutation, NamedExpression, Policy, Validation
 from scanner.model.release import NEWEST, Minor
+
+_NONE: Final = Variables({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ class CompiledPolicy:
 
         With `metered`, the cost of the variables is kept until an expression reads them.
         """
-        activation = {**base, "variables": Variables(self.variables, base, metered=metered)}
+        has_variables = bool(self.variables) or metered
+        activation = {**base, "variables": Variables(self.variables, base, metered=metered) if has_variables else _NONE}
         if self.watch is not None:
             self.watch(activation)
         return activation

@@ -68,14 +68,14 @@ def uncounted(
 ) -> tuple[CheckResult, ...]:
     """The results of all checks without counting, for costs far from the limits.
 
-    `seen`, `seen_by_messages` and `seen_by_annotations` are the values that expressions may name, without the variables.
+    `seen`, `seen_by_messages` and `seen_by_annotations` are the values that expressions may name, without the variables. Where
+    they are the same mapping, the expressions share the variables, too.
     """
     filtered = compiled.activation(seen)
-    has_messages = any(message is not None for _, _, message in compiled.validations)
-    messages = compiled.activation(seen_by_messages) if has_messages else {}
+    messages = filtered if seen_by_messages is seen else compiled.activation(seen_by_messages)
     outcomes = [validated(compiled, validation, filtered, messages) for validation in compiled.validations]
     if compiled.annotations:
-        full = compiled.activation(seen_by_annotations)
+        full = filtered if seen_by_annotations is seen else compiled.activation(seen_by_annotations)
         outcomes += [
             annotation_result(compiled, expression, run(expression, full)) for expression in compiled.annotations
         ]

@@ -97,10 +97,10 @@ def validation_result(
 
     A violation has the HTTP status of its reason: 401, 403, 413, and 422 for all other reasons.
     """
-    if isinstance(value, Fault):
-        return errored(compiled, value.text)
     if value is True:
         return Passed()
+    if isinstance(value, Fault):
+        return errored(compiled, value.text)
     reason = validation.reason or "Invalid"
     return Violated(_message(validation, text()), reason, _CODES.get(reason, 422))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, MutableMapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, requests
@@ -112,10 +112,23 @@ class NamespacePolicies:
         )
 
 
+class _Bits:
+    """A set of objects that grows: found once for each object, while an int in a dict is found and then replaced."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+_Outcomes: TypeAlias = tuple[CheckReasons, tuple[OutcomeName, ...]]
+"""The checks of some results with the reasons why they were not evaluated, and the names under which each is counted."""
+
+
 class NamespaceCounts:
     """The objects of one namespace, as sets (see `object_sets`), and their outcomes since they were last moved."""
 
-    __slots__ = ("_evaluated", "_namespace", "_not_passed", "_objects", "_other_outcomes", "_skipped", "policies")
+    __slots__ = ("_evaluated", "_namespace", "_not_passed", "_objects", "_skipped", "policies")
 
     def __init__(self, namespace: str, policies: NamespacePolicies) -> None:
         """Begin with empty counts."""
@@ -123,9 +136,8 @@ class NamespaceCounts:
         self._namespace = namespace
         self._objects = 0
         self._not_passed: defaultdict[FastPolicy, int] = defaultdict(int)
-        self._evaluated: defaultdict[tuple[FastPolicy, CheckReasons], int] = defaultdict(int)
+        self._evaluated: dict[tuple[FastPolicy, _Outcomes], _Bits] = {}
         self._skipped: defaultdict[FastPolicy, int] = defaultdict(int)
-        self._other_outcomes: Counter[tuple[FastPolicy, Check, OutcomeName]] = Counter()
 
     def not_passed(self, resource: Resource, size: int, bit: int) -> list[NotPassed]:
         """See `NamespacePolicies.not_passed`. Policies with false conditions are counted as skipped, all others as passed."""
@@ -137,31 +149,32 @@ class NamespaceCounts:
 
     def count_outcomes(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...], bit: int) -> None:
         """Count the outcomes of a policy for an object that `not_passed` returned, and that was then evaluated check by check."""
-        self._evaluated[fast_policy, reasons_of(check_results)] |= bit
-        for check_result in check_results:
-            self._other_outcomes[fast_policy, check_result.check, counted_as(check_result)] += 1
+        names = tuple([counted_as(check_result) for check_result in check_results])
+        key = fast_policy, (reasons_of(check_results), names)
+        bits = self._evaluated.get(key)
+        if bits is None:
+            bits = self._evaluated[key] = _Bits()
+        bits.value |= bit
 
     def move_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
         """Add the numbers of outcomes to `tallies` and of matched objects to `matched`, and set all counts to 0."""
         evaluated: Counter[FastPolicy] = Counter()
-        for (fast_policy, _), bits in self._evaluated.items():
-            evaluated[fast_policy] += bits.bit_count()
+        others: defaultdict[FastPolicy, list[tuple[Check, OutcomeName, int]]] = defaultdict(list)
+        for (fast_policy, (reasons, names)), bits in self._evaluated.items():
+            number = bits.value.bit_count()
+            evaluated[fast_policy] += number
+            others[fast_policy] += [(check, name, number) for (check, _), name in zip(reasons, names, strict=True)]
         for fast_policy in self.policies.fast_policies:
             skipped = self._skipped[fast_policy].bit_count()
             passed = self._objects.bit_count() - self._not_passed[fast_policy].bit_count() - skipped
             counts = [(check, OutcomeName.PASSED, passed) for check in fast_policy.checks] if passed else []
             counts += [(check, OutcomeName.SKIPPED, skipped) for check in fast_policy.checks] if skipped else []
-            counts += [
-                (check, name, number)
-                for (counted, check, name), number in self._other_outcomes.items()
-                if counted is fast_policy
-            ]
+            counts += others[fast_policy]
             for binding in fast_policy.bindings:
                 matched[binding.key] += passed + skipped + evaluated[fast_policy]
                 for check, outcome, number in counts:
                     tallies[fast_policy.key(binding, check, outcome, kind, self._namespace)] += number
         self._objects = 0
-        self._other_outcomes.clear()
         for sets in (self._not_passed, self._skipped):
             sets.clear()
         self._evaluated.clear()
@@ -174,8 +187,8 @@ class NamespaceCounts:
                 sets.excluded[fast_policy] |= bits
         for fast_policy, bits in self._skipped.items():
             sets.others[fast_policy, _all_skipped(fast_policy)] |= bits
-        for key, bits in self._evaluated.items():
-            sets.others[key] |= bits
+        for (fast_policy, (reasons, _)), evaluated in self._evaluated.items():
+            sets.others[fast_policy, reasons] |= evaluated.value
 
 
 class _Sets:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -18,6 +18,7 @@ import orjson
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import BudgetUse
 from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, evaluate_object
+from scanner.admission.request import Request
 from scanner.audit import object_sets, packed_objects, redact
 from scanner.audit.evidence import Evidence, evidence
 from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceCounts
@@ -113,9 +114,13 @@ class PageEvaluator:
         tally.changing.clear()
         remaining = counts.not_passed(resource, size, tally.bit)
         matched = len(remaining) < len(counts.policies.fast_policies)
+        inputs = request = None
         for not_passed in remaining:
             fast_policy = not_passed.test.fast_policy
-            matched |= self._evaluate_fast(resource, counts, not_passed, tally) or self._evaluate_policy(
+            if request is None or not_passed.inputs is not inputs:
+                # Policies with the same inputs have the same request.
+                inputs, request = not_passed.inputs, fast_policy.request(resource)
+            matched |= self._evaluate_fast(request, counts, not_passed, tally) or self._evaluate_policy(
                 resource, fast_policy.bound, fast_policy.original, tally
             )
         for bound, original in counts.policies.others:
@@ -125,26 +130,25 @@ class PageEvaluator:
         tally.evaluated += matched
 
     def _evaluate_fast(
-        self, resource: Resource, counts: NamespaceCounts, not_passed: NotPassed, tally: _PageTally
+        self, request: Request, counts: NamespaceCounts, not_passed: NotPassed, tally: _PageTally
     ) -> bool:
         """Evaluate a policy that an object does not simply pass, check by check; False if that needs `evaluate_object`."""
-        fast_policy = not_passed.test.fast_policy
+        fast_policy, resource = not_passed.test.fast_policy, request.resource
         try:
             check_results = fast_policy.check_results(resource, not_passed)
             if check_results is None:
                 return False
-            check_results = fast_policy.bound.with_exemptions(
-                check_results, resource, self.context.namespace(resource.namespace)
-            )
-            request = fast_policy.request(resource)
-            invocation_results = [
-                InvocationResult(invocation, fast_policy.operation, resource, check_results, request)
-                for invocation in fast_policy.invocations
-            ]
+            if fast_policy.bound.exempts is not None:
+                namespace = self.context.namespace(resource.namespace)
+                check_results = fast_policy.bound.with_exemptions(check_results, resource, namespace)
             findings = [
                 finding
-                for invocation_result in invocation_results
-                for finding in self._findings(invocation_result, fast_policy.bound)
+                for invocation in fast_policy.invocations
+                for finding in self._findings(
+                    InvocationResult(invocation, fast_policy.operation, resource, check_results, request),
+                    fast_policy.bound,
+                    not_passed.inputs,
+                )
             ]
         except Exception:  # noqa: BLE001 - `evaluate_object` raises it again and records its place
             return False
@@ -210,14 +214,15 @@ class PageEvaluator:
             tally.mark(invocation_result)
         return bool(invocation_results)
 
-    def _findings(self, invocation_result: InvocationResult, bound: BoundPolicy) -> Iterator[Finding]:
+    def _findings(
+        self, invocation_result: InvocationResult, bound: BoundPolicy, inputs: Mapping[str, object] | None = None
+    ) -> Iterator[Finding]:
         for check_result in invocation_result.check_results:
             match check_result.outcome:
                 case Violated() | WouldChange() | Errored() as outcome:
                     safe = redact.safe(outcome, check_result.check, invocation_result, bound.compiled)
-                    yield self._finding(
-                        invocation_result, check_result, safe, evidence(invocation_result, check_result, bound)
-                    )
+                    why = evidence(invocation_result, check_result, bound, inputs)
+                    yield self._finding(invocation_result, check_result, safe, why)
                 case Passed() | Skipped():
                     pass
                 case _ as never:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, Together
@@ -41,12 +41,49 @@ _AREAS = (("data",), ("stringData",), ("metadata", "annotations", LAST_APPLIED))
 _LONGEST_BEFORE = 2000
 _DATA = ("data", "stringData")
 _NO_KEY = "no such key: "
+_REMEMBERED = 2048
 # By depth: the fields that the shown part of a path may name. Deeper steps are keys and numbers that may be computed.
 _FIELDS = (
     frozenset({"metadata", "spec", "status", "data", "stringData", "binaryData", "type", "immutable"}),
     frozenset({"labels", "annotations", "finalizers", "ownerReferences"}),
 )
 _NESTED = re.compile(r'^(composited variable "[^"]*" fails to evaluate: )+')
+
+
+class _Source(NamedTuple):
+    """The source of a validation's message: the text that the policy writes, and which data its messageExpression reads."""
+
+    written: str
+    reads_object_data: bool
+    reads_param_data: bool
+    reads_other_secrets: bool
+
+
+class _Sources:
+    """The sources of messages, computed once."""
+
+    def __init__(self) -> None:
+        self._sources: dict[tuple[int, int], tuple[CompiledPolicy, _Source]] = {}
+
+    def of(self, compiled: CompiledPolicy, index: int) -> _Source:
+        """The source of the message of a validation."""
+        entry = self._sources.get((id(compiled), index))
+        if entry is None:
+            if len(self._sources) >= _REMEMBERED:
+                self._sources.clear()
+            reads = compiled.message_reads(index)
+            source = _Source(
+                written_message(compiled.policy.validations[index]),
+                reads_data(reads, "object"),
+                reads_data(reads, "params"),
+                _reads_other_secrets(reads, compiled),
+            )
+            # The entry keeps the policy alive, so that no other policy gets its id.
+            entry = self._sources[id(compiled), index] = compiled, source
+        return entry[1]
+
+
+_SOURCES = _Sources()
 
 
 def safe(
@@ -70,19 +107,20 @@ def safe(
 def _safe_violation(
     outcome: Violated, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> Violated:
-    if outcome.message == written_message(compiled.policy.validations[check.index]):
+    source = _SOURCES.of(compiled, check.index)
+    if outcome.message == source.written:
         return outcome
-    reads = compiled.message_reads(check.index)
-    if _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled):
+    resource, param = invocation_result.resource, invocation_result.invocation.param
+    if (
+        source.reads_other_secrets
+        or (source.reads_object_data and is_secret(resource))
+        or (source.reads_param_data and is_secret(param))
+    ):
         return replace(outcome, message=WITHHELD)
     secrets = taint(compiled, compiled.validations[check.index][2], documents_of(invocation_result))
     if secrets.computes:
         return replace(outcome, message=WITHHELD_ANY)
-    hidden = (
-        _hidden(invocation_result)
-        if secrets.carries
-        else HIDDEN.of(invocation_result.resource, invocation_result.invocation.param)
-    )
+    hidden = _hidden(invocation_result) if secrets.carries else HIDDEN.of(resource, param)
     message = without(outcome.message, hidden)
     return outcome if message == outcome.message else replace(outcome, message=message)
 

@@ -40,9 +40,10 @@ def hidden_values(*resources: Resource | None) -> frozenset[str]:
 
 def without(text: str, values: Iterable[str]) -> str:
     """The text with every occurrence of a value masked; where values overlap, the whole stretch is one mask."""
-    hidden = sorted(span for value in values for span in _occurrences(value, text))
-    if not hidden:
+    found = [value for value in values if value in text]
+    if not found:
         return text
+    hidden = sorted(span for value in found for span in _occurrences(value, text))
     shown: list[str] = []
     position = 0
     for start, end in hidden:
@@ -161,18 +162,14 @@ class Hidden:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._resource: Resource | None = None
-        self._params: tuple[Resource | None, ...] = ()
+        self._of: tuple[Resource | None, ...] = ()
         self._values: frozenset[str] = frozenset()
 
-    def of(self, resource: Resource | None, *params: Resource | None) -> frozenset[str]:
+    def of(self, *resources: Resource | None) -> frozenset[str]:
         """The hidden values of some objects (see `hidden_values`), kept for the latest call."""
-        is_latest = (
-            resource is self._resource and len(params) == len(self._params) and all(map(is_, params, self._params))
-        )
-        if not is_latest:
-            self._values = hidden_values(resource, *params)
-            self._resource, self._params = resource, params
+        latest = self._of
+        if len(resources) != len(latest) or not all(map(is_, resources, latest)):
+            self._values, self._of = hidden_values(*resources), resources
         return self._values
 
 

@@ -12,9 +12,11 @@ from scanner.cel.checking.env import AUTHORIZATION, PARAMS, Environment
 from scanner.cel.checking.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
 from scanner.cel.cost.meter import PER_CALL_LIMIT
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, TooLarge
+from scanner.cel.explanation.direct import direct_reasons
+from scanner.cel.explanation.explained import Explanation, Reason
 from scanner.cel.explanation.outline import Part, outline
 from scanner.cel.explanation.places import Place
-from scanner.cel.explanation.reasons import Explanation, Reason, explain
+from scanner.cel.explanation.reasons import explain
 from scanner.cel.functions.authorizer import Answer, Authorizer, Decider, Question, Remembering, Subject
 from scanner.cel.program import Measured, Program, compile
 from scanner.cel.syntax.parser import LARGEST
@@ -94,6 +96,7 @@ __all__ = [
     "UInt",
     "Value",
     "compile",
+    "direct_reasons",
     "entries_at",
     "explain",
     "extent_of_document",

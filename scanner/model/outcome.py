@@ -35,6 +35,10 @@ class Check:
     index: int = 0
     expression: str = ""
 
+    def __hash__(self) -> int:
+        """Without the kind, whose hash is slow: checks are keys of the counts of every object."""
+        return hash((self.index, self.expression))
+
 
 class SkipReason(StrEnum):
     """The reasons why a check of a matched object was not evaluated. The list is closed."""

@@ -88,18 +88,46 @@ class _Lists:
 
     def __init__(self) -> None:
         self.checks, self.verdicts, self.kinds, self.evidence, self.excerpts = (_Positions() for _ in range(5))
+        # The ids are those of parts of findings, which live until the page is packed.
+        self._check_positions: dict[tuple[str | int, ...], int] = {}
+        self._evidence_positions: dict[tuple[str | int, ...], tuple[int | None, int | None]] = {}
 
-    def columns(self, finding: Finding, place: int) -> FindingColumns:
-        """The columns of a finding, whose object has this place on the page."""
-        return FindingColumns(
-            check=self.checks.of(check_values(finding)),
-            kind=self.kinds.of(kind_values(finding)),
-            object=place,
-            resource_version=finding.resource_version,
-            verdict=self.verdicts.of(verdict_values(finding)),
-            evidence=self.evidence.of(evidence_values(finding)) if finding.evidence else None,
-            excerpt=self.excerpts.of(excerpt_values(finding)) if finding.evidence.excerpt else None,
+    def columns(self, finding: Finding, place: int) -> Key:
+        """The fields of `FindingColumns` for a finding whose object has this place on the page: a plain tuple, as JSON needs it."""
+        return (
+            self._check_of(finding),
+            self.kinds.of((finding.api_version, finding.kind)),
+            place,
+            finding.resource_version,
+            self.verdicts.of(verdict_values(finding)),
+            *self._evidence_of(finding),
         )
+
+    def _check_of(self, finding: Finding) -> int:
+        key = (
+            id(finding.check),
+            finding.language,
+            finding.policy,
+            finding.binding,
+            finding.param_namespace,
+            finding.param_name,
+        )
+        position = self._check_positions.get(key)
+        if position is None:
+            position = self._check_positions[key] = self.checks.of(check_values(finding))
+        return position
+
+    def _evidence_of(self, finding: Finding) -> tuple[int | None, int | None]:
+        """The positions of the evidence and of the excerpt. Findings of one object share evidence."""
+        evidence = finding.evidence
+        key = (id(evidence), finding.name, finding.namespace)
+        positions = self._evidence_positions.get(key)
+        if positions is None:
+            positions = self._evidence_positions[key] = (
+                self.evidence.of(evidence_values(finding)) if evidence else None,
+                self.excerpts.of(excerpt_values(finding)) if evidence.excerpt else None,
+            )
+        return positions
 
     def of_page(self) -> list[object]:
         """The lists to which tallies refer, too."""

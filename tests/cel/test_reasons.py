@@ -20,7 +20,8 @@ from scanner.cel import (
     compile,
     explain,
 )
-from scanner.cel.explanation.reasons import MOST_REASONS, Explanation, explain_by_notes
+from scanner.cel.explanation.explained import Explanation
+from scanner.cel.explanation.reasons import MOST_REASONS, explain_by_notes
 
 CONTAINERS = [
     {"name": "app", "image": "registry.example.com/app:1", "limits": {"memory": "1Gi"}},

@@ -6,64 +6,117 @@ dropped: the verdict stands without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from scanner import cel
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
-from scanner.audit.evidence.cache import CachedEvidence, EvidenceCache
+from scanner.audit.evidence.cache import UNEXPLAINED, EvidenceCache, Explained
 from scanner.audit.evidence.excerpt import deciding_trail, excerpt
 from scanner.audit.evidence.inputs import evaluations
 from scanner.audit.evidence.redaction import WITHHELD, EvidenceRedaction
 from scanner.cel.stack import with_room
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
-from scanner.model.outcome import Check, CheckResult, Errored, Violated
+from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Violated
 
 MOST = 8
 """Reasons that a finding keeps."""
 _CACHE = EvidenceCache()
-_OUT_OF_COST = ("operation cancelled", "operation interrupted")
+_KEPT = 64
+_CANCELLED, _INTERRUPTED = "operation cancelled", "operation interrupted"
 
 
-def evidence(invocation_result: InvocationResult, check_result: CheckResult, bound: BoundPolicy) -> Evidence:
+def evidence(
+    invocation_result: InvocationResult,
+    check_result: CheckResult,
+    bound: BoundPolicy,
+    inputs: Mapping[str, object] | None = None,
+) -> Evidence:
     """The reasons of a violation or an error, at most `MOST`, without secrets.
 
-    None for other outcomes, after an exceeded cost limit, and if a second evaluation has another result. Never raises.
+    `inputs` are the values that the check's expression reads, if the caller has them. No evidence for other outcomes, after an
+    exceeded cost limit, and if a second evaluation has another result. Never raises.
     """
-    if not isinstance(check_result.outcome, Violated | Errored):
+    outcome = check_result.outcome
+    if not isinstance(outcome, Violated | Errored):
         return NO_EVIDENCE
     try:
-        key = _CACHE.key(invocation_result, check_result, bound.compiled)
-        cached = None if key is None else _CACHE.get(key)
-        if cached is None:
-            check, outcome = check_result.check, check_result.outcome
-            cached = with_room(lambda: _evidence(invocation_result, check, outcome, bound))
-            if key is not None:
-                _CACHE.keep(key, cached)
-        text = excerpt(invocation_result, cached.trail)
-        return replace(cached.evidence, excerpt=text) if text else cached.evidence
+        explained = with_room(lambda: _explained(invocation_result, check_result.check, outcome, bound, inputs))
+        return _LATEST.of(explained, excerpt(invocation_result, explained.trail))
     except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
         why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
         return Evidence((Reason("", why, erred=True),))
 
 
-def _evidence(
-    invocation_result: InvocationResult, check: Check, outcome: Violated | Errored, bound: BoundPolicy
-) -> CachedEvidence:
-    if any(text in outcome.message for text in _OUT_OF_COST):
-        return CachedEvidence(NO_EVIDENCE, ())
-    explanations = list(_explanations(invocation_result, check, outcome, bound))
+class _LatestEvidence:
+    """The latest evidence: findings with the same reasons share it, and the store writes it once."""
+
+    def __init__(self) -> None:
+        self._evidence: dict[tuple[object, ...], Evidence] = {}
+
+    def of(self, explained: Explained, text: str) -> Evidence:
+        """The evidence with these reasons and this excerpt. An entry keeps its reasons alive, so that no others get their ids."""
+        key = (*map(id, explained.reasons), explained.left_out, text)
+        found = self._evidence.get(key)
+        if found is None:
+            if len(self._evidence) >= _KEPT:
+                self._evidence.clear()
+            found = self._evidence[key] = Evidence(explained.reasons, explained.left_out, text)
+        return found
+
+
+_LATEST = _LatestEvidence()
+
+
+def _explained(
+    invocation_result: InvocationResult,
+    check: Check,
+    outcome: Violated | Errored,
+    bound: BoundPolicy,
+    inputs: Mapping[str, object] | None,
+) -> Explained:
+    if _CANCELLED in outcome.message or _INTERRUPTED in outcome.message:  # it exceeded a cost limit
+        return UNEXPLAINED
+    direct = _directly(check, outcome, bound, inputs)
+    if direct is not None:
+        return _redacted(direct.reasons, direct.left_out, invocation_result, bound)
+    key = _CACHE.key(invocation_result, check, outcome, bound.compiled)
+    explained = None if key is None else _CACHE.get(key)
+    if explained is None:
+        explanations = list(_explanations(invocation_result, check, outcome, bound))
+        given = [reason for explanation in explanations for reason in explanation.reasons]
+        left_out = sum(explanation.left_out for explanation in explanations)
+        explained = _redacted(given, left_out, invocation_result, bound)
+        if key is not None:
+            _CACHE.keep(key, explained)
+    return explained
+
+
+def _directly(
+    check: Check, outcome: Violated | Errored, bound: BoundPolicy, inputs: Mapping[str, object] | None
+) -> cel.Explanation | None:
+    """The explanation of a violation by the inputs of its evaluation; None if it needs notes."""
+    if inputs is None or check.kind is not CheckKind.VALIDATION:
+        return None
+    program = bound.compiled.validations[check.index][1].program
+    explanation = None if program is None else cel.direct_reasons(program, inputs)
+    return explanation if explanation is not None and _agrees(explanation.outcome, outcome) else None
+
+
+def _redacted(
+    given: Sequence[cel.Reason], left_out: int, invocation_result: InvocationResult, bound: BoundPolicy
+) -> Explained:
     redaction = EvidenceRedaction(invocation_result, bound.compiled)
-    reasons = list(
-        dict.fromkeys(redaction.reason(reason) for explanation in explanations for reason in explanation.reasons)
-    )
-    left_out = len(reasons) - len(reasons[:MOST]) + sum(explanation.left_out for explanation in explanations)
-    if any(reason.value == WITHHELD for reason in reasons):
-        # The number of parts of a secret is a secret, too.
-        return CachedEvidence(Evidence(tuple(reasons[:MOST])), ())
-    places = (reason.place for explanation in explanations for reason in explanation.reasons)
-    return CachedEvidence(Evidence(tuple(reasons[:MOST]), left_out), deciding_trail(places))
+    reasons = [redaction.reason(reason) for reason in given]
+    if len(reasons) > 1:
+        reasons = list(dict.fromkeys(reasons))
+    shown = tuple(reasons[:MOST])
+    for reason in reasons:
+        if reason.value == WITHHELD:
+            # The number of parts of a secret is a secret, too.
+            return Explained(shown, 0, ())
+    trail = deciding_trail([reason.place for reason in given])
+    return Explained(shown, left_out + len(reasons) - len(shown), trail)
 
 
 def _explanations(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from operator import is_
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import orjson
 
@@ -19,9 +19,9 @@ from scanner.admission.dispatch import InvocationResult
 from scanner.admission.request import Request
 from scanner.audit.secret_values import HIDDEN, is_secret
 from scanner.audit.sensitive_fields import Trail
-from scanner.model.evidence import Evidence
+from scanner.model.evidence import Reason
 from scanner.model.json import Json
-from scanner.model.outcome import Check, CheckResult
+from scanner.model.outcome import Check, Errored, Violated
 
 _MOST = 2048
 _VARIABLES = "variables"
@@ -32,11 +32,15 @@ _Path: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = "tuple[object, ...]"
 
 
-class CachedEvidence(NamedTuple):
-    """Evidence without an excerpt, and the trail of the field around which the excerpt of each object is made."""
+class Explained(NamedTuple):
+    """The content of evidence without an excerpt, and the trail of the field around which the excerpt of each object is made."""
 
-    evidence: Evidence
+    reasons: tuple[Reason, ...]
+    left_out: int
     trail: Trail
+
+
+UNEXPLAINED: Final = Explained((), 0, ())
 
 
 class EvidenceCache:
@@ -44,16 +48,20 @@ class EvidenceCache:
 
     def __init__(self) -> None:
         """An empty cache."""
-        self._evidence: dict[_Key, CachedEvidence] = {}
+        self._evidence: dict[_Key, Explained] = {}
         self._paths: dict[tuple[int, Check], tuple[CompiledPolicy, tuple[_Path, ...] | None]] = {}
         self._latest: tuple[object, ...] = ()
         self._digests: dict[tuple[_Path, ...], bytes] = {}
 
     def key(
-        self, invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy
+        self,
+        invocation_result: InvocationResult,
+        check: Check,
+        outcome: Violated | Errored,
+        compiled: CompiledPolicy,
     ) -> _Key | None:
         """The key of the evidence; None if the check reads whole documents or other inputs, or if a Secret is involved."""
-        request, check = invocation_result.request, check_result.check
+        request = invocation_result.request
         paths = self._paths_of(compiled, check)
         if (
             request is None
@@ -73,7 +81,7 @@ class EvidenceCache:
                 digest = self._digests[paths] = _digest(invocation_result, request, paths)
             except TypeError:
                 return None
-        return id(compiled), check, type(check_result.outcome), digest
+        return id(compiled), check, type(outcome), digest
 
     def _paths_of(self, compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
         """The paths that a check reads; None for a check that reads a whole document or other inputs."""
@@ -85,17 +93,16 @@ class EvidenceCache:
             policy_and_paths = self._paths[id(compiled), check] = (compiled, _of_check(compiled, check))
         return policy_and_paths[1]
 
-    def get(self, key: _Key) -> CachedEvidence | None:
+    def get(self, key: _Key) -> Explained | None:
         """The evidence for a key; None if the cache does not have it."""
         return self._evidence.get(key)
 
-    def keep(self, key: _Key, evidence: CachedEvidence) -> CachedEvidence:
-        """Keep evidence and return it; a full cache is cleared instead."""
+    def keep(self, key: _Key, explained: Explained) -> None:
+        """Keep evidence; a full cache is cleared instead."""
         if len(self._evidence) >= _MOST:
             self._clear()
         else:
-            self._evidence[key] = evidence
-        return evidence
+            self._evidence[key] = explained
 
     def _clear(self) -> None:
         self._evidence.clear()

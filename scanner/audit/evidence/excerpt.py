@@ -5,14 +5,15 @@ Lists and maps beside the field are not opened. Like the values of evidence, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from scanner import cel
 from scanner.admission.dispatch import InvocationResult
 from scanner.audit.evidence.text import value_text
 from scanner.audit.secret_values import HIDDEN, is_secret, without
-from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive
-from scanner.cel.explanation.reasons import path_of
+from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, may_be_sensitive
+from scanner.cel.explanation.explained import path_of
 from scanner.model.json import Json
 
 LONGEST = 512
@@ -62,11 +63,13 @@ def excerpt_of(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
     return _cut(f"{path}: {{{', '.join(_entries(parent, last, hidden, tuple(outer)))}}}")
 
 
-def deciding_trail(places: Iterator[cel.Place]) -> Trail:
+def deciding_trail(places: Iterable[cel.Place]) -> Trail:
     """The trail of the first place that is a field of the object, inside another field; empty if there is none."""
     for place in places:
-        steps = place[1:] if place[:1] == ("request",) else place
-        if steps[:1] == ("object",) and len(steps) > _SHORTEST_TRAIL and isinstance(steps[-1], str):
+        if len(place) <= _SHORTEST_TRAIL:
+            continue
+        steps = place[1:] if place[0] == "request" else place
+        if steps[0] == "object" and len(steps) > _SHORTEST_TRAIL and isinstance(steps[-1], str):
             return steps[1:]
     return ()
 
@@ -88,15 +91,28 @@ def _container(body: Json, outer: Trail) -> Mapping[str, Json] | None:
 
 def _entries(parent: Mapping[str, Json], last: str, hidden: frozenset[str], trail: Trail) -> Iterator[str]:
     """The deciding field first, then the others."""
+    name_of = _name_of(parent, hidden)
     for key in (*(key for key in parent if key == last), *(key for key in parent if key != last)):
-        value = parent[key]
-        name = value_text(key, hidden, None)
-        if is_sensitive(parent, key, trail):
+        value, name = parent[key], name_of(key)
+        if may_be_sensitive(key) and is_sensitive(parent, key, trail):
             yield f'{name}: "{MASK}"'
         elif key != last and isinstance(value, dict | list) and value:
             yield f"{name}: {'{…}' if isinstance(value, dict) else '[…]'}"
         else:
             yield f"{name}: {value_text(value, hidden, (*trail, key))}"
+
+
+def _name_of(parent: Iterable[str], hidden: frozenset[str]) -> Callable[[str], str]:
+    """The function that writes the keys of a map: from memory, unless a key has a hidden value."""
+    keys = "\n".join(parent)
+    if any(value in keys for value in hidden):
+        return lambda key: value_text(key, hidden, None)
+    return _name
+
+
+@lru_cache(maxsize=4096)
+def _name(key: str) -> str:
+    return value_text(key, frozenset(), None)
 
 
 def _cut(text: str) -> str:

@@ -9,8 +9,7 @@ number of such values may be shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from operator import is_
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from scanner import cel
@@ -19,10 +18,18 @@ from scanner.admission.dispatch import InvocationResult
 from scanner.audit.evidence.text import cut, error_text, value_text
 from scanner.audit.redact import WITHHELD_ANY, is_plain_error
 from scanner.audit.secret_values import HIDDEN, is_secret, without
-from scanner.audit.sensitive_fields import Trail, anything_sensitive, is_sensitive, names_secret
-from scanner.cel.explanation.reasons import path_of
+from scanner.audit.sensitive_fields import (
+    MAPPINGS,
+    Trail,
+    anything_sensitive,
+    is_sensitive,
+    may_be_sensitive,
+    names_secret,
+)
+from scanner.cel.explanation.explained import path_of
 from scanner.model.evidence import Reason
-from scanner.model.json import Json
+from scanner.model.json import Json, JsonObject
+from scanner.model.resource import Resource
 
 WITHHELD: Final = WITHHELD_ANY
 _LONGEST_EXPRESSION = 200
@@ -41,21 +48,58 @@ _Reasons: TypeAlias = "dict[_Key, tuple[object, Reason | None]]"
 _NO_REASON: Final = (None, None)
 
 
-class _LatestReasons:
-    """The reasons of the latest object, its param and its namespace: policies often fail for the same value."""
+class _Documents:
+    """The documents of an object, its param and its namespace, and what is known about them."""
+
+    def __init__(self, resource: Resource, param: Resource | None, namespace: JsonObject | None) -> None:
+        self.resource, self.param, self.namespace = resource, param, namespace
+        self.by_name: dict[str, tuple[Json, bool]] = {
+            "object": (resource.body, is_secret(resource)),
+            "oldObject": (resource.body, is_secret(resource)),
+            "params": (None if param is None else param.body, is_secret(param)),
+            "namespaceObject": (namespace, False),
+        }
+        self.reasons: _Reasons = {}
+        """The reasons with the values that they show: policies often fail for the same value."""
+        self._sensitive: dict[cel.Place, bool] = {}
+
+    def has_sensitive(self, root: str, steps: Trail, value: Json) -> bool:
+        """Return whether the value at a place of a document contains a sensitive field."""
+        if not isinstance(value, dict | list):
+            return anything_sensitive(value, steps)
+        place = (root, *steps)
+        known = self._sensitive.get(place)
+        if known is None:
+            known = self._sensitive[place] = anything_sensitive(value, steps)
+        return known
+
+
+class _Latest:
+    """The documents of the latest object."""
 
     def __init__(self) -> None:
-        self._documents: tuple[object, ...] = ()
-        self._reasons: _Reasons = {}
+        self._documents: _Documents | None = None
 
-    def of(self, *documents: object) -> _Reasons:
-        """The reasons of these documents, with the values that they show; none if the latest documents were others."""
-        if len(documents) != len(self._documents) or not all(map(is_, documents, self._documents)):
-            self._documents, self._reasons = documents, {}
-        return self._reasons
+    def of(self, invocation_result: InvocationResult) -> _Documents:
+        """The documents of an evaluation; the same instance until the object, the param or the namespace is another."""
+        resource, param, request = (
+            invocation_result.resource,
+            invocation_result.invocation.param,
+            invocation_result.request,
+        )
+        namespace = None if request is None else request.namespace_object
+        latest = self._documents
+        if (
+            latest is None
+            or latest.resource is not resource
+            or latest.param is not param
+            or latest.namespace is not namespace
+        ):
+            latest = self._documents = _Documents(resource, param, namespace)
+        return latest
 
 
-_LATEST = _LatestReasons()
+_LATEST = _Latest()
 
 
 class EvidenceRedaction:
@@ -63,28 +107,13 @@ class EvidenceRedaction:
 
     def __init__(self, invocation_result: InvocationResult, compiled: CompiledPolicy) -> None:
         """Take the object, the param and the namespace of an invocation, whose secrets are hidden."""
-        resource, param = invocation_result.resource, invocation_result.invocation.param
-        self._documents: dict[str, tuple[Json, bool]] = {
-            "object": (resource.body, is_secret(resource)),
-            "oldObject": (resource.body, is_secret(resource)),
-            "params": (None if param is None else param.body, is_secret(param)),
-            "namespaceObject": (
-                None if invocation_result.request is None else invocation_result.request.namespace_object,
-                False,
-            ),
-        }
-        self._of = resource, param
-        self._reasons = _LATEST.of(resource, param, self._documents["namespaceObject"][0])
-        self._hidden_values: frozenset[str] | None = None
+        self._documents = _LATEST.of(invocation_result)
         self._compiled = compiled
-        self._open = _OPEN | compiled.open_roots
         self._words: frozenset[str] | None = None
 
     @property
     def _hidden(self) -> frozenset[str]:
-        if self._hidden_values is None:
-            self._hidden_values = HIDDEN.of(*self._of)
-        return self._hidden_values
+        return HIDDEN.of(self._documents.resource, self._documents.param)
 
     @property
     def _texts(self) -> tuple[str, ...]:
@@ -93,14 +122,14 @@ class EvidenceRedaction:
     def reason(self, reason: cel.Reason) -> Reason:
         """A reason in the form that may be stored and shown; its value is `WITHHELD` if it may contain a secret."""
         key = reason.text, reason.place, reason.variable, self._compiled.secret_roots
-        outcome, known = self._reasons.get(key, _NO_REASON)
-        stands = bool(reason.place) and reason.reads == {reason.place}
+        outcome, known = self._documents.reasons.get(key, _NO_REASON)
+        stands = _stands(reason)
         if known is not None and stands and outcome is reason.outcome:
             return known
         made = self._reason(reason)
         # A withheld value, a part of a Secret and an error depend on the words of the policy, too.
         if stands and made.value != WITHHELD and not made.erred and not self._is_of_secret(reason.place):
-            self._reasons[key] = reason.outcome, made
+            self._documents.reasons[key] = reason.outcome, made
         return made
 
     def _reason(self, reason: cel.Reason) -> Reason:
@@ -120,7 +149,7 @@ class EvidenceRedaction:
         if isinstance(reason.outcome, bool):
             return "true" if reason.outcome else "false"
         root, trail = self._trail(reason.place)
-        return value_text(reason.outcome, self._hidden, trail if root in self._documents else None)
+        return value_text(reason.outcome, self._hidden, trail if root in self._documents.by_name else None)
 
     def _path(self, place: cel.Place, *, own_words: bool) -> str:
         """The path of a value. A key computed from a secret is a secret: then only words of the policy's text are shown."""
@@ -138,7 +167,7 @@ class EvidenceRedaction:
 
     def _is_of_secret(self, place: cel.Place) -> bool:
         root, _ = self._trail(place)
-        return self._documents.get(root, (None, False))[1]
+        return self._documents.by_name.get(root, (None, False))[1]
 
     # --- withheld values
 
@@ -148,7 +177,7 @@ class EvidenceRedaction:
             return withheld and not is_plain_error(str(reason.outcome), self._policy_words())
         if isinstance(reason.outcome, str) and names_secret(reason.text.rstrip("'\")]")):
             return True
-        stands = bool(reason.place) and reason.reads == {reason.place}
+        stands = _stands(reason)
         return any(
             self._may_contain_secret(place, as_it_stands=stands, outcome=reason.outcome) for place in reason.reads
         )
@@ -158,21 +187,26 @@ class EvidenceRedaction:
         root, steps = self._trail(place)
         if root in _AUTHORIZER:
             return not isinstance(outcome, bool)
-        if root not in self._open or root in self._compiled.secret_roots:
+        if root in self._compiled.secret_roots or not (root in _OPEN or root in self._compiled.open_roots):
             return True
-        if any(_overlaps(place, area) for area in _IDENTITY):
+        if root == "request" and any(_overlaps(place, area) for area in _IDENTITY):
             return True
-        document, secret = self._documents.get(root, (None, False))
+        document, secret = self._documents.by_name.get(root, (None, False))
         if secret and _overlaps(steps, ("data",)) | _overlaps(steps, ("stringData",)):
             return True
         inside, value = _sensitive_or_value(document, steps)
-        return inside or (not as_it_stands and anything_sensitive(value, steps))
+        return inside or (not as_it_stands and self._documents.has_sensitive(root, steps, value))
 
     def _trail(self, place: cel.Place) -> tuple[str, Trail]:
         """The document that contains a place, and the path in it. Kyverno's request contains the object."""
         if place[:1] == ("request",) and place[1:2] in (("object",), ("oldObject",)):
             return "object", place[2:]
         return (str(place[0]), place[1:]) if place else ("", ())
+
+
+def _stands(reason: cel.Reason) -> bool:
+    """Return whether a value is an unchanged part of a document."""
+    return len(reason.reads) == 1 and reason.place in reason.reads and bool(reason.place)
 
 
 def _leading_words(steps: Trail, words: frozenset[str]) -> Iterator[str | int]:
@@ -191,14 +225,14 @@ def _sensitive_or_value(document: Json, steps: Trail) -> tuple[bool, Json]:
     """Return whether the path leads into a sensitive field, and the value at its end."""
     value = document
     for at, step in enumerate(steps):
-        if is_sensitive(value, step, steps[:at]):
+        if may_be_sensitive(step) and is_sensitive(value, step, steps[:at]):
             return True, None
         value = _child(value, step)
     return False, value
 
 
 def _child(value: Json, step: str | int) -> Json:
-    if isinstance(value, Mapping):
+    if isinstance(value, MAPPINGS):
         return value.get(step) if isinstance(step, str) else None
     if isinstance(value, Sequence) and not isinstance(value, str) and isinstance(step, int):
         return value[step] if 0 <= step < len(value) else None

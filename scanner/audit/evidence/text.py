@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from scanner import cel
 from scanner.audit.secret_values import without
@@ -15,6 +16,8 @@ LONGEST = 240
 _LONGEST_TEXT = 20_000
 _DEEPEST = 12
 _LATEST = 16
+_LEAVES = frozenset({str, bool, int, float, type(None)})
+_quoted: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def error_text(text: str, hidden: Iterable[str]) -> str:
@@ -56,7 +59,7 @@ _TEXTS = _LatestTexts()
 
 def _value_text(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
     text = ""
-    for piece in _pieces(value, hidden, trail, 0):
+    for piece in (_leaf(value, hidden),) if type(value) in _LEAVES else _pieces(value, hidden, trail, 0):
         text += piece
         if len(text) > LONGEST:
             return f"{text[:LONGEST]}…{_size(value)}"
@@ -93,7 +96,7 @@ def _pieces(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth:
         return
     match value:
         case str():
-            yield json.dumps(_masked(value, hidden), ensure_ascii=False)
+            yield _leaf(value, hidden)
         case list():
             yield "["
             for at, item in enumerate(value):
@@ -110,7 +113,12 @@ def _pieces(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth:
             yield from _pieces(value.value, hidden, trail, depth + 1)
             yield ")"
         case _:
-            yield _masked(_plain(value), hidden)
+            yield _leaf(value, hidden)
+
+
+def _leaf(value: cel.Value, hidden: Iterable[str]) -> str:
+    """The text of a value without parts, and without hidden values."""
+    return _quoted(_masked(value, hidden)) if isinstance(value, str) else _masked(_plain(value), hidden)
 
 
 def _entries(
@@ -133,7 +141,7 @@ def _below(trail: Trail | None, key: cel.Value) -> Trail | None:
 
 
 def _plain(value: cel.Value) -> str:
-    """The text of a value without parts."""
+    """The text of a value without parts that is not a text itself."""
     match value:
         case None:
             return "null"

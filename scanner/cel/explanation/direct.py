@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.errors import EvaluationError
+from scanner.cel.explanation.explained import Explanation, Reason
 from scanner.cel.explanation.places import VARIABLES
 from scanner.cel.syntax.tree import Call, Identifier, Node, Select
 from scanner.cel.syntax.unparse import unparse
@@ -20,86 +21,87 @@ if TYPE_CHECKING:
     from scanner.cel.analysis.analysis import Analysis
     from scanner.cel.explanation.places import Place
     from scanner.cel.program import Program
-    from scanner.cel.values.values import Value
 
 _COMPARISONS = frozenset(
     {"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "startsWith", "endsWith", "contains", "matches"}
 )
 _MOST_PARTS = 20
-_PLAIN = (str, int, float, bool, type(None))
+_READABLE = frozenset({dict, list, str, int, float, bool, type(None)})
+_ABSENT = object()
 _Form: TypeAlias = Literal["value", "presence", "size"]
 
 
-class Part(NamedTuple):
-    """A part of an expression whose value is a reason: the value at a place, its presence, or its size."""
+class _Part(NamedTuple):
+    """A part of an expression whose value is a reason: the value at a place, its presence, or its size.
+
+    `steps` lead from the document `root` to the place, or for its presence to the map around it; `itself` has the place alone.
+    """
 
     text: str
     place: Place
     form: _Form
+    root: str
+    steps: Place
+    itself: frozenset[Place]
 
 
-class DirectReason(NamedTuple):
-    """The value of a part, and the places whose content may be in it."""
+def direct_reasons(program: Program, activation: Mapping[str, object]) -> Explanation | None:
+    """Return the explanation of an expression; None if only notes can explain it.
 
-    part: Part
-    outcome: Value
-    reads: frozenset[Place]
-
-
-def direct_reasons(program: Program, activation: Mapping[str, object]) -> tuple[Value, list[DirectReason]] | None:
-    """Return the value of an expression and its reasons; None if only notes can explain it."""
+    `activation` needs only the variables that the expression reads.
+    """
     parts = _parts(program.analysis)
     if parts is None:
         return None
-    reasons: list[DirectReason] = []
+    reasons: list[Reason] = []
     for part in parts:
         reason = _reason(part, activation)
         if reason is None:
             return None
         reasons.append(reason)
     try:
-        return program.evaluate(activation), reasons
+        return Explanation(program.evaluate(activation), tuple(reasons))
     except EvaluationError:
         return None
 
 
-def _reason(part: Part, activation: Mapping[str, object]) -> DirectReason | None:
-    steps = part.place if part.form != "presence" else part.place[:-1]
-    value: object = activation
-    for step in steps:
-        if value is activation:
-            value = activation.get(str(step), activation)
-        elif (type(value) is dict and type(step) is str and step in value) or (
+def _reason(part: _Part, activation: Mapping[str, object]) -> Reason | None:
+    value: Any = activation.get(part.root, _ABSENT)
+    for step in part.steps:
+        if (type(value) is dict and type(step) is str and step in value) or (
             type(value) is list and type(step) is int and 0 <= step < len(value)
         ):
-            value = cast("Any", value)[step]
+            value = value[step]  # type: ignore[index] # a key of this dict, or an index of this list
         else:
             return None
     return _of_value(part, value)
 
 
-def _of_value(part: Part, value: object) -> DirectReason | None:
-    match part.form, value:
-        case "presence", dict():
-            return DirectReason(part, part.place[-1] in value, frozenset()) if type(value) is dict else None
-        case "size", dict() | list() if type(value) in (dict, list):
-            return DirectReason(part, len(value), frozenset())
-        case "size", str():
-            return DirectReason(part, len(value), frozenset({part.place}))
-        case "value", _ if type(value) in (dict, list, *_PLAIN):
-            return DirectReason(part, value, frozenset({part.place}))
-        case _:
-            return None
+def _of_value(part: _Part, value: Any) -> Reason | None:
+    text, place, form, _, _, itself = part
+    kind = type(value)
+    if form == "value":
+        return Reason(text, value, place, "", itself) if kind in _READABLE else None
+    if form == "presence":
+        return Reason(text, place[-1] in value, place) if kind is dict else None
+    if kind is str:
+        return Reason(text, len(value), place, "", itself)
+    return Reason(text, len(value), place) if kind is dict or kind is list else None
 
 
 @lru_cache(maxsize=4096)
-def _parts(analysis: Analysis) -> tuple[Part, ...] | None:
+def _parts(analysis: Analysis) -> tuple[_Part, ...] | None:
     """The parts whose values are reasons, in the order of evaluation; None for an expression with other operations."""
     try:
         parts = tuple(dict.fromkeys(_Outline(analysis).compared(analysis.root)))
     except _OtherOperation:
         return None
     return parts if 0 < len(parts) <= _MOST_PARTS else None
+
+
+def _part(node: Node, place: Place, form: _Form) -> _Part:
+    root, *steps = place[:-1] if form == "presence" else place
+    return _Part(unparse(node), place, form, str(root), tuple(steps), frozenset({place}))
 
 
 class _OtherOperation(Exception):
@@ -113,21 +115,21 @@ class _Outline:
         self._checked = analysis.checked
         self._constants = analysis.folded.constants
 
-    def compared(self, node: Node) -> Iterator[Part]:
+    def compared(self, node: Node) -> Iterator[_Part]:
         """Yield the parts of a node. Raises _OtherOperation."""
         if node.id in self._constants:
             return
         match node:
             case Call(function="size"):
                 place = self._place(self._operands(node)[0])
-                yield Part(unparse(node), place, "size")
+                yield _part(node, place, "size")
             case Call(function=function) if function in _COMPARISONS or function == "!_":
                 for operand in self._operands(node):
                     yield from self.compared(operand)
             case Select(test=True, operand=operand, field=field) if node.id not in self._checked.names:
-                yield Part(unparse(node), (*self._place(operand), field), "presence")
+                yield _part(node, (*self._place(operand), field), "presence")
             case _:
-                yield Part(unparse(node), self._place(node), "value")
+                yield _part(node, self._place(node), "value")
 
     def _operands(self, node: Call) -> tuple[Node, ...]:
         return node.arguments if node.target is None else (node.target, *node.arguments)

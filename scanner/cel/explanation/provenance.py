@@ -13,6 +13,7 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.explanation.places import NOWHERE, VARIABLES, Origin, containers, standing
 from scanner.cel.explanation.trace import Note, Noting, noting
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Node, Select
+from scanner.cel.syntax.unparse import unparse
 from scanner.cel.values.values import KeyedMap, Optional
 
 if TYPE_CHECKING:
@@ -72,9 +73,17 @@ class Origins:
         self.constants = noting.analysis.folded.constants
         self._program = program
         self._chains = noting.chains
+        self._texts = noting.texts
         # A note is taken once, in one round of each loop around it: its scope is always the same.
         self._origins: dict[int, Origin] = {}
         self._read: dict[int, frozenset[Place]] = {}
+
+    def text(self, node: Node) -> str:
+        """Return the CEL text of a part of the expression."""
+        text = self._texts.get(node.id)
+        if text is None:
+            text = self._texts[node.id] = unparse(node)
+        return text
 
     # --- one value
 

@@ -7,60 +7,27 @@ parts that decided its value. This costs nothing until a caller requests an expl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.explanation.direct import direct_reasons
+from scanner.cel.explanation.explained import Explanation, Reason
 from scanner.cel.explanation.places import Origin, Place, Scope
 from scanner.cel.explanation.provenance import Origins, Tracer
 from scanner.cel.explanation.trace import noting
 from scanner.cel.syntax.tree import Call, Comprehension, Literal
-from scanner.cel.syntax.unparse import unparse
 from scanner.cel.values.values import Opaque
 
 if TYPE_CHECKING:
     from scanner.cel.explanation.trace import Note
     from scanner.cel.program import Program
-    from scanner.cel.values.values import Value
 
 MOST_REASONS = 20
 _MOST_ELEMENTS = 3
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LOGIC = frozenset({"_&&_", "_||_", "!_"})
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """A part of an expression and its value.
-
-    `place` is its place in a document, empty for a computed value; `reads` is every place whose content may be in it;
-    `variable` names the policy variable whose expression contains the part.
-    """
-
-    text: str
-    outcome: Value | EvaluationError
-    place: Place = ()
-    variable: str = ""
-    reads: frozenset[Place] = frozenset()
-
-    @property
-    def path(self) -> str:
-        """The place as users write it, in the object or below the name of another document."""
-        return path_of(self.place)
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """The value of an expression, its reasons in order of evaluation, and the number of reasons left out."""
-
-    outcome: Value | EvaluationError
-    reasons: tuple[Reason, ...]
-    left_out: int = 0
 
 
 def explain(
@@ -70,13 +37,7 @@ def explain(
 
     `activation` has the documents by name, `variables` the programs of the policy's variables.
     """
-    direct = direct_reasons(program, activation)
-    if direct is None:
-        return explain_by_notes(program, activation, variables)
-    outcome, reasons = direct
-    return Explanation(
-        outcome, tuple(Reason(part.text, value, part.place, "", reads) for part, value, reads in reasons)
-    )
+    return direct_reasons(program, activation) or explain_by_notes(program, activation, variables)
 
 
 def explain_by_notes(
@@ -234,7 +195,7 @@ class _Reader:
         return self._origins.reads(note, scope)
 
     def _reason(self, note: Note, origin: Origin) -> Reason:
-        return Reason(unparse(note.node), note.outcome, origin.place, self._variable, origin.reads)
+        return Reason(self._origins.text(note.node), note.outcome, origin.place, self._variable, origin.reads)
 
     def _of_variable(self, name: str) -> Iterator[Reason]:
         """Yield the parts that decided a policy variable, once."""
@@ -267,19 +228,3 @@ def _deciding(note: Note) -> list[Note]:
     if isinstance(note.outcome, EvaluationError):
         return [part for part in note.parts if isinstance(part.outcome, EvaluationError)]
     return [part for part in note.parts if part.outcome is note.outcome]
-
-
-def path_of(place: Place) -> str:
-    """Return a place as users write it: `spec.containers[2].image`, `params.data['max.size']`. The object has no name in it."""
-    root, *steps = place or ("",)
-    path = "" if root == "object" and steps else str(root)
-    for step in steps:
-        path = f"{path}[{step}]" if isinstance(step, int) else _below(path, step)
-    return path
-
-
-def _below(path: str, key: str) -> str:
-    if _PLAIN.fullmatch(key) is None:
-        escaped = key.replace("\\", "\\\\").replace("'", "\\'")
-        return f"{path}['{escaped}']"
-    return f"{path}.{key}" if path else key

@@ -97,13 +97,17 @@ class _Recorder:
 
 
 class Noting:
-    """The closures of an expression that take notes. `chains` serves readers of notes: the paths of an expression, by node."""
+    """The closures of an expression that take notes.
 
-    __slots__ = ("_planned", "_recorder", "analysis", "chains")
+    `chains` and `texts` serve readers of notes: the paths and the texts of an expression's parts, by node.
+    """
+
+    __slots__ = ("_planned", "_recorder", "analysis", "chains", "texts")
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
         self.chains: dict[int, tuple[Node, list[Node | str]]] = {}
+        self.texts: dict[int, str] = {}
         self._recorder = _Recorder()
         around = self._recorder.around
         self._planned = with_room(
