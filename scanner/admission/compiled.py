@@ -29,7 +29,7 @@ from scanner.model.outcome import (
 from scanner.model.policy import Mutation, NamedExpression, Policy, Validation
 from scanner.model.release import NEWEST, Minor
 
-_NONE: Final = Variables({}, {})
+_NO_VARIABLES: Final = Variables({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ class CompiledPolicy:
         With `metered`, the cost of the variables is kept until an expression reads them.
         """
         has_variables = bool(self.variables) or metered
-        activation = {**base, "variables": Variables(self.variables, base, metered=metered) if has_variables else _NONE}
+        variables = Variables(self.variables, base, metered=metered) if has_variables else _NO_VARIABLES
+        activation = {**base, "variables": variables}
         if self.watch is not None:
             self.watch(activation)
         return activation

@@ -449,6 +449,19 @@ def test_the_path_of_a_pod_template_begins_at_its_object() -> None:
     assert expected == reasons_of(subject, "object.spec.template.spec.containers.all(c, c.image == 'x')")
 
 
+def test_findings_with_the_same_reasons_share_their_evidence() -> None:
+    """Two checks of one object that fail for the same value have one evidence, which the store writes once."""
+    first, second = evidence(POD, "'a' in object.metadata.labels", "'b' in object.metadata.labels")
+    assert first is second
+
+
+def test_findings_about_different_objects_share_no_evidence() -> None:
+    """The labels of each object are in its own evidence."""
+    pods = [thing(PODS, name, "default", metadata={"labels": {"app": name}}) for name in ("web", "api")]
+    first, second = evidence(pods[0], "'a' in object.metadata.labels", more=(pods[1],))
+    assert {'{"app": "web"}', '{"app": "api"}'} == {first.reasons[0].value, second.reasons[0].value}
+
+
 def test_the_same_scan_gives_the_same_evidence() -> None:
     """The order of reasons does not depend on chance."""
     expression = "object.metadata.labels.all(k, v, v == 'x') && object.spec.containers.exists(c, c.name == 'x')"
