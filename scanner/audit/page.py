@@ -198,7 +198,8 @@ class PageEvaluator:
             tally.budget_use[bound.policy.key] = tally.last_use.worst
         tally.findings.extend(findings)
         tally.changing.extend(changing)
-        tally.matched.update({invocation_result.invocation.binding.key for invocation_result in invocation_results})
+        bindings = dict.fromkeys(invocation_result.invocation.binding.key for invocation_result in invocation_results)
+        tally.matched.update(bindings.keys())
         if bound.policy.param_kind:
             tally.without_param.update(
                 invocation_result.invocation.binding.key
