@@ -117,7 +117,8 @@ class FindingColumns(NamedTuple):
     """The content of a finding: columns of `findings`.
 
     While a page is staged, the ids are positions in the lists of the page, and `object` is the place of the object on the page.
-    `resource_version` is that of the object when the row was written.
+    `resource_version` is that of the object when the row was written. `problem` is the number of the finding's problem
+    (see `posture.problems`): None while a page is staged, and in rows of older versions.
     """
 
     check: int
@@ -127,6 +128,7 @@ class FindingColumns(NamedTuple):
     verdict: int
     evidence: int | None
     excerpt: int | None
+    problem: int | None
 
 
 UNDECIDING: Final = frozenset({"resource_version", "excerpt"})
@@ -142,7 +144,11 @@ class ObjectColumns(NamedTuple):
 
 
 class HistoryColumns(NamedTuple):
-    """The time that a finding was open: columns of `findings`. Numbers are revisions, except `id`, `cluster` and `reopened`."""
+    """The time that a finding was open: columns of `findings`. Numbers are revisions, except `id`, `cluster` and `reopened`.
+
+    `first` never moves. `opened` is the beginning of the episode that the row belongs to: it moves when the finding reopens.
+    `resolution` is the reason why the finding was resolved. Older versions recorded neither.
+    """
 
     id: int
     cluster: int
@@ -154,6 +160,8 @@ class HistoryColumns(NamedTuple):
     event: str
     reopened: int
     last_seen: int | None
+    opened: int | None
+    resolution: str | None
 
 
 ROW: Final = (*HistoryColumns._fields, *FindingColumns._fields)

@@ -16,7 +16,9 @@ from sqlalchemy import Connection, bindparam, func, select, update
 from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
+from scanner.posture.problems import problem_number
 from scanner.store import codec
+from scanner.store.check_names import CheckNames
 from scanner.store.columns import ROW, UNDECIDING, CheckColumns, FindingColumns, HistoryColumns, slices_of
 from scanner.store.engine import among, insert_rows
 from scanner.store.evaluated_sets import EvaluatedSets
@@ -24,6 +26,7 @@ from scanner.store.ids import reserve
 from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.merged_pages import MergedPages, merged_key
 from scanner.store.packing import Key, StagedPage
+from scanner.store.population import RecordedList
 from scanner.store.resolution import Reach, UnseenFinding
 from scanner.store.row_ids import RowIdSet, Run
 from scanner.store.sightings import last_seen, merged_scans, open_findings
@@ -92,9 +95,14 @@ class History:
     """
 
     def __init__(
-        self, connection: Connection, position: ScanPosition, previews: frozenset[BindingKey] = frozenset()
+        self,
+        connection: Connection,
+        position: ScanPosition,
+        check_names: CheckNames,
+        previews: frozenset[BindingKey] = frozenset(),
     ) -> None:
         """Start at the position of a scan; the connection is in a transaction that writes history."""
+        self._check_names = check_names
         self._previews = previews
         self._previewed: set[bytes] = set()
         self.checks = Interned(connection, CHECKS)
@@ -110,8 +118,11 @@ class History:
         self._seen = RowIdSet()
         self._merged = MergedPages(connection, position.cluster)
 
-    def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: Sequence[int]) -> None:
-        """Merge the findings of a page, given the ids of its checks, kinds and objects. The first of equal fingerprints counts."""
+    def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: RecordedList) -> None:
+        """Merge the findings of a page, given the ids of its checks and kinds, and its objects.
+
+        The first of equal fingerprints counts.
+        """
         if not page.digest:
             return
         assumed = {index for index, key in enumerate(page.checks) if _binding_key(key) in self._previews}
@@ -131,12 +142,14 @@ class History:
             self._merged.keep(key, numbers)
 
     def _rows(
-        self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: Sequence[int]
+        self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: RecordedList
     ) -> list[tuple[bytes, int, FindingColumns]]:
         """The findings of a page: fingerprint, the place of the check on the page, and the columns with ids."""
         findings = page.findings()
         verdicts, evidence = self._verdicts.ids(findings.verdicts), self._evidence.ids(findings.evidence)
         excerpts = self._excerpts.ids(findings.excerpts)
+        names = self._check_names.of(page.checks)
+        ids, workloads = objects
         return [
             (
                 fingerprint,
@@ -144,14 +157,15 @@ class History:
                 FindingColumns(
                     check=checks[check],
                     kind=kinds[kind],
-                    object=objects[place],
+                    object=ids[place],
                     resource_version=resource_version,
                     verdict=verdicts[verdict],
                     evidence=None if why is None else evidence[why],
                     excerpt=None if excerpt is None else excerpts[excerpt],
+                    problem=problem_number(names[check], workloads[place]),
                 ),
             )
-            for fingerprint, (check, kind, place, resource_version, verdict, why, excerpt) in findings.staged
+            for fingerprint, (check, kind, place, resource_version, verdict, why, excerpt, _) in findings.staged
         ]
 
     def close(self) -> None:
@@ -244,7 +258,7 @@ class History:
                 rows.append((row, columns))
             elif _content(stored) != _content(columns):
                 changed.append(latest.id)
-                row = self._row(key, "changed", first=latest.first, reopened=latest.reopened)
+                row = self._row(key, "changed", first=latest.first, reopened=latest.reopened, opened=latest.opened)
                 rows.append((row, columns))
             else:
                 numbers.append(latest.id)
@@ -257,19 +271,24 @@ class History:
         return numbers
 
     def _adopt(self, findings: dict[bytes, FindingColumns], latest: dict[bytes, _LatestRow]) -> None:
-        """Let the rows of older versions refer to the recorded objects. Their own were never part of a population."""
-        moved = {key: row for key, row in latest.items() if row.finding.object != findings[key].object}
-        if not moved:
-            return
-        there = among(self._connection, POPULATION.c.object, [row.finding.object for row in moved.values()])
-        recorded = set(self._connection.execute(select(POPULATION.c.object).where(there)).scalars())
-        older = {key: row for key, row in moved.items() if row.finding.object not in recorded}
+        """Let the rows of older versions have problems, and refer to recorded objects, which they did not."""
+        moved = [row.finding.object for key, row in latest.items() if row.finding.object != findings[key].object]
+        there = among(self._connection, POPULATION.c.object, moved)
+        recorded = set(self._connection.execute(select(POPULATION.c.object).where(there)).scalars() if moved else ())
+        older: dict[int, FindingColumns] = {}
+        for key, row in latest.items():
+            own, found = row.finding, findings[key]
+            known = own._replace(
+                object=own.object if own.object in recorded else found.object,
+                problem=found.problem if own.problem is None else own.problem,
+            )
+            if known != own:
+                older[row.history.id] = known
+                latest[key] = row._replace(finding=known)
         if older:
-            values = [{"row": row.history.id, "to": findings[key].object} for key, row in older.items()]
-            moving = update(FINDINGS).where(FINDINGS.c.id == bindparam("row")).values(object=bindparam("to"))
-            self._connection.execute(moving, values)
-        for key, row in older.items():
-            latest[key] = row._replace(finding=row.finding._replace(object=findings[key].object))
+            values = [{"row": number, "to": own.object, "of": own.problem} for number, own in older.items()]
+            adopted = update(FINDINGS).where(FINDINGS.c.id == bindparam("row"))
+            self._connection.execute(adopted.values(object=bindparam("to"), problem=bindparam("of")), values)
 
     def _insert(self, rows: Iterable[tuple[HistoryColumns, FindingColumns]]) -> range:
         """Insert new rows. Returns their ids."""
@@ -279,8 +298,10 @@ class History:
         insert_rows(self._connection, FINDINGS, ROW, numbered)
         return numbers
 
-    def _row(self, key: bytes, event: str, *, first: int | None = None, reopened: int = 0) -> HistoryColumns:
-        """A new open row, without its id."""
+    def _row(
+        self, key: bytes, event: str, *, first: int | None = None, reopened: int = 0, opened: int | None = None
+    ) -> HistoryColumns:
+        """A new open row, without its id. A changed finding goes on with the episode that `opened` at a revision."""
         now = self._position.revision
         return HistoryColumns(
             id=0,
@@ -293,6 +314,8 @@ class History:
             event=event,
             reopened=reopened,
             last_seen=None,
+            opened=opened if event == "changed" else now,
+            resolution=None,
         )
 
     def _see(self, runs: Iterable[Run]) -> None:

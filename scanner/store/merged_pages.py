@@ -17,6 +17,7 @@ from sqlalchemy import Connection, delete, select
 from scanner.store.engine import among, insert_rows
 from scanner.store.interning import chunks
 from scanner.store.packing import StagedPage
+from scanner.store.population import RecordedList
 from scanner.store.row_ids import Run
 from scanner.store.tables import MERGED_PAGES
 
@@ -55,9 +56,10 @@ class MergedPages:
         insert_rows(self._connection, MERGED_PAGES, ("cluster", "digest", "findings"), rows)
 
 
-def merged_key(page: StagedPage, objects: Sequence[int]) -> bytes:
-    """The digest of a page with findings, given the ids of its objects; 16 bytes."""
-    return hashlib.blake2b(page.digest + orjson.dumps(list(objects)), digest_size=16).digest()
+def merged_key(page: StagedPage, objects: RecordedList) -> bytes:
+    """The digest of a page with findings and of its objects, 16 bytes."""
+    text = page.digest + objects.ids.tobytes() + objects.workloads.tobytes()
+    return hashlib.blake2b(text, digest_size=16).digest()
 
 
 def _runs(numbers: Sequence[int]) -> list[list[int]]:

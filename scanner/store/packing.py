@@ -93,7 +93,10 @@ class _Lists:
         self._evidence_positions: dict[tuple[str | int, ...], tuple[int | None, int | None]] = {}
 
     def columns(self, finding: Finding, place: int) -> Key:
-        """The fields of `FindingColumns` for a finding whose object has this place on the page: a plain tuple, as JSON needs it."""
+        """The fields of `FindingColumns` for a finding whose object has this place on the page: a plain tuple, as JSON needs it.
+
+        The problem is known when the page is merged.
+        """
         return (
             self._check_of(finding),
             self.kinds.of((finding.api_version, finding.kind)),
@@ -101,6 +104,7 @@ class _Lists:
             finding.resource_version,
             self.verdicts.of(verdict_values(finding)),
             *self._evidence_of(finding),
+            None,
         )
 
     def _check_of(self, finding: Finding) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 import orjson
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, select, update
 from sqlalchemy.sql.ddl import CreateTable, DropTable
 
 from scanner.model.population import Examined, Pairs, Workload
+from scanner.posture.problems import workload_key
 from scanner.posture.workloads import Workloads
 from scanner.store.engine import insert_rows
 from scanner.store.ids import reserve
@@ -53,6 +54,13 @@ class ListedObjects:
     gone: Callable[[InForce], bool]
 
 
+class RecordedList(NamedTuple):
+    """The objects of a list in its order: their ids, and the keys of their workloads (`posture.problems.workload_key`)."""
+
+    ids: array[int]
+    workloads: array[int]
+
+
 class PopulationWriter:
     """Writes the population of one cluster at one revision."""
 
@@ -71,9 +79,10 @@ class PopulationWriter:
         """Drop the temporary table."""
         self._connection.execute(DropTable(_SORTED))
 
-    def record(self, listed: ListedObjects) -> array[int]:
-        """Record the objects of a list. Returns the id of each object, in the order of the list."""
-        ids = array("I", bytes(4 * self._sort(listed.pages())))
+    def record(self, listed: ListedObjects) -> RecordedList:
+        """Record the objects of a list."""
+        tops = self._sort(listed.pages())
+        ids = array("I", bytes(4 * len(tops)))
         changes = _Changes()
         current = NONE
         for step in plan(self._in_force(listed.same_kinds), self._sorted(), self._gone(listed)):
@@ -103,23 +112,28 @@ class PopulationWriter:
             ids[seen.item] = current
             self._recorded.add(current)
         self._write(changes, listed.kind, ids)
-        return ids
+        return RecordedList(ids, tops)
 
-    def _sort(self, pages: Iterable[Sequence[Examined]]) -> int:
-        """Put the objects of a list into the temporary table; returns their number."""
+    def recorded(self, object_id: int) -> bool:
+        """Return whether this scan examined an object."""
+        return object_id in self._recorded
+
+    def _sort(self, pages: Iterable[Sequence[Examined]]) -> array[int]:
+        """Put the objects of a list into the temporary table; returns the keys of their workloads."""
         self._connection.execute(_SORTED.delete())
         names = [column.name for column in _SORTED.columns]
-        count = 0
+        tops = array("Q")
         for page in pages:
-            workloads = self._workload_ids.optional([self._workload(each) for each in page])
+            above = [self._workload(each) for each in page]
+            workloads = self._workload_ids.optional(above)
             kept = self._kept_ids.optional([_kept(each.labels, each.annotations) for each in page])
             rows = [
                 (place, each.namespace, each.name, each.uid, workload, labels)
-                for place, (each, workload, labels) in enumerate(zip(page, workloads, kept, strict=True), count)
+                for place, (each, workload, labels) in enumerate(zip(page, workloads, kept, strict=True), len(tops))
             ]
             insert_rows(self._connection, _SORTED, names, rows)
-            count += len(rows)
-        return count
+            tops.extend(map(_top, page, above))
+        return tops
 
     def _workload(self, examined: Examined) -> tuple[str | bool, ...] | None:
         """The key of the workload of an object; None for an object that is its own workload."""
@@ -188,6 +202,14 @@ class _Changes:
         self.closed.clear()
         self.new.clear()
         self.opened.clear()
+
+
+def _top(examined: Examined, above: tuple[str | bool, ...] | None) -> int:
+    """The key of the workload of an object: of itself if it has none above it."""
+    if above is None:
+        return workload_key(examined.kind.group, examined.kind.kind, examined.namespace, examined.name)
+    api_version, kind, namespace, name, _ = above
+    return workload_key(str(api_version).rpartition("/")[0], str(kind), str(namespace), str(name))
 
 
 def _kept(labels: Pairs, annotations: Pairs) -> tuple[str, str] | None:

@@ -127,6 +127,8 @@ _REFERENCES = {
     "kept": "kept.id",
     "sets": "set_lists.id",
 }
+_LARGE = frozenset({"problem"})
+"""Columns of ints with more than 32 bits."""
 _TYPES: dict[object, TypeEngine[Any]] = {str: TEXT, int: Integer(), bool: Boolean(), bytes: LargeBinary()}
 
 
@@ -143,8 +145,9 @@ def _columns(columns: type[tuple[Any, ...]], *, refer: bool = True) -> Iterator[
         elif name in added:
             yield _added_text(name)
         else:
+            own_type = BigInteger() if name in _LARGE else _TYPES[kind]
             references = [ForeignKey(_REFERENCES[name])] if refer and name in _REFERENCES and kind is int else []
-            yield Column(name, _TYPES[kind], *references, nullable=bool(null))
+            yield Column(name, own_type, *references, nullable=bool(null))
 
 
 CLUSTERS = Table(
@@ -397,6 +400,15 @@ TALLIES = Table(
     _count("count"),
     Column("requester", Boolean, nullable=False, server_default=false()),
 )
+
+CHECK_NAMES = Table(
+    "check_names",
+    METADATA,
+    Column("cluster", Integer, ForeignKey("clusters.id"), primary_key=True, autoincrement=False),
+    Column("digest", LargeBinary, primary_key=True),
+    _text("name"),
+)
+"""The id of each check in a cluster's history, which later versions of the check carry on: see `check_names`."""
 
 MERGED_PAGES = Table(
     "merged_pages",

@@ -5,7 +5,7 @@ Source of truth: the Protocol `Store` in `scanner.scan.edges`. Each function is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from scanner.model.resource import Kind, UserInfo
 from scanner.model.scan import PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.model.texts import clean
 from scanner.store import codec
+from scanner.store.check_names import CheckNames
 from scanner.store.clusters import register
 from scanner.store.engine import lock_history, writing, writing_shared
 from scanner.store.gone import GoneObjects, kinds_of
@@ -28,7 +29,7 @@ from scanner.store.interning import Interned
 from scanner.store.ledger import Ledger
 from scanner.store.owner import this_process
 from scanner.store.packing import Key, StagedPage, pack
-from scanner.store.population import ListedObjects, PopulationWriter
+from scanner.store.population import ListedObjects, PopulationWriter, RecordedList
 from scanner.store.resolution import reach_of
 from scanner.store.rules import write_rules
 from scanner.store.scans import scan_of, select_scans
@@ -157,7 +158,8 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     revision = _newest(connection, running.cluster) + 1
     bindings = _bindings(connection, running.number)
     previews = frozenset(binding.key for binding in bindings if binding.assumed)
-    history = History(connection, ScanPosition(running.cluster, revision, running.base), previews)
+    names = CheckNames(connection, running.cluster, running.number)
+    history = History(connection, ScanPosition(running.cluster, revision, running.base), names, previews)
     ledger = Ledger()
     scope = codec.from_text(Scope, running.scope)
     used = [binding.key for binding in bindings]
@@ -166,9 +168,9 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     gone = GoneObjects(connection, reach_of(scope, used, end, end.gaps), running.cluster, running.base)
     for listed in lists:
         kind, same_kinds = kinds_of(connection, history.kinds, listed)
-        ids = population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of(listed)))
-        _merge_pages(listed.pages(), ids, history, ledger)
-        ledger.sets[listed.api_version, listed.kind] = history.sets.write(ids, listed.sets())
+        objects = population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of(listed)))
+        _merge_pages(listed.pages(), objects, history, ledger)
+        ledger.sets[listed.api_version, listed.kind] = history.sets.write(objects.ids, listed.sets())
     population.close()
     ledger.gaps.update(end.gaps)
     request = SimulatedRequest(scope.operation, running.requester)
@@ -181,13 +183,14 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     return {"revision": revision, "unchecked": history.unchecked.count, **asdict(history.changes), **counted}
 
 
-def _merge_pages(pages: Iterable[StagedPage], ids: Sequence[int], history: History, ledger: Ledger) -> None:
-    """Merge the pages of a list, given the ids of all its objects in their order."""
+def _merge_pages(pages: Iterable[StagedPage], objects: RecordedList, history: History, ledger: Ledger) -> None:
+    """Merge the pages of a list, given all its objects in their order."""
     start = 0
     for page in pages:
         checks, kinds = history.checks.ids(page.checks), history.kinds.ids(page.kinds)
         ledger.add(page, checks, kinds)
-        history.merge(page, checks, kinds, ids[start : start + page.objects])
+        own = slice(start, start + page.objects)
+        history.merge(page, checks, kinds, RecordedList(objects.ids[own], objects.workloads[own]))
         start += page.objects
 
 

@@ -85,7 +85,7 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0015, but for foreign keys."""
+    """Undo migrations 0008 to 0016, but for foreign keys."""
     without_excerpts(connection)
     without_rules(connection)
     without_identity_and_runs(connection)
@@ -113,7 +113,10 @@ def without_population(connection: sqlite3.Connection) -> None:
 
 
 def without_excerpts(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0013 to 0015, but for foreign keys."""
+    """Undo migrations 0013 to 0016, but for foreign keys."""
+    connection.execute("DROP TABLE check_names")
+    for name in ("opened", "resolution", "problem"):
+        connection.execute(f"ALTER TABLE findings DROP COLUMN {name}")
     connection.execute("DROP TABLE merged_pages")
     without_column(connection, "findings", "excerpt")
     connection.execute("DROP TABLE excerpts")

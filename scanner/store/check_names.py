@@ -1,0 +1,86 @@
+"""The ids of the checks of a scan in the history of its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import Connection, delete, select
+
+from scanner.model.policy import Policy
+from scanner.model.texts import clean
+from scanner.posture.check_names import CheckKey, check_keys, names_of
+from scanner.posture.problems import check_id
+from scanner.store import codec
+from scanner.store.columns import CheckColumns
+from scanner.store.engine import among, insert_rows
+from scanner.store.interning import chunks, digest
+from scanner.store.packing import Key
+from scanner.store.shared_rows import owners_of
+from scanner.store.tables import CHECK_NAMES, POLICIES, SCAN_POLICIES, SCANS
+
+
+class CheckNames:
+    """The ids of the checks of one scan."""
+
+    def __init__(self, connection: Connection, cluster: int, scan: int) -> None:
+        """Give ids to the checks of the policies of a scan, which continue those of the newest merged scan.
+
+        The connection is in a transaction that writes history.
+        """
+        self._names: dict[tuple[str, str, str, int], str] = {}
+        before = {policy.key: policy for policy in _policies(connection, _newest(connection, cluster))}
+        now = _policies(connection, scan)
+        known = _known(connection, cluster, (*before.values(), *now))
+        names: dict[CheckKey, str] = {}
+        for policy in now:
+            own = names_of(policy, before.get(policy.key), known)
+            names |= own
+            for (kind, index), key in check_keys(policy).items():
+                self._names[clean(policy.language), clean(policy.name), kind, index] = own[key]
+        _write(connection, cluster, {key: name for key, name in names.items() if known.get(key) != name})
+
+    def of(self, checks: Sequence[Key]) -> list[str]:
+        """The ids of checks, given their `CheckColumns`."""
+        return [self._name(CheckColumns._make(key)) for key in checks]
+
+    def _name(self, check: CheckColumns) -> str:
+        name = self._names.get((check.language, check.policy, check.kind, check.index))
+        return name or check_id(check.language, check.policy, check.kind, check.expression.strip(), 0)
+
+
+def _newest(connection: Connection, cluster: int) -> int:
+    """The number of the newest merged scan of a cluster, or 0."""
+    merged = select(SCANS.c.number).where(SCANS.c.cluster == cluster, SCANS.c.revision.is_not(None))
+    return connection.execute(merged.order_by(SCANS.c.revision.desc()).limit(1)).scalar() or 0
+
+
+def _policies(connection: Connection, scan: int) -> list[Policy]:
+    if not scan:
+        return []
+    used = SCAN_POLICIES.c
+    wanted = select(POLICIES.c.document).join(SCAN_POLICIES).where(used.scan == owners_of(connection, scan).policies)
+    documents = connection.execute(wanted.order_by(used.position)).scalars()
+    return [codec.from_text(Policy, document) for document in documents]
+
+
+def _known(connection: Connection, cluster: int, policies: Iterable[Policy]) -> Mapping[CheckKey, str]:
+    """The ids that checks of these policies have in the history of a cluster."""
+    keys = {_digest(key): key for policy in policies for key in check_keys(policy).values()}
+    known: dict[CheckKey, str] = {}
+    own = CHECK_NAMES.c
+    for portion in chunks(list(keys)):
+        wanted = select(own.digest, own.name).where(own.cluster == cluster, among(connection, own.digest, portion))
+        known |= {keys[bytes(name_digest)]: name for name_digest, name in connection.execute(wanted)}
+    return known
+
+
+def _write(connection: Connection, cluster: int, names: Mapping[CheckKey, str]) -> None:
+    rows = [(cluster, _digest(key), name) for key, name in names.items()]
+    own = CHECK_NAMES.c
+    for portion in chunks([key for _, key, _ in rows]):
+        connection.execute(delete(CHECK_NAMES).where(own.cluster == cluster, among(connection, own.digest, portion)))
+    insert_rows(connection, CHECK_NAMES, ("cluster", "digest", "name"), rows)
+
+
+def _digest(key: CheckKey) -> bytes:
+    return digest(tuple(clean(part) if isinstance(part, str) else part for part in key))
