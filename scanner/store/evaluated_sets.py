@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import orjson
@@ -22,7 +22,7 @@ from scanner.store.engine import among
 from scanner.store.interning import Interned, chunks
 from scanner.store.packing import Key
 from scanner.store.populations import RowSets, StoredSet
-from scanner.store.row_ids import RowIdSet, unpacked
+from scanner.store.row_ids import RowIdSet, union, unpacked
 from scanner.store.tables import COVERAGE, OBJECT_SETS, SET_LISTS
 
 _NOT_EVALUATED: Final = frozenset(
@@ -51,6 +51,7 @@ class EvaluatedSets:
         self._sets = Interned(connection, OBJECT_SETS)
         self._lists = Interned(connection, SET_LISTS)
         self._not_evaluated: defaultdict[int, list[RowIdSet]] = defaultdict(list)
+        self._written: list[int] = []
 
     def write(self, ids: Sequence[int], pages: Iterable[ObjectSets[SetKey]]) -> int:
         """Write the sets of a kind, given the ids of its objects in the order of the list. Returns the id of its list."""
@@ -65,7 +66,18 @@ class EvaluatedSets:
         self._note(stored)
         set_ids = self._set_ids([everything, *stored])
         own = sorted([set_ids[each], sorted(checks)] for each, checks in stored.items())
-        return self._list_id(orjson.dumps([set_ids[everything], own]))
+        number = self._list_id(orjson.dumps([set_ids[everything], own]))
+        self._written.append(number)
+        return number
+
+    def matched(self, checks: Collection[int]) -> RowIdSet:
+        """The objects that this scan matched for any of these checks, without those that a match condition excluded."""
+        wanted = select(SET_LISTS.c.content).where(among(self._connection, SET_LISTS.c.id, self._written))
+        chosen: list[int] = []
+        for content in self._connection.execute(wanted).scalars():
+            _, own = orjson.loads(zlib.decompress(content))
+            chosen += (number for number, several in own if _has_any(several, checks))
+        return union(_read(self._connection, chosen).values())
 
     def not_evaluated(self, check: int, object_id: int) -> bool:
         """Return whether this scan matched an object, but could not evaluate a check that an earlier scan evaluated."""
@@ -93,6 +105,11 @@ class EvaluatedSets:
     def _list_id(self, content: bytes) -> int:
         digest = hashlib.sha256(content).digest()
         return self._lists.with_digests({digest: (zlib.compress(content, 6),)})[digest]
+
+
+def _has_any(several: Iterable[Iterable[tuple[int, str]]], checks: Collection[int]) -> bool:
+    pairs = (pair for checks_of_set in several for pair in checks_of_set)
+    return any(check in checks and reason != SkipReason.CONDITION_FALSE.value for check, reason in pairs)
 
 
 def sets_of(connection: Connection, scan: int) -> Iterator[tuple[str, str, KindOfScan]]:

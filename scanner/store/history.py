@@ -16,6 +16,7 @@ from sqlalchemy import Connection, bindparam, func, select, update
 from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
+from scanner.posture.causes import Circumstances, Coordinates
 from scanner.posture.problems import problem_number
 from scanner.store import codec
 from scanner.store.check_names import CheckNames
@@ -28,6 +29,7 @@ from scanner.store.merged_pages import MergedPages, merged_key
 from scanner.store.packing import Key, StagedPage
 from scanner.store.population import RecordedList
 from scanner.store.resolution import Reach, UnseenFinding
+from scanner.store.resolutions import ResolvedFindings, changed_since
 from scanner.store.row_ids import RowIdSet, Run
 from scanner.store.sightings import last_seen, merged_scans, open_findings
 from scanner.store.tables import (
@@ -116,6 +118,7 @@ class History:
         self._connection = connection
         self._position = position
         self._seen = RowIdSet()
+        self._matched_objects: dict[tuple[str, ...], RowIdSet] = {}
         self._merged = MergedPages(connection, position.cluster)
 
     def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: RecordedList) -> None:
@@ -180,19 +183,24 @@ class History:
         ended = (self._row(key, PREVIEW)._replace(until=now + 1, superseded=now) for key in fresh)
         self._see(Run(number, 1) for number in self._insert(zip(ended, fresh.values(), strict=True)))
 
-    def resolve(self, reach: Reach, request: SimulatedRequest) -> None:
-        """Resolve the open findings that the scan would have found but did not; note the others as unchecked."""
+    def resolve(
+        self, reach: Reach, request: SimulatedRequest, is_there: Callable[[int], bool], circumstances: Circumstances
+    ) -> None:
+        """Resolve the open findings that the scan would have found but did not; note the others as unchecked.
+
+        `is_there` returns whether the scan examined an object, by its id; `circumstances` are those of the scan.
+        """
         now = self._position.revision
         # A scan that was merged meanwhile may have seen objects that did not exist yet when this scan listed them.
         meanwhile = list(merged_scans(self._connection, self._position.cluster, after=self._position.base, before=now))
-        fixed: list[int] = []
+        gone = ResolvedFindings()
         for number, since, check, object_id, missing in self._missing():
             reached = reach.reaches(missing) and not self.sets.not_evaluated(check, object_id)
             if reached and not any(scan.saw(number, since) for scan in meanwhile):
-                fixed.append(number)
+                gone.add(number, object_id, missing.coordinates)
             else:
                 self.unchecked.add(number)
-        for revision, numbers in last_seen(self._connection, self._position.cluster, fixed, before=now).items():
+        for revision, numbers in last_seen(self._connection, self._position.cluster, gone.ids, before=now).items():
             hidden = (
                 numbers
                 if reach.unread - self._unread(revision)
@@ -200,9 +208,22 @@ class History:
             )
             for number in hidden:
                 self.unchecked.add(number)
-            gone = [number for number in numbers if number not in self.unchecked]
-            self.changes.resolved += len(gone)
-            self._update(gone, until=now, last_seen=revision)
+            resolved = [number for number in numbers if number not in self.unchecked]
+            changed = changed_since(self._connection, self._position.cluster, revision, circumstances)
+            for resolution, ids in gone.by_resolution(resolved, is_there, self._matched, changed).items():
+                self.changes.resolved += len(ids)
+                self._update(ids, until=now, last_seen=revision, resolution=resolution.value)
+
+    def _matched(self, finding: Coordinates) -> RowIdSet:
+        """The objects that this scan matched for the policy, binding and param of a finding."""
+        key = finding[:-1]
+        if key not in self._matched_objects:
+            own = CHECKS.c
+            place = own.language, own.policy, own.binding, own.param_namespace, own.param_name
+            wanted = select(own.id).where(*(column == text for column, text in zip(place, key, strict=True)))
+            checks = frozenset(self._connection.execute(wanted).scalars())
+            self._matched_objects[key] = self.sets.matched(checks)
+        return self._matched_objects[key]
 
     def _of_other_requests(self, revision: int, numbers: Sequence[int], request: SimulatedRequest) -> Sequence[int]:
         """The findings of a scan that may be missing now because this scan simulated another operation or user."""
@@ -333,6 +354,7 @@ class History:
         described = (
             select(FINDINGS.c.id, FINDINGS.c.since, FINDINGS.c.check, FINDINGS.c.object)
             .add_columns(CHECKS.c.language, CHECKS.c.policy, CHECKS.c.binding)
+            .add_columns(CHECKS.c.param_namespace, CHECKS.c.param_name)
             .add_columns(KINDS.c.api_version, KINDS.c.kind, OBJECTS.c.namespace, OBJECTS.c.name)
             .join(CHECKS, CHECKS.c.id == FINDINGS.c.check)
             .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
@@ -344,7 +366,7 @@ class History:
             ):
                 yield number, since, check, object_id, UnseenFinding(*about)
 
-    def _update(self, numbers: Sequence[int], **values: int) -> None:
+    def _update(self, numbers: Sequence[int], **values: int | str) -> None:
         for portion in chunks(numbers):
             self._connection.execute(
                 update(FINDINGS).where(among(self._connection, FINDINGS.c.id, portion)).values(**values)

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
+from scanner.posture.causes import Coordinates
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,18 @@ class UnseenFinding:
     language: str
     policy: str
     binding: str
+    param_namespace: str
+    param_name: str
     api_version: str
     kind: str
     namespace: str
     name: str
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """The parts of a decision that concern this finding."""
+        invocation = self.language, self.policy, self.binding, self.param_namespace, self.param_name
+        return Coordinates(*invocation, self.namespace)
 
 
 @dataclass(frozen=True, slots=True)

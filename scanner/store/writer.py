@@ -20,6 +20,7 @@ from scanner.model.scan import PageResult, Scan, ScanEnd, ScanStart, ScanState, 
 from scanner.model.texts import clean
 from scanner.store import codec
 from scanner.store.check_names import CheckNames
+from scanner.store.circumstances import circumstances_of
 from scanner.store.clusters import register
 from scanner.store.engine import lock_history, writing, writing_shared
 from scanner.store.gone import GoneObjects, kinds_of
@@ -174,7 +175,8 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     population.close()
     ledger.gaps.update(end.gaps)
     request = SimulatedRequest(scope.operation, running.requester)
-    history.resolve(reach_of(scope, used, end, ledger.gaps), request)
+    circumstances = circumstances_of(connection, running.number)
+    history.resolve(reach_of(scope, used, end, ledger.gaps), request, population.recorded, circumstances)
     history.close()
     counted = ledger.write(connection, running.number, end, _owners_before(connection, running.number))
     if history.unchecked.count:

@@ -1,0 +1,48 @@
+"""What decided in a stored scan besides objects: see `posture.causes`."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, select
+
+from scanner.model.method import Method
+from scanner.model.scan import Scope
+from scanner.posture.causes import Circumstances
+from scanner.store import codec
+from scanner.store.rules import read_rules
+from scanner.store.shared_rows import owners_of
+from scanner.store.tables import BINDINGS, POLICIES, SCAN_BINDINGS, SCAN_POLICIES, SCANS
+
+
+def circumstances_at(connection: Connection, cluster: int, revision: int) -> Circumstances:
+    """The circumstances of the merged scan of a revision."""
+    merged = SCANS.c.cluster == cluster, SCANS.c.revision == revision
+    return circumstances_of(connection, connection.execute(select(SCANS.c.number).where(*merged)).scalar_one())
+
+
+def circumstances_of(connection: Connection, scan: int) -> Circumstances:
+    """The circumstances of a scan, by its number."""
+    own = SCANS.c
+    columns = own.server_version, own.tool_version, own.scope, own.requester, own.method
+    server, assay, scope, requester, method = connection.execute(select(*columns).where(own.number == scan)).one()
+    made = codec.from_text(Method, method) if method else Method()
+    operation = codec.from_text(Scope, scope).operation
+    owners = owners_of(connection, scan)
+    policy, binding = POLICIES.c, BINDINGS.c
+    policies = (
+        select(policy.language, policy.name, policy.spec_digest)
+        .join(SCAN_POLICIES)
+        .where(SCAN_POLICIES.c.scan == owners.policies)
+    )
+    bindings = (
+        select(binding.language, binding.policy_name, binding.name, binding.spec_digest)
+        .join(SCAN_BINDINGS)
+        .where(SCAN_BINDINGS.c.scan == owners.bindings)
+    )
+    return Circumstances(
+        policies={(language, name): digest for language, name, digest in connection.execute(policies)},
+        bindings={(language, of, name): digest for language, of, name, digest in connection.execute(bindings)},
+        rules=read_rules(connection, owners.rules),
+        server=server,
+        assay=assay,
+        options=(operation, requester, made.kyverno_compat, str(made.network), *made.network_to),
+    )
