@@ -205,7 +205,17 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
     if stored.status == "preview":
         yield f"Preview of {_stamp(stored.last_seen)}: the policy is not bound, and the finding has no history."
         return
-    yield f"First seen {_stamp(stored.first_seen)}, last seen {_stamp(stored.last_seen)}, now {stored.status}."
+    yield f"First seen {_stamp(stored.first_seen)}, last seen {_stamp(stored.last_seen)}, now {_state(stored)}."
+    if stored.problem:
+        yield f"It belongs to the problem {stored.problem}: this check and the workload of the object."
+
+
+def _state(stored: StoredFinding) -> str:
+    """The status, with the reason of a resolution if it is known."""
+    from scanner.report import words
+
+    reason = words.RESOLUTIONS.get(stored.resolution, "")
+    return f"{stored.status}: {reason}" if reason else stored.status
 
 
 def _limits(explained: ExplainedFinding) -> Iterator[str]:

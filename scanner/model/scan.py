@@ -345,6 +345,8 @@ class Scan:
 class StoredFinding:
     """A finding with its history: `id` is the short id for users; `resolved_at` is None while it is open.
 
+    `first_seen` never moves; `opened_at` is the beginning of the latest episode. `resolution` is the reason of a resolution, and
+    `problem` the id of the finding's problem. Older versions recorded none of these three: they are None or empty then.
     A `preview` comes from a binding that `--assume-bound` added: it has no history, and belongs to this scan alone.
     `workload` is that of the object, which may be the object itself; None if it is not known, as for scans of older versions.
     """
@@ -356,6 +358,9 @@ class StoredFinding:
     last_seen: datetime
     resolved_at: datetime | None = None
     workload: Workload | None = None
+    opened_at: datetime | None = None
+    resolution: str = ""
+    problem: str = ""
 
 
 def census_of(findings: Iterable[StoredFinding]) -> Census:

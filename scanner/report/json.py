@@ -79,10 +79,13 @@ def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[s
     return {
         "id": stored.id,
         "fingerprint": finding.fingerprint,
+        "problem": stored.problem or None,
         "status": stored.status,
         "firstSeen": iso(stored.first_seen),
+        "openedAt": iso(stored.opened_at) if stored.opened_at else None,
         "lastSeen": iso(stored.last_seen),
         "resolvedAt": iso(stored.resolved_at) if stored.resolved_at else None,
+        "resolution": stored.resolution or None,
         "policy": finding.policy,
         "language": finding.language,
         "binding": finding.binding,

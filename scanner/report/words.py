@@ -65,6 +65,14 @@ AUDITABILITY = {
     Auditability.AUTHORIZER: "needs authorizer",
     Auditability.OPERATIONS: "not auditable (operations)",
 }
+RESOLUTIONS = {
+    "fixed": "the object was fixed",
+    "objectGone": "the object is gone",
+    "rulesChanged": "the rules changed",
+    "notMatched": "the policy no longer matches the object",
+}
+"""The reasons of resolutions, after a colon."""
+
 AUDITABILITY_MEANINGS = {
     Auditability.FULL: "The verdict about a stored object is the verdict that admission would give.",
     Auditability.REQUESTER: (

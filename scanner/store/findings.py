@@ -14,6 +14,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Row, Select, select
 from scanner.model.outcome import Finding
 from scanner.model.population import Workload
 from scanner.model.scan import StoredFinding
+from scanner.posture.problems import problem_id
 from scanner.store.columns import (
     ROW,
     CheckColumns,
@@ -144,6 +145,8 @@ def open_finding(read: ReadFinding, times: Times, *, newest: int, last_seen: int
         first_seen=times[history.first],
         last_seen=times[last_seen],
         workload=read.workload,
+        opened_at=_opened(history, times),
+        problem=_problem(read.row),
     )
 
 
@@ -151,7 +154,14 @@ def previewed(read: ReadFinding, times: Times) -> StoredFinding:
     """A preview, which belongs to the scan of its revision alone."""
     seen, finding = times[read.row.history.since], read.finding
     return StoredFinding(
-        finding.fingerprint[:SHORT], finding, PREVIEW, first_seen=seen, last_seen=seen, workload=read.workload
+        finding.fingerprint[:SHORT],
+        finding,
+        PREVIEW,
+        first_seen=seen,
+        last_seen=seen,
+        workload=read.workload,
+        opened_at=seen,
+        problem=_problem(read.row),
     )
 
 
@@ -166,7 +176,18 @@ def resolved(read: ReadFinding, times: Times) -> StoredFinding:
         last_seen=times[history.last_seen or history.since],
         resolved_at=times[history.until],
         workload=read.workload,
+        opened_at=_opened(history, times),
+        resolution=history.resolution or "",
+        problem=_problem(read.row),
     )
+
+
+def _opened(history: HistoryColumns, times: Times) -> datetime | None:
+    return None if history.opened is None else times[history.opened]
+
+
+def _problem(row: FindingRow) -> str:
+    return "" if row.columns.problem is None else problem_id(row.columns.problem)
 
 
 def times_of(connection: Connection, cluster: int) -> Times:
