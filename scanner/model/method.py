@@ -15,7 +15,7 @@ class Method:
     scan simulates one. `host` is the machine. `command_line` has the arguments without passwords and tokens.
     `kyverno_compat` is the component whose reports are reproduced. `network_to` are the destinations that `--allow-network-to`
     names, besides public addresses. `chunk_size` is the number of objects in a page, 0 for files. `schema_version` is that of
-    the database.
+    the database, and `ladder` that of the rules by which checks keep their ids (`posture.check_names`).
     """
 
     scanner: UserInfo = field(default_factory=UserInfo)
@@ -27,3 +27,4 @@ class Method:
     workers: int = 1
     chunk_size: int = 0
     schema_version: str = ""
+    ladder: int = 0

@@ -18,6 +18,7 @@ from scanner.model.reading import UNKNOWN
 from scanner.model.resource import Kind, UserInfo
 from scanner.model.scan import PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.model.texts import clean
+from scanner.posture.check_names import LADDER
 from scanner.store import codec
 from scanner.store.check_names import CheckNames
 from scanner.store.circumstances import circumstances_of
@@ -238,7 +239,7 @@ def _insert_scan(connection: Connection, cluster: int, start: ScanStart, now: da
         "requester": _requester(start.requester),
         "policy_set_digest": start.policy_set_digest,
         "description_digest": start.description_digest,
-        "method": codec.to_text(replace(start.method, schema_version=HEAD)),
+        "method": codec.to_text(replace(start.method, schema_version=HEAD, ladder=LADDER)),
         "silence": start.silence,
     }
     connection.execute(insert(SCANS).values(values))

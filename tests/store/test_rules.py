@@ -15,6 +15,7 @@ from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import ScanEnd, ScanRecord, ScanStart
 from scanner.model.uncovered import UncoveredKind
+from scanner.posture.check_names import LADDER
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.address import address_of
 from scanner.store.engine import engine_for, writing
@@ -63,7 +64,7 @@ def test_a_record_has_the_rules_of_the_scan(store: SqlStore) -> None:
     record = recorded(store, 1, STRICT, LABELS)
 
     assert (STRICT, LABELS) == record.rules
-    assert replace(METHOD, schema_version=HEAD) == record.method
+    assert replace(METHOD, schema_version=HEAD, ladder=LADDER) == record.method
     assert ("1" * 64, "d" * 64) == (record.scan.policy_set_digest, record.scan.description_digest)
     assert (UncoveredKind("apps/v1", "DaemonSet"), UncoveredKind("v1", "Node")) == record.uncovered
     assert [DIGESTS, b""] == [line.page_digests for line in record.coverage]
