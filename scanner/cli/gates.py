@@ -1,45 +1,184 @@
 """Gates that a user opts into with `--fail-on`. An incomplete scan takes precedence over a failed gate.
 
-Like the score and the history, gates concern bound policies alone: a previewed policy fails no gate.
+Gates count problems. Like the score and the history, they concern bound policies alone: a preview fails no gate, and neither does
+an excepted finding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, assert_never
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, assert_never
+
+import typer
+
+from scanner.errors import UsageError
 
 if TYPE_CHECKING:
-    from scanner.model.policy import BindingKey
+    from scanner.model.problem import ProblemCounts
     from scanner.model.scan import ScanRecord
+    from scanner.store import SqlReader
 
-_FAILED = 1
+_FAILED: Final = 1
+_PANEL: Final = "Gates"
 
 
 class FailOn(StrEnum):
     """The gates."""
 
+    NEW = "new"
+    DENY = "deny"
+    VIOLATED = "violated"
+    ERRORED = "errored"
     DRIFT = "drift"
+    HEALTH = "health"
 
 
-def failed(record: ScanRecord, gates: Iterable[FailOn]) -> int:
-    """The exit code of the gates: 1 if one of them fails, else 0."""
-    return _FAILED if any(_fails(record, gate) for gate in gates) else 0
+FailOnOption = Annotated[
+    list[FailOn] | None,
+    typer.Option(
+        "--fail-on",
+        metavar="GATE",
+        help=(
+            "Exit with code 1 if there is a problem that is new (since the baseline), that admission would refuse (deny), "
+            "with a violation (violated), an error (errored) or a change by a mutating policy (drift), or if a policy has an "
+            "entry under Policy health (health). Previewed and excepted findings fail no gate (repeatable)."
+        ),
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+BaselineOption = Annotated[
+    str,
+    typer.Option(
+        "--baseline",
+        metavar="SCAN|FILE",
+        help=(
+            "With --fail-on new: compare with this scan, or with the problems in this JSON report. Default: the newest "
+            "earlier scan with the same scope, operation, requester and options."
+        ),
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
 
 
-def _assumed(record: ScanRecord) -> frozenset[BindingKey]:
-    """The bindings that `--assume-bound` added."""
-    return frozenset(
-        binding.key for policy_record in record.policies for binding in policy_record.bindings if binding.assumed
-    )
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The exit code of the gates, and the line that names those that failed; empty if none did."""
+
+    code: int = 0
+    line: str = ""
 
 
-def _fails(record: ScanRecord, gate: FailOn) -> bool:
-    from scanner.model.scan import OutcomeName
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The scan, by its id, or the problems, by their ids, with which a scan is compared; by default a comparable scan."""
 
+    scan_id: str = ""
+    ids: frozenset[str] | None = None
+
+
+def reject_useless_baseline(gates: Sequence[FailOn], baseline: str) -> None:
+    """Reject a baseline that no gate compares with. Raises UsageError."""
+    if baseline and FailOn.NEW not in gates:
+        raise UsageError("--baseline needs --fail-on new: no other gate compares scans")
+
+
+def baseline_of(store: SqlReader, text: str, cluster: str) -> Baseline:
+    """The baseline that a user names, before the scan that is compared with it begins: `last` is the one before.
+
+    Raises UsageError for a text that is no scan of the cluster (by its key) and no report.
+    """
+    if not text:
+        return Baseline()
+    path = Path(text)
+    if path.is_file():
+        return Baseline(ids=_problems_in(path))
+    return Baseline(store.find_scan(text, cluster if text.startswith("last") else None).id)
+
+
+def evaluate(store: SqlReader, record: ScanRecord, gates: Sequence[FailOn], baseline: Baseline) -> Verdict:
+    """Evaluate gates for a stored scan; print on stderr which of them fail, and that there is no baseline.
+
+    Raises UsageError for a baseline that is of another cluster, or the scan itself.
+    """
+    if not gates:
+        return Verdict()
+    if baseline.scan_id == record.scan.id:
+        raise UsageError(f"--baseline {record.scan.id} is the scan itself: name an earlier one, such as last~1")
+    counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids)
+    if FailOn.NEW in gates and baseline == Baseline() and counts.baseline is None:
+        _print("no earlier scan is comparable, so every problem is new")
+    failed = [text for gate in dict.fromkeys(gates) if (text := _failure(gate, counts, record))]
+    if not failed:
+        return Verdict()
+    line = f"{'gates' if len(failed) > 1 else 'gate'} failed: {'; '.join(failed)}"
+    _print(line)
+    return Verdict(_FAILED, line)
+
+
+def _problems_in(path: Path) -> frozenset[str]:
+    """The ids of the problems of a JSON report. Raises UsageError for another file."""
+    import orjson
+
+    from scanner.model.json import as_list, as_object, as_text, dig
+
+    try:
+        report = as_object(orjson.loads(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--baseline {path} cannot be read as a JSON report: {error}") from error
+    if not isinstance(report.get("findings"), list):
+        raise UsageError(f"--baseline {path} is no JSON report of Assay: make one with assay report -o json")
+    findings = [finding for finding in as_list(report["findings"]) if dig(finding, "status") != "preview"]
+    if findings and all(not dig(finding, "problem") for finding in findings):
+        raise UsageError(f"--baseline {path} names no problems: an older version made it; make it again")
+    return frozenset(as_text(dig(finding, "problem")) for finding in findings)
+
+
+def _failure(gate: FailOn, counts: ProblemCounts, record: ScanRecord) -> str:
+    """The name of a gate that fails, and the numbers for which it fails; empty for a gate that passes."""
+    text = next(_failures(gate, counts, record), "")
+    return f"{gate.value} ({text})" if text else ""
+
+
+def _failures(gate: FailOn, counts: ProblemCounts, record: ScanRecord) -> Iterator[str]:
     match gate:
-        case FailOn.DRIFT:
-            drift = (key for key in record.tallies if key.outcome is OutcomeName.WOULD_CHANGE)
-            return any(key.binding_key not in _assumed(record) for key in drift)
+        case FailOn.NEW if counts.new:
+            since = f" since scan {counts.baseline.id}" if counts.baseline else ""
+            yield f"{_problems(counts.new, 'new ')}{since}"
+        case FailOn.DENY if counts.denied:
+            yield f"{_problems(counts.denied)} that admission would refuse"
+        case FailOn.VIOLATED if counts.violated:
+            yield f"{_problems(counts.violated)} with violations"
+        case FailOn.ERRORED if counts.errored:
+            yield f"{_problems(counts.errored)} with errors"
+        case FailOn.DRIFT if counts.drifting:
+            yield f"{_problems(counts.drifting)} with changes by mutating policies"
+        case FailOn.HEALTH:
+            yield from _health(record)
+        case FailOn.NEW | FailOn.DENY | FailOn.VIOLATED | FailOn.ERRORED | FailOn.DRIFT:
+            return
         case _ as never:
             assert_never(never)
+
+
+def _health(record: ScanRecord) -> Iterator[str]:
+    from scanner.model.scan import HealthKind
+
+    entries = [entry for entry in record.health if entry.kind is not HealthKind.NOTE]
+    if entries:
+        yield f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'} under Policy health"
+
+
+def _problems(number: int, which: str = "") -> str:
+    return f"{number:,} {which}{'problem' if number == 1 else 'problems'}"
+
+
+def _print(line: str) -> None:
+    from scanner.cli.terminal import visible
+
+    sys.stderr.write(f"assay: {visible(line)}\n")

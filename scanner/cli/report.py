@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
 from scanner.cli.stored_scan import stored_scan
+
+_INCOMPLETE: Final = 3
 
 
 @with_folder_flags
@@ -19,13 +22,22 @@ def command(
     output: OutputOption = DEFAULT,
     *,
     folders: Folders,
+    fail_on: FailOnOption = None,
+    baseline: BaselineOption = "",
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """Render the report of a stored scan again, without the cluster."""
     from scanner.cli.render import to_folders, to_stdout
+    from scanner.model.scan import ScanState
 
+    reject_useless_baseline(fail_on or (), baseline)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name)
+        compared = baseline_of(store, baseline, record.scan.cluster.name)
+        gates = evaluate(store, record, fail_on or (), compared)
         to_stdout(record, output)
         to_folders(record, folders)
+        if fail_on and record.scan.state is not ScanState.COMPLETE:
+            raise typer.Exit(_INCOMPLETE)
+        raise typer.Exit(gates.code)

@@ -26,7 +26,7 @@ from scanner.cli.connection import (
 )
 from scanner.cli.database import DbOption, store_at
 from scanner.cli.filters import FLAG, FiltersOption, kyverno_configuration
-from scanner.cli.gates import FailOn, failed
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
@@ -258,15 +258,8 @@ def command(
         bool,
         typer.Option("--allow-empty", help="Accept a scan without a bound policy or without objects as complete."),
     ] = False,
-    fail_on: Annotated[
-        list[FailOn] | None,
-        typer.Option(
-            "--fail-on",
-            metavar="drift",
-            help="Exit with code 1 if a bound mutating policy would change an object (drift). Previewed policies never fail a scan.",
-            show_default=False,
-        ),
-    ] = None,
+    fail_on: FailOnOption = None,
+    baseline: BaselineOption = "",
     quiet: QuietOption = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False,
 ) -> None:
@@ -300,6 +293,7 @@ def command(
     if restored_cluster and not cluster_name:
         raise UsageError("--restored-cluster needs --cluster-name: a name joins the histories of both clusters")
     reject_stdin_twice([*(source or ()), *(files or ())])
+    reject_useless_baseline(fail_on or (), baseline)
     parse_selector(selector)
     scope = scope_of(
         operation=operation.value,
@@ -348,11 +342,13 @@ def command(
                     run_record.name(live.place)
             named = NamedCluster(cluster, cluster_name, interruption)
             _register(store, named, restored=restored_cluster)
+            compared = baseline_of(store, baseline, named.identity().key)
             scan = _run(named, store, options, progress, workers, comparison, run_record)
         interruption.recorded()
         record = store.record(scan.id)
-        code = _exit_code(record, min_coverage, allow_empty=allow_empty) or failed(record, fail_on or ())
-        run_record.because(_reason(record, code))
+        gates = evaluate(store, record, fail_on or (), compared)
+        code = _exit_code(record, min_coverage, allow_empty=allow_empty) or gates.code
+        run_record.because(_reason(record, code) or gates.line)
         try:
             with interruption.interruptible():
                 _print_requests(cluster, progress)
@@ -376,10 +372,10 @@ def _exit_code(record: ScanRecord, min_coverage: float, *, allow_empty: bool) ->
 
 
 def _reason(record: ScanRecord, code: int) -> str:
-    """The reason of an exit code, as the run records it; empty for 0."""
+    """The reason why a scan is incomplete, as the run records it; empty for another exit code."""
     if code == _INCOMPLETE:
         return _nothing(record) or f"the scan is incomplete: {len(record.gaps)} gaps"
-    return "a gate failed" if code else ""
+    return ""
 
 
 def _nothing(record: ScanRecord) -> str:

@@ -5,7 +5,7 @@ Every method is one short transaction, and raises StoreError for errors of the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Self
@@ -13,11 +13,12 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 
 from scanner.errors import StoreError
+from scanner.model.problem import ProblemCounts
 from scanner.model.resource import Kind
 from scanner.model.run import Run
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.model.texts import clean
-from scanner.store import clusters, lookup, reader, runs, writer
+from scanner.store import clusters, lookup, problem_counts, reader, runs, writer
 from scanner.store.address import Address, address_of
 from scanner.store.engine import (
     create_file,
@@ -90,6 +91,15 @@ class SqlReader:
         """The record of a finished scan, by its full id. Raises UsageError for an unknown id."""
         with as_store_error(self._address):
             return reader.record(self._engine, self._address, clean(scan_id), self._clock())
+
+    def problem_counts(self, scan_id: str, baseline: str = "", ids: Container[str] | None = None) -> ProblemCounts:
+        """The numbers of a finished scan's problems, by its full id.
+
+        New are those that were not open in the scan `baseline` (a full id), or not among `ids`; by default, in the newest
+        earlier scan that is comparable. Raises UsageError for a baseline of another cluster.
+        """
+        with self._reading() as connection:
+            return problem_counts.problem_counts(connection, scan_id, baseline, ids)
 
     def finding(self, text: str) -> lookup.ExplainedFinding:
         """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError."""

@@ -1,0 +1,137 @@
+"""Counts the problems of a scan in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, Integer, Select, case, func, literal, select
+
+from scanner.errors import UsageError
+from scanner.model.method import Method
+from scanner.model.problem import ProblemCounts
+from scanner.model.scan import Scan
+from scanner.posture.problems import problem_id
+from scanner.store import codec
+from scanner.store.findings import seen_in
+from scanner.store.row_ids import RowIdSet, unpacked
+from scanner.store.scans import USABLE, scan_of, select_scans
+from scanner.store.tables import FINDINGS, PREVIEW, SCANS, UNCHECKED, VERDICTS
+
+_PORTION: Final = 5000
+
+_PROBLEM = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
+"""The problem of a row. A row of an older version stands for itself."""
+
+
+def problem_counts(
+    connection: Connection, scan_id: str, baseline: str = "", ids: Container[str] | None = None
+) -> ProblemCounts:
+    """The numbers of a finished scan's problems.
+
+    New are those that were not open in the scan with the id `baseline`, or not among `ids`; by default, in the newest earlier
+    scan that is comparable. Raises UsageError for a baseline of another cluster.
+    """
+    number, cluster, revision = _place(connection, scan_id)
+    if revision is None:
+        return ProblemCounts()
+    counted = _of_scan(connection, number, cluster, revision)
+    own = counted.subquery()
+    sums = [func.count(), *(func.coalesce(func.sum(own.c[name]), 0) for name in _FACTS)]
+    total, *facts = connection.execute(select(*sums)).one()
+    before = None
+    if ids is None:
+        before = _scan(connection, baseline) if baseline else comparable(connection, scan_id)
+        new = total if before is None else _new_since(connection, counted, cluster, before)
+    else:
+        new = sum(problem_id(max(0, problem)) not in ids for problem in _numbers(connection, counted))
+    return replace(ProblemCounts(total, *facts), new=new, baseline=before)
+
+
+def comparable(connection: Connection, scan_id: str) -> Scan | None:
+    """The newest earlier scan of the same cluster, source, scope, operation, requester and mode; None if there is none."""
+    number, cluster, revision = _place(connection, scan_id)
+    own = SCANS.c
+    same = own.source, own.scope, own.requester, own.method
+    *wanted, method = connection.execute(select(*same).where(own.number == number)).one()
+    earlier = (
+        select(own.id, own.method)
+        .where(own.cluster == cluster, own.state.in_(USABLE), own.revision < (revision or 0))
+        .where(*(column == value for column, value in zip(same, wanted, strict=False)))
+        .order_by(own.revision.desc())
+        .execution_options(yield_per=1)
+    )
+    with connection.execute(earlier) as rows:
+        found = next((row.id for row in rows if _mode(row.method) == _mode(method)), None)
+    return None if found is None else _scan(connection, found)
+
+
+def _mode(text: str) -> tuple[object, ...]:
+    """The part of the method of a scan that its verdicts can depend on."""
+    method = codec.from_text(Method, text) if text else Method()
+    return method.kyverno_compat, method.network, method.network_to
+
+
+_FACTS: Final = ("denied", "violated", "errored", "drifting")
+
+
+def _of_scan(connection: Connection, number: int, cluster: int, revision: int) -> Select[Any]:
+    """The problems that a scan saw: one row for each, with 1 or 0 for each of its facts."""
+    verdict = VERDICTS.c
+    facts = {
+        "denied": verdict.denies,
+        "violated": verdict.outcome == "violated",
+        "errored": verdict.outcome == "errored",
+        "drifting": verdict.outcome == "wouldChange",
+    }
+    columns = (func.max(case((fact, 1), else_=0)).label(name) for name, fact in facts.items())
+    unchecked = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == number)).scalar()
+    return (
+        select(_PROBLEM.label("problem"), *columns)
+        .join(VERDICTS, verdict.id == FINDINGS.c.verdict)
+        .where(seen_in(cluster, revision), FINDINGS.c.event != PREVIEW, verdict.excepted_by == "")
+        .where(*_without(connection, unpacked(unchecked)))
+        .group_by(_PROBLEM)
+    )
+
+
+def _without(connection: Connection, unchecked: RowIdSet) -> Iterator[ColumnElement[bool]]:
+    """The condition that a row is none of these. The list is one parameter, because there can be many."""
+    if not unchecked.count:
+        return
+    if connection.dialect.name == "postgresql":
+        numbers = select(func.unnest(literal(list(unchecked)))).scalar_subquery()
+    else:
+        text = orjson.dumps(list(unchecked)).decode()
+        each = func.json_each(text).table_valued("value")
+        numbers = select(func.cast(each.c.value, Integer)).scalar_subquery()
+    yield FINDINGS.c.id.not_in(numbers)
+
+
+def _new_since(connection: Connection, counted: Select[Any], cluster: int, before: Scan) -> int:
+    """The number of problems without an open finding in an earlier scan. A finding that it left unchecked was open."""
+    _, other, revision = _place(connection, before.id)
+    if other != cluster or revision is None:
+        raise UsageError(f"Scan {before.id} is no baseline: it is a scan of another cluster, or it failed.")
+    own = counted.subquery()
+    then = select(_PROBLEM).where(seen_in(cluster, revision), FINDINGS.c.event != PREVIEW)
+    return connection.execute(select(func.count()).select_from(own).where(own.c.problem.not_in(then))).scalar_one()
+
+
+def _numbers(connection: Connection, counted: Select[Any]) -> Iterator[int]:
+    own = counted.subquery()
+    with connection.execute(select(own.c.problem).execution_options(yield_per=_PORTION)) as rows:
+        yield from rows.scalars()
+
+
+def _place(connection: Connection, scan_id: str) -> tuple[int, int, int | None]:
+    """The number, the cluster and the revision of a scan."""
+    wanted = select(SCANS.c.number, SCANS.c.cluster, SCANS.c.revision).where(SCANS.c.id == scan_id)
+    number, cluster, revision = connection.execute(wanted).one()
+    return number, cluster, revision
+
+
+def _scan(connection: Connection, scan_id: str) -> Scan:
+    return scan_of(connection.execute(select_scans().where(SCANS.c.id == scan_id)).one())
