@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from scanner.cli import db, explain, policies, rbac, report, scan, scans, test, verify_parity, version
+from scanner.cli import db, explain, findings, policies, rbac, report, scan, scans, test, verify_parity, version
 from scanner.cli.help_format import GroupedCommand
 
 EPILOG = (
@@ -27,7 +27,10 @@ application.command(
 )(scan.command)
 application.command("report", short_help="Print the report of a stored scan.")(report.command)
 application.command("scans", short_help="List the stored scans.")(scans.command)
-application.command("policies", short_help="List the policies of the last scan.")(policies.command)
+application.command("findings", epilog=findings.EPILOG, short_help="List the findings or problems of a stored scan.")(
+    findings.command
+)
+application.command("policies", short_help="List the policies of a stored scan.")(policies.command)
 application.command("explain", short_help="Explain a policy or a finding.")(explain.command)
 application.command(
     "verify-parity",

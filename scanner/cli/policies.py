@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.moments import AtOption
 from scanner.cli.stored_scan import stored_scan
 from scanner.cli.terminal import table
 
@@ -14,16 +17,23 @@ if TYPE_CHECKING:
     from scanner.model.scan import PolicyRecord
 
 _NO_POLICIES = (
-    "The last scan found no policies. Add some with -f PATH, or check that the scanner may list the cluster's policies."
+    "The scan found no policies. Add some with -f PATH, or check that the scanner may list the cluster's policies."
 )
 
 
-def command(db: DbOption = "", cluster_name: ClusterNameOption = "") -> None:
-    """List the policies of the last scan with their auditability, bindings and number of matched objects."""
+def command(
+    scan: Annotated[
+        str, typer.Option("--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
+    ] = "last",
+    at: AtOption = "",
+    db: DbOption = "",
+    cluster_name: ClusterNameOption = "",
+) -> None:
+    """List the policies of a stored scan with their auditability, bindings and number of matched objects."""
     from scanner.report.words import auditability
 
     with reader_at(db) as store:
-        record = stored_scan(store, "last", cluster_name)
+        record = stored_scan(store, scan, cluster_name, at)
     if not record.policies:
         sys.stderr.write(f"{_NO_POLICIES}\n")
         return

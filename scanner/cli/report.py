@@ -8,6 +8,7 @@ import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
+from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
 from scanner.cli.stored_scan import stored_scan
 
@@ -24,6 +25,7 @@ def command(
     folders: Folders,
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
+    at: AtOption = "",
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
@@ -33,7 +35,7 @@ def command(
 
     reject_useless_baseline(fail_on or (), baseline)
     with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name)
+        record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)
         gates = evaluate(store, record, fail_on or (), compared)
         to_stdout(record, output)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
+from scanner.cli.moments import end_of
 from scanner.cli.terminal import visible
+from scanner.errors import UsageError
 
 if TYPE_CHECKING:
     from scanner.model.scan import ScanRecord
@@ -14,9 +16,16 @@ if TYPE_CHECKING:
 _LAST: Final = "last"
 
 
-def stored_scan(store: SqlReader, text: str, cluster_name: str) -> ScanRecord:
-    """The record of the scan that `text` names. Raises UsageError unless it names one scan."""
-    scan = store.find_scan(text, cluster_name or None)
+def stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") -> ScanRecord:
+    """The record of the scan that `text` names, or of the newest one that had ended `at` a date or time.
+
+    Raises UsageError unless there is one such scan.
+    """
+    if at and text != _LAST:
+        raise UsageError(f"--at {at} and the scan {text} exclude each other: leave one of them out")
+    scan = (
+        store.scan_at(end_of(at, "--at"), cluster_name or None) if at else store.find_scan(text, cluster_name or None)
+    )
     if text.startswith(_LAST) and not cluster_name:
         _name_cluster(store, scan.cluster.name)
     return store.record(scan.id)

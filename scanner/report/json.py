@@ -19,6 +19,7 @@ from scanner.model.outcome import Check, Errored, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.population import Workload
 from scanner.model.scan import Coverage, StoredFinding
+from scanner.posture.problem_rows import Problem
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.score import Score
@@ -111,6 +112,26 @@ def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[s
         "exceptedBy": finding.excepted_by.split(", ") if finding.excepted_by else [],
         "dependsOnRequester": depends_on_requester,
         "evidence": _evidence(finding.evidence),
+    }
+
+
+def problem_json(problem: Problem) -> dict[str, Plain]:
+    """A problem as a JSON object."""
+    check = problem.check
+    return {
+        "id": problem.id,
+        "status": problem.status,
+        "firstSeen": iso(problem.first_seen),
+        "lastSeen": iso(problem.last_seen),
+        "openedAt": iso(problem.opened_at) if problem.opened_at else None,
+        "resolvedAt": iso(problem.resolved_at) if problem.resolved_at else None,
+        "policy": problem.policy,
+        "language": problem.language,
+        "check": {"kind": str(check.kind), "index": check.index, "expression": check.expression},
+        "workload": _workload(problem.workload),
+        "action": problem.action or None,
+        "wouldDeny": problem.denies,
+        "findings": problem.findings,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection, func, select
 
@@ -51,8 +52,10 @@ def scans(connection: Connection, limit: int) -> tuple[Scan, ...]:
     return tuple(scan_of(row) for row in connection.execute(newest))
 
 
-def latest(connection: Connection, cluster: str | None, back: int = 0) -> Scan | None:
+def latest(connection: Connection, cluster: str | None, back: int = 0, until: datetime | None = None) -> Scan | None:
     """The newest scan in history, of a cluster (by name, UID or identity) or of any; or the scan `back` scans before it.
+
+    With `until`, scans that ended later are left out.
 
     Raises UsageError if several clusters have the name.
 
@@ -61,6 +64,8 @@ def latest(connection: Connection, cluster: str | None, back: int = 0) -> Scan |
     """
     begun = func.max(SCANS.c.number).over(partition_by=SCANS.c.cluster, order_by=SCANS.c.revision)
     usable = select_scans().where(SCANS.c.state.in_(USABLE))
+    if until is not None:
+        usable = usable.where(SCANS.c.finished_at <= until)
     if cluster is not None:
         named = find_cluster(connection, cluster)
         if named is None:
@@ -69,6 +74,14 @@ def latest(connection: Connection, cluster: str | None, back: int = 0) -> Scan |
     newest = usable.order_by(begun.desc(), SCANS.c.revision.desc()).offset(back).limit(1)
     row = connection.execute(newest).one_or_none()
     return None if row is None else scan_of(row)
+
+
+def scan_at(connection: Connection, moment: datetime, cluster: str | None) -> Scan:
+    """The newest scan in history that had ended at a moment, of one cluster or of any. Raises UsageError if there is none."""
+    scan = latest(connection, cluster, until=moment)
+    if scan is None:
+        raise UsageError(f"No scan had ended by {moment:%Y-%m-%d %H:%M:%S%z}: {_newest_scans(connection)}")
+    return scan
 
 
 def scanned_clusters(connection: Connection) -> tuple[StoredCluster, ...]:

@@ -87,6 +87,11 @@ class SqlReader:
             scan = lookup.find_scan(connection, clean(text), cluster if cluster is None else clean(cluster))
             return with_current_state(scan, abandoned(connection, self._clock()))
 
+    def scan_at(self, moment: datetime, cluster: str | None = None) -> Scan:
+        """The newest complete or partial scan that had ended at a moment. Raises UsageError if there is none."""
+        with self._reading() as connection:
+            return lookup.scan_at(connection, moment, cluster if cluster is None else clean(cluster))
+
     def record(self, scan_id: str) -> ScanRecord:
         """The record of a finished scan, by its full id. Raises UsageError for an unknown id."""
         with as_store_error(self._address):

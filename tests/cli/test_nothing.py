@@ -116,4 +116,4 @@ def test_policies_of_a_scan_without_policies(assay: Assay, write: Write) -> None
     ran = assay("policies")
 
     assert (0, b"") == (ran.code, ran.stdout)
-    assert ran.stderr.startswith("The last scan found no policies. Add some with -f PATH")
+    assert ran.stderr.startswith("The scan found no policies. Add some with -f PATH")

@@ -1,0 +1,316 @@
+"""`assay findings`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeVar, assert_never
+
+import typer
+
+from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.moments import AtOption
+from scanner.cli.output import standard_output
+from scanner.cli.stored_scan import stored_scan
+from scanner.cli.terminal import table
+from scanner.errors import UsageError
+
+if TYPE_CHECKING:
+    from scanner.model.scan import ScanRecord, StoredFinding
+    from scanner.posture.problem_rows import Problem
+
+_Row = TypeVar("_Row")
+EPILOG: Final = (
+    "Examples: `assay findings --namespace 'team-*' --status new` · `assay findings --problems --action Deny` · "
+    "`assay findings --at 2026-03-31 -o csv --limit 0`. "
+    "Exit codes: 0 · 2 usage · 4 the database cannot be read."
+)
+
+
+class Status(StrEnum):
+    """The statuses of findings and problems. `open` are those of earlier scans."""
+
+    NEW = "new"
+    OPEN = "open"
+    REOPENED = "reopened"
+    RESOLVED = "resolved"
+    PREVIEW = "preview"
+
+
+class Action(StrEnum):
+    """The actions of bindings."""
+
+    DENY = "Deny"
+    WARN = "Warn"
+    AUDIT = "Audit"
+
+
+class Output(StrEnum):
+    """The forms of the list."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The findings that a user wants; an empty tuple chooses all. Names are globs."""
+
+    ids: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+
+    def selects(self, stored: StoredFinding) -> bool:
+        """Return whether a finding is wanted. A resolved finding is wanted only by its status or its id."""
+        finding = stored.finding
+        if stored.status == "resolved" and not self.ids and "resolved" not in self.statuses:
+            return False
+        return (
+            (not self.ids or any(finding.fingerprint.startswith(each) or stored.problem == each for each in self.ids))
+            and _matches(self.policies, finding.policy)
+            and _matches(self.namespaces, finding.namespace)
+            and _matches(self.kinds, finding.kind)
+            and (not self.workloads or any(_is_workload(each, stored) for each in self.workloads))
+            and (not self.statuses or stored.status in self.statuses)
+            and (not self.actions or bool(set(self.actions) & set(finding.actions)))
+        )
+
+
+def command(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Ids of findings, or the beginnings of them, or ids of problems."),
+    ] = None,
+    policies: Annotated[
+        list[str] | None, typer.Option("--policy", metavar="NAME", help="Only this policy; accepts globs (repeatable).")
+    ] = None,
+    namespaces: Annotated[
+        list[str] | None,
+        typer.Option("-n", "--namespace", metavar="NAME", help="Only this namespace; accepts globs (repeatable)."),
+    ] = None,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kind", metavar="KIND", help="Only objects of this kind (repeatable).")
+    ] = None,
+    workloads: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workload",
+            metavar="KIND/NAME",
+            help="Only objects of this workload, such as Deployment/web; accepts globs (repeatable).",
+        ),
+    ] = None,
+    statuses: Annotated[
+        list[Status] | None,
+        typer.Option(
+            "--status",
+            help="Only findings with this status (repeatable). Default: all but resolved.",
+            show_default=False,
+        ),
+    ] = None,
+    actions: Annotated[
+        list[Action] | None,
+        typer.Option("--action", help="Only findings of bindings with this action (repeatable).", show_default=False),
+    ] = None,
+    problems: Annotated[
+        bool, typer.Option("--problems", help="Print problems instead: one line for a check and a workload.")
+    ] = False,
+    scan: Annotated[
+        str, typer.Option("--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
+    ] = "last",
+    at: AtOption = "",
+    limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Lines to print; 0 prints all.")] = 100,
+    output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
+    db: DbOption = "",
+    cluster_name: ClusterNameOption = "",
+) -> None:
+    """List the findings of a stored scan, or its problems."""
+    wanted = Filter(
+        ids=tuple(each.lower() for each in ids or ()),
+        policies=tuple(policies or ()),
+        namespaces=tuple(namespaces or ()),
+        kinds=tuple(kinds or ()),
+        workloads=tuple(map(_workload, workloads or ())),
+        statuses=tuple(status.value for status in statuses or ()),
+        actions=tuple(action.value for action in actions or ()),
+    )
+    with reader_at(db) as store:
+        record = stored_scan(store, scan, cluster_name, at)
+        if problems:
+            _print_problems(record, wanted, output, limit)
+        else:
+            _print_findings(record, wanted, output, limit)
+
+
+def _workload(text: str) -> str:
+    kind, slash, name = text.partition("/")
+    if not (kind and slash and name):
+        raise UsageError(f"--workload {text}: write KIND/NAME, such as Deployment/web")
+    return text
+
+
+def _matches(patterns: tuple[str, ...], name: str) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _is_workload(pattern: str, stored: StoredFinding) -> bool:
+    kind, _, name = pattern.partition("/")
+    top = stored.workload
+    own = (top.kind, top.name) if top else (stored.finding.kind, stored.finding.name)
+    return own[0].lower() == kind.lower() and fnmatchcase(own[1], name)
+
+
+def _print_findings(record: ScanRecord, wanted: Filter, output: Output, limit: int) -> None:
+    from scanner.report.json import finding_json
+    from scanner.report.words import object_name, result_word, workload_name
+
+    requester = frozenset((key.policy_key, key.check) for key in record.tallies if key.requester)
+
+    def as_json(stored: StoredFinding) -> object:
+        depends = (stored.finding.policy_key, stored.finding.check) in requester
+        return finding_json(stored, depends_on_requester=depends)
+
+    def cells(stored: StoredFinding) -> tuple[str, ...]:
+        finding = stored.finding
+        place = f"{finding.kind} {object_name(finding)}"
+        return stored.id, stored.status, f"{stored.first_seen:%Y-%m-%d}", finding.policy, place
+
+    def columns(stored: StoredFinding) -> tuple[str, ...]:
+        finding = stored.finding
+        resolved = f"{stored.resolved_at:%Y-%m-%dT%H:%M:%SZ}" if stored.resolved_at else ""
+        return (
+            stored.id,
+            stored.problem,
+            stored.status,
+            f"{stored.first_seen:%Y-%m-%dT%H:%M:%SZ}",
+            resolved,
+            stored.resolution,
+            finding.language,
+            finding.policy,
+            finding.binding,
+            result_word(finding.outcome),
+            ",".join(finding.actions),
+            finding.kind,
+            finding.namespace,
+            finding.name,
+            workload_name(stored),
+            finding.outcome.message,
+        )
+
+    chosen = filter(wanted.selects, chain(record.findings(), record.resolved()))
+    form = _Form("findings", _FINDING, cells, _FINDING_COLUMNS, columns, as_json)
+    _print(record, chosen, form, output, limit)
+
+
+def _print_problems(record: ScanRecord, wanted: Filter, output: Output, limit: int) -> None:
+    from dataclasses import replace
+
+    from scanner.posture.problem_rows import problems
+    from scanner.report.json import problem_json
+    from scanner.report.words import check_title
+
+    def cells(problem: Problem) -> tuple[str, ...]:
+        top = problem.workload
+        place = f"{top.kind} {'/'.join(filter(None, (top.namespace, top.name)))}"
+        return (
+            problem.id,
+            problem.status,
+            f"{problem.first_seen:%Y-%m-%d}",
+            str(problem.findings),
+            problem.policy,
+            place,
+        )
+
+    def columns(problem: Problem) -> tuple[str, ...]:
+        top = problem.workload
+        return (
+            problem.id,
+            problem.status,
+            f"{problem.first_seen:%Y-%m-%dT%H:%M:%SZ}",
+            f"{problem.opened_at:%Y-%m-%dT%H:%M:%SZ}" if problem.opened_at else "",
+            f"{problem.resolved_at:%Y-%m-%dT%H:%M:%SZ}" if problem.resolved_at else "",
+            str(problem.findings),
+            problem.language,
+            problem.policy,
+            check_title(problem.check),
+            problem.action,
+            top.kind,
+            top.namespace,
+            top.name,
+        )
+
+    # The status is that of the whole problem, so all its findings are joined first.
+    of_findings = replace(wanted, statuses=tuple(status.value for status in Status))
+    joined = problems(filter(of_findings.selects, chain(record.findings(), record.resolved())))
+    statuses = wanted.statuses or tuple(status.value for status in Status if status is not Status.RESOLVED)
+    chosen = (problem for problem in joined if problem.status in statuses or wanted.ids)
+    form = _Form("problems", _PROBLEM, cells, _PROBLEM_COLUMNS, columns, problem_json)
+    _print(record, chosen, form, output, limit)
+
+
+_FINDING: Final = ("FINDING", "STATUS", "SINCE", "POLICY", "OBJECT")
+_FINDING_COLUMNS: Final = (
+    *("id", "problem", "status", "firstSeen", "resolvedAt", "resolution", "language", "policy", "binding", "outcome"),
+    *("actions", "kind", "namespace", "name", "workload", "message"),
+)
+_PROBLEM: Final = ("PROBLEM", "STATUS", "SINCE", "FINDINGS", "POLICY", "WORKLOAD")
+_PROBLEM_COLUMNS: Final = (
+    *("id", "status", "firstSeen", "openedAt", "resolvedAt", "findings", "language", "policy", "check", "action"),
+    *("kind", "namespace", "name"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form(Generic[_Row]):
+    """The forms of a row: the cells of the table, the columns of CSV, and JSON."""
+
+    name: str
+    head: tuple[str, ...]
+    cells: Callable[[_Row], tuple[str, ...]]
+    titles: tuple[str, ...]
+    columns: Callable[[_Row], tuple[str, ...]]
+    as_json: Callable[[_Row], object]
+
+
+def _print(record: ScanRecord, rows: Iterator[_Row], form: _Form[_Row], output: Output, limit: int) -> None:
+    """Print the first rows, and on stderr how many are left out."""
+    shown = islice(rows, limit or None)
+    match output:
+        case Output.TABLE:
+            table(form.head, map(form.cells, shown))
+        case Output.CSV:
+            from scanner.report import spreadsheet
+
+            with standard_output() as out:
+                spreadsheet.write(out, form.titles, map(form.columns, shown))
+        case Output.JSON:
+            _print_json(record, shown, form)
+        case _ as never:
+            assert_never(never)
+    if more := sum(1 for _ in rows):
+        sys.stderr.write(
+            f"assay: {more:,} more {form.name} are left out: choose with filters, or print all with --limit 0\n"
+        )
+
+
+def _print_json(record: ScanRecord, rows: Iterable[_Row], form: _Form[_Row]) -> None:
+    """Print one object with the scan and the rows, one row on each line."""
+    from scanner.report.escaped import dump
+    from scanner.report.words import iso
+
+    scan = record.scan
+    with standard_output() as out:
+        finished = iso(scan.finished_at) if scan.finished_at else None
+        head = dump({"scan": scan.id, "cluster": scan.cluster.name, "finishedAt": finished}).decode()
+        out.write(f'{head[:-1]},"{form.name}":[')
+        for number, row in enumerate(rows):
+            out.write((",\n" if number else "\n") + dump(form.as_json(row)).decode())
+        out.write("\n]}\n")

@@ -1,0 +1,21 @@
+"""CSV that spreadsheets open as text: a cell that would be read as a formula gets a quote before it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from typing import Final, TextIO
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+
+
+def guarded(text: str) -> str:
+    """The text, after a quote if a spreadsheet would take it for a formula or a command."""
+    return f"'{text}" if text.lstrip(" \ufeff").startswith(_FORMULA) else text
+
+
+def write(out: TextIO, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a heading and rows as RFC 4180 describes, with line feeds."""
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([guarded(cell) for cell in row] for row in rows)

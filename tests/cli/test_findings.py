@@ -1,0 +1,181 @@
+"""`assay findings`, and the scan that a date names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+
+Write = Callable[[str, str], Path]
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, uid: u-web}
+"""
+SET = """\
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata:
+  name: web-1
+  namespace: shop
+  uid: u-set
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u-web, controller: true}]
+"""
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: NAME
+  namespace: shop
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: u-set, controller: true}]
+"""
+PODS = bound("pods").replace("configmaps", "pods")
+
+
+@pytest.fixture
+def twice(assay: Assay, write: Write) -> Assay:
+    """A database of two scans: `a` and `b` of shop and `c` of bank, then `a` and the new `d`; the pods were replaced."""
+    rules = f"{bound('maps')}---\n{PODS}---\n{DEPLOYMENT}---\n{SET}"
+    write("cluster/rules.yaml", rules)
+    first = [config_map("a"), config_map("b"), config_map("c", namespace="bank"), *pods("web-1-x", "web-1-y")]
+    write("cluster/all.yaml", "---\n".join(first))
+    assert 0 == assay("scan", "--from", "cluster", "-q").code
+    write("cluster/all.yaml", "---\n".join([config_map("a"), config_map("d"), *pods("web-1-z", "web-1-y")]))
+    assert 0 == assay("scan", "--from", "cluster", "-q").code
+    return assay
+
+
+def pods(*names: str) -> list[str]:
+    """Pods of the replica set."""
+    return [POD.replace("NAME", name) for name in names]
+
+
+def listed(assay: Assay, *flags: str, form: str = "findings") -> list[dict[str, Any]]:
+    """The rows of the JSON list."""
+    ran = assay("findings", "-o", "json", *flags)
+    assert (0, "") == (ran.code, ran.stderr)
+    rows: list[dict[str, Any]] = json.loads(ran.stdout)[form]
+    return rows
+
+
+def names(assay: Assay, *flags: str) -> set[str]:
+    """The names of the objects of the listed findings."""
+    return {row["object"]["name"] for row in listed(assay, *flags)}
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ((), {"a", "d", "web-1-y", "web-1-z"}),
+        (("--policy", "maps"), {"a", "d"}),
+        (("--policy", "ma*"), {"a", "d"}),
+        (("--kind", "Pod"), {"web-1-y", "web-1-z"}),
+        (("--workload", "Deployment/web"), {"web-1-y", "web-1-z"}),
+        (("--workload", "deployment/w*"), {"web-1-y", "web-1-z"}),
+        (("--workload", "ConfigMap/d"), {"d"}),
+        (("--status", "new"), {"d", "web-1-z"}),
+        (("--status", "resolved"), {"b", "c", "web-1-x"}),
+        (("--status", "resolved", "-n", "bank"), {"c"}),
+        (("--action", "Deny"), {"a", "d", "web-1-y", "web-1-z"}),
+        (("--action", "Audit"), set()),
+        (("--scan", "last~1"), {"a", "b", "c", "web-1-x", "web-1-y"}),
+        (("--at", "2100-01-01"), {"a", "d", "web-1-y", "web-1-z"}),
+    ],
+)
+def test_filters_choose_findings(twice: Assay, flags: tuple[str, ...], expected: set[str]) -> None:
+    """Names are globs; resolved findings are listed on request."""
+    assert expected == names(twice, *flags)
+
+
+def test_ids_choose_findings_and_problems(twice: Assay) -> None:
+    """A resolved finding is listed by its id, too."""
+    [gone] = listed(twice, "--status", "resolved", "-n", "bank")
+    assert {"c"} == names(twice, gone["id"][:8])
+    assert {"c"} == names(twice, gone["problem"])
+
+
+def test_problems_outlive_their_pods(twice: Assay) -> None:
+    """The rollout of a pod leaves the problem of its workload open."""
+    rows = listed(twice, "--problems", form="problems")
+    [web] = [row for row in rows if row["workload"]["name"] == "web"]
+    assert ("open", 2, "Deny") == (web["status"], web["findings"], web["action"])
+    assert {"a": "open", "d": "new"} == {
+        row["workload"]["name"]: row["status"] for row in rows if row["policy"] == "maps"
+    }
+    gone = listed(twice, "--problems", "--status", "resolved", form="problems")
+    assert {"b", "c"} == {row["workload"]["name"] for row in gone}
+
+
+def test_the_table_fits_a_terminal(twice: Assay) -> None:
+    """The columns that choose the next command, and nothing else."""
+    lines = twice("findings").stdout.decode().splitlines()
+    assert lines[0].split() == ["FINDING", "STATUS", "SINCE", "POLICY", "OBJECT"]
+    assert max(map(len, lines)) <= 80
+    problems = twice("findings", "--problems").stdout.decode().splitlines()
+    assert problems[0].split() == ["PROBLEM", "STATUS", "SINCE", "FINDINGS", "POLICY", "WORKLOAD"]
+    assert max(map(len, problems)) <= 80
+
+
+def test_what_is_left_out_is_counted(twice: Assay) -> None:
+    """No line is lost without a word."""
+    ran = twice("findings", "--limit", "1")
+    assert 2 == len(ran.stdout.splitlines())
+    assert ran.stderr == "assay: 3 more findings are left out: choose with filters, or print all with --limit 0\n"
+
+
+def test_csv_has_a_column_for_each_part(twice: Assay) -> None:
+    """It is read as it was written."""
+    rows = list(csv.DictReader(io.StringIO(twice("findings", "-o", "csv", "--kind", "Pod").stdout.decode())))
+    assert {("shop", "web-1-y", "Deployment web"), ("shop", "web-1-z", "Deployment web")} == {
+        (row["namespace"], row["name"], row["workload"]) for row in rows
+    }
+    problems = list(csv.DictReader(io.StringIO(twice("findings", "--problems", "-o", "csv").stdout.decode())))
+    assert {"web", "a", "d"} == {row["name"] for row in problems}
+
+
+def test_a_message_is_no_formula(assay: Assay, write: Write) -> None:
+    """A spreadsheet would evaluate it."""
+    write("cluster/all.yaml", f"{bound('named', message='=1+1')}---\n{config_map('a')}")
+    assay("scan", "--from", "cluster", "-q")
+    [row] = csv.DictReader(io.StringIO(assay("findings", "-o", "csv").stdout.decode()))
+    assert row["message"] == "'=1+1"
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (("--at", "31.3.2026"), "write a date such as 2026-03-31"),
+        (("--at", "2026-03-31T12:00:00"), "a time needs a zone"),
+        (("--at", "2020-01-01"), "No scan had ended by 2020-01-01"),
+        (("--at", "2100-01-01", "--scan", "last~1"), "exclude each other"),
+        (("--workload", "web"), "write KIND/NAME"),
+        (("--scan", "nothing"), "There is no scan"),
+    ],
+)
+def test_mistakes_are_usage_errors(twice: Assay, flags: tuple[str, ...], text: str) -> None:
+    """The message names the flag and what to write."""
+    ran = twice("findings", *flags)
+    assert (2, True) == (ran.code, text in ran.stderr)
+
+
+def test_reports_and_policies_are_those_of_a_date(twice: Assay) -> None:
+    """The same scan as with its id."""
+    first, last = ((json.loads(twice("report", scan, "-o", "json").stdout)) for scan in ("last~1", "last"))
+    moment = first["provenance"]["finishedAt"]
+    assert (
+        first["provenance"]["scanId"]
+        == json.loads(twice("report", "--at", moment, "-o", "json").stdout)["provenance"]["scanId"]
+    )
+    assert (
+        last["provenance"]["scanId"]
+        == json.loads(twice("report", "--at", "2100-01-01", "-o", "json").stdout)["provenance"]["scanId"]
+    )
+    assert 0 == twice("policies", "--at", moment).code == twice("policies", "--scan", "last~1").code
