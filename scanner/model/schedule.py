@@ -1,0 +1,151 @@
+"""The times of a cron schedule in a time zone, as the CronJob controller computes them.
+
+Source of truth: `SpecSchedule.Next` of github.com/robfig/cron v3, which kube-controller-manager uses. When clocks go forward, times
+in the skipped hour do not occur; when clocks go back, times in the repeated hour occur twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+_YEARS: Final = 5
+"""The controller looks no further ahead."""
+_NOON: Final = 12
+_DECEMBER: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule in a time zone; `weekdays` counts from Sunday, 0, to Saturday, 6.
+
+    With `any_day` a day needs both its day of the month and its weekday in the schedule, else one of them.
+    """
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    any_day: bool
+    zone: ZoneInfo
+
+    def after(self, moment: datetime) -> datetime | None:
+        """The first time of the schedule after a moment, in UTC; None if there is none within five years."""
+        if not (self.minutes and self.hours and self.months):
+            return None
+        search = _Search(self.zone, moment)
+        last = search.local.year + _YEARS
+        while search.local.year <= last:
+            if (
+                search.find(self._has_month, search.to_next_month)
+                and search.find(self._has_day, search.to_next_day)
+                and search.find(self._has_hour, search.to_next_hour)
+                and search.find(self._has_minute, search.to_next_minute)
+                and search.find(_is_full_minute, search.to_full_minute)
+            ):
+                return search.moment
+        return None
+
+    def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
+        """The times of the schedule from `start` to `end`, both included, in UTC."""
+        time = self.after(start - timedelta(microseconds=1))
+        while time is not None and time <= end:
+            yield time
+            time = self.after(time)
+
+    def _has_month(self, local: datetime) -> bool:
+        return local.month in self.months
+
+    def _has_day(self, local: datetime) -> bool:
+        day, weekday = local.day in self.days, local.isoweekday() % 7 in self.weekdays
+        return (day and weekday) if self.any_day else (day or weekday)
+
+    def _has_hour(self, local: datetime) -> bool:
+        return local.hour in self.hours
+
+    def _has_minute(self, local: datetime) -> bool:
+        return local.minute in self.minutes
+
+
+def _is_full_minute(local: datetime) -> bool:
+    return local.second == 0
+
+
+class _Search:
+    """A moment that moves forward. A step that begins the next larger unit ends `find`, because that unit is checked again."""
+
+    def __init__(self, zone: ZoneInfo, moment: datetime) -> None:
+        """Begin with the next full second."""
+        self._zone = zone
+        self._moved = False
+        self._go_to(moment.astimezone(UTC).replace(microsecond=0) + timedelta(seconds=1))
+
+    def find(self, matches: Callable[[datetime], bool], step: Callable[[], bool]) -> bool:
+        """Step until the local time matches; false if a step began the next larger unit."""
+        while not matches(self.local):
+            if step():
+                return False
+        return True
+
+    def to_next_month(self) -> bool:
+        """Go to the same day of the next month, usually the first; true in a new year. Days too many are carried, as in Go."""
+        first = self._start(self.local.replace(day=1, hour=0, minute=0, second=0))
+        years, month = divmod(first.month, _DECEMBER)
+        next_first = first.replace(year=first.year + years, month=month + 1, day=1)
+        self._go_to_local(next_first + timedelta(days=first.day - 1))
+        return self.local.month == 1
+
+    def to_next_day(self) -> bool:
+        """Go to the next midnight; true in a new month. Where clocks skip midnight, the controller steps back to the hour before."""
+        day = self._start(self.local.replace(hour=0, minute=0, second=0))
+        before = self.moment
+        self._go_to_local(day + timedelta(days=1))
+        if self.moment <= before:  # a zone that left out a whole day, on which the controller would search for ever
+            self._go_to(before + timedelta(days=1))
+        hour = self.local.hour
+        if hour:
+            self._go_to(self.moment + timedelta(hours=24 - hour if hour > _NOON else -hour))
+        return self.local.day == 1
+
+    def to_next_hour(self) -> bool:
+        """Go to the next hour; true in a new day."""
+        self._start(self.local.replace(minute=0, second=0))
+        self._go_to(self.moment + timedelta(hours=1))
+        return self.local.hour == 0
+
+    def to_next_minute(self) -> bool:
+        """Go to the next minute; true in a new hour."""
+        if not self._moved:
+            self.to_full_minute()
+        else:
+            self._go_to(self.moment + timedelta(minutes=1))
+        return self.local.minute == 0
+
+    def to_full_minute(self) -> bool:
+        """Go to the beginning of the next minute."""
+        self._moved = True
+        self._go_to(self.moment + timedelta(seconds=60 - self.local.second))
+        return True
+
+    def _start(self, beginning: datetime) -> datetime:
+        """The local time. The first step begins at the beginning of its unit."""
+        if not self._moved:
+            self._moved = True
+            self._go_to_local(beginning)
+        return self.local
+
+    def _go_to(self, moment: datetime) -> None:
+        self.moment = moment
+        self.local = moment.astimezone(self._zone).replace(tzinfo=None)
+
+    def _go_to_local(self, local: datetime) -> None:
+        """Go to a local time; one that clocks skip or repeat becomes a moment as `time.Date` of Go chooses it."""
+        wall = local.replace(tzinfo=UTC)
+        self._go_to(wall - self._offset(wall - self._offset(wall)))
+
+    def _offset(self, moment: datetime) -> timedelta:
+        return moment.astimezone(self._zone).utcoffset() or timedelta()
