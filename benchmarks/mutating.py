@@ -26,6 +26,7 @@ from scanner.cel import Decider
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import Json, JsonObject, as_object, as_text
+from scanner.model.object_counts import ServerCounts
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity, Scan
 from scanner.scan.documents import Manifest
@@ -121,6 +122,9 @@ class _Cluster:
 
     def requester(self) -> UserInfo:
         return UserInfo("auditor", groups=("system:authenticated",))
+
+    def object_counts(self) -> ServerCounts:
+        return ServerCounts(why_not="a cluster in memory has no API server")
 
     def authorizer(self) -> Decider | None:
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.outcome import Gap
@@ -26,6 +26,8 @@ from scanner.scan.param_table import ParamTable
 from scanner.scan.prepare import prepare
 
 _REVIEWS: Final = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
+METRICS: Final = "/metrics"
+"""The path of the API server's metrics."""
 _HOME: Final = "kube-system"
 _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """A fixed moment: permissions do not depend on the time, as policy exceptions do."""
@@ -33,8 +35,9 @@ _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Need:
-    """A permission: a verb on a resource, in a namespace or (empty) in all, on an object or (empty) on all.
+    """A permission: a verb on a resource, in a namespace or (empty) in all, on an object or (empty) on all; or on a `url`.
 
+    A `url` is a path of the API server that is no resource, such as `/metrics`; group, resource, namespace and name are empty then.
     `why` is its purpose. A scan without an `optional` permission is still complete; `without` is the difference, or empty.
     """
 
@@ -46,6 +49,7 @@ class Need:
     why: str = ""
     optional: bool = False
     without: str = ""
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ def needs(cluster: Cluster, options: Options) -> Needs:
         *_authorizer(bound),
         *_inventory(languages),
         *_own(languages),
+        *_object_counts(options),
     ]
     kind_plans = [line for line in plan(kinds, bound, operations) if not prepared.listing.left_out(line.kind)]
     for kind_plan in kind_plans:
@@ -131,6 +136,15 @@ def _own(languages: Iterable[BoundLanguage]) -> Iterator[Need]:
         yield Need(group, plural, "list", namespace, why=why)
 
 
+def _object_counts(options: Options) -> Iterator[Need]:
+    """The metrics with the API server's own counts of objects, for scans of whole kinds."""
+    if not options.scope.namespaces:
+        without = "the objects of a scan are not compared with the API server's own counts"
+        yield Need(
+            "", "", "get", why="the API server's own counts of objects", optional=True, without=without, url=METRICS
+        )
+
+
 def _workloads(kinds: tuple[Kind, ...], kind_plans: Iterable[KindPlan], within: tuple[str, ...]) -> Iterator[Need]:
     """The usual controllers above the evaluated objects. A scan of namespaces needs no cluster-scoped ones."""
     usual = usual_controllers((kind_plan.kind.group, kind_plan.kind.kind) for kind_plan in kind_plans)
@@ -146,25 +160,35 @@ def _lists(kind: Kind, namespaces: Iterable[str], why: str) -> Iterator[Need]:
         yield Need(kind.group, kind.plural, "list", namespace, why=why)
 
 
+_Right: TypeAlias = tuple[str, str, str, str, str, str]
+"""Group, resource, verb, namespace, name and URL of a permission."""
+
+
 def _merged(wanted: Iterable[Need]) -> tuple[Need, ...]:
     """Each permission once, with all its purposes; a permission in all namespaces includes that in one.
 
     An optional permission in all namespaces does not include one that is needed in a namespace.
     """
-    needs_of: dict[tuple[str, str, str, str, str], list[Need]] = {}
+    needs_of: dict[_Right, list[Need]] = {}
     for need in wanted:
-        needs_of.setdefault((need.group, need.resource, need.verb, need.namespace, need.name), []).append(need)
-    merged = {right: _joined(right, same) for right, same in needs_of.items()}
+        right = (need.group, need.resource, need.verb, need.namespace, need.name, need.url)
+        needs_of.setdefault(right, []).append(need)
+    merged = {right: _joined(same) for right, same in needs_of.items()}
+    everywhere = {right[:3]: need for right, need in merged.items() if not any(right[3:])}
     return tuple(
-        sorted(need for right, need in merged.items() if not _is_included(need, merged.get((*right[:3], "", ""))))
+        sorted(need for need in merged.values() if not _is_included(need, everywhere.get(_without_place(need))))
     )
 
 
-def _joined(right: tuple[str, str, str, str, str], same: list[Need]) -> Need:
+def _without_place(need: Need) -> tuple[str, str, str]:
+    return need.group, need.resource, need.verb
+
+
+def _joined(same: list[Need]) -> Need:
     optional = all(need.optional for need in same)
     effects = dict.fromkeys(need.without for need in same if need.without) if optional else ()
     why = "; ".join(dict.fromkeys(need.why for need in same))
-    return Need(*right, why=why, optional=optional, without="; ".join(effects))
+    return replace(same[0], why=why, optional=optional, without="; ".join(effects))
 
 
 def _is_included(need: Need, everywhere: Need | None) -> bool:

@@ -101,7 +101,10 @@ class PageEvaluator:
             tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
             return None
         resource = resource_of(kind, {**as_object(item), "apiVersion": kind.api_version, "kind": kind.kind})
-        return None if self._excluded(resource.namespace) else resource
+        if self._excluded(resource.namespace):
+            tally.excluded += 1
+            return None
+        return resource
 
     def _excluded(self, namespace: str) -> bool:
         return bool(namespace) and any(fnmatchcase(namespace, pattern) for pattern in self.exclude_namespaces)
@@ -347,6 +350,7 @@ class _PageTally:
         self.evaluated = 0
         self.identities: dict[str, None] = {}
         self.repeated = 0
+        self.excluded = 0
 
     def begin(self, record: Examined) -> None:
         """Count the next object, whose bit stands for it in the sets of the page."""
@@ -412,6 +416,7 @@ def _result(page: Page, tally: _PageTally) -> PageResult:
         places=tuple(tally.places),
         controllers=controllers_of(tally.examined),
         digest=page_digest(page),
+        excluded=tally.excluded,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from scanner.cli import db, explain, findings, policies, rbac, report, scan, scans, test, verify_parity, version
+from scanner.cli import db, explain, findings, policies, rbac, report, runs, scan, scans, test, verify_parity, version
 from scanner.cli.help_format import GroupedCommand
 
 EPILOG = (
@@ -27,6 +27,9 @@ application.command(
 )(scan.command)
 application.command("report", short_help="Print the report of a stored scan.")(report.command)
 application.command("scans", short_help="List the stored scans.")(scans.command)
+application.command(
+    "runs", epilog=runs.EPILOG, short_help="List the runs and their states, or print a run's completeness sheet."
+)(runs.command)
 application.command("findings", epilog=findings.EPILOG, short_help="List the findings or problems of a stored scan.")(
     findings.command
 )

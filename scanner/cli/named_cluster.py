@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scanner.cel import Decider
     from scanner.cli.interruption import Interruption
+    from scanner.model.object_counts import ServerCounts
     from scanner.model.resource import Kind, Page, UserInfo
     from scanner.model.scan import ClusterIdentity
     from scanner.mutate.schema import Schemas
@@ -71,6 +72,11 @@ class NamedCluster:
             if page is None:
                 return
             yield page
+
+    def object_counts(self) -> ServerCounts:
+        """See Cluster."""
+        with self._interruptible():
+            return self._cluster.object_counts()
 
     def while_waiting(self, beat: Callable[[], None]) -> None:
         """See Cluster."""

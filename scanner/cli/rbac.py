@@ -173,6 +173,7 @@ def _print_json(answered: list[tuple[Need, bool]], needs: Needs, *, complete: bo
             "verb": need.verb,
             "namespace": need.namespace,
             "name": need.name,
+            "url": need.url,
         }
         | {"why": need.why, "optional": need.optional, "allowed": allowed}
         for need, allowed in answered
@@ -191,9 +192,13 @@ def _word(need: Need, allowed: bool) -> str:
 
 
 def _resource(need: Need) -> str:
+    if need.url:
+        return need.url
     resource = f"{need.resource}.{need.group}" if need.group else need.resource
     return f"{resource}/{need.name}" if need.name else resource
 
 
 def _where(need: Need) -> str:
+    if need.url:
+        return "the API server"
     return f"namespace {need.namespace}" if need.namespace else "all namespaces"

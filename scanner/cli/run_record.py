@@ -22,9 +22,10 @@ _COULD_NOT_RUN: Final = 4
 class RunRecord:
     """A row of `runs`: begun with the context, and closed with the exit code and the reason when it ends."""
 
-    def __init__(self, store: SqlStore, name: str) -> None:
+    def __init__(self, store: SqlStore, name: str, command_line: tuple[str, ...] = ()) -> None:
         """Record the run when the context begins. `name` may be empty until the cluster is known."""
         self._store = store
+        self._command_line = command_line
         self._name = name
         self._number = 0
         self._reason = ""
@@ -32,7 +33,7 @@ class RunRecord:
 
     def __enter__(self) -> Self:
         """Record that the run begins. Raises StoreError."""
-        self._number = self._store.begin_run(self._name)
+        self._number = self._store.begin_run(self._name, self._command_line)
         return self
 
     def __exit__(
@@ -50,8 +51,9 @@ class RunRecord:
             self._store.name_run(self._number, name)
 
     def begins(self, scan_id: str) -> None:
-        """Note the id of the scan."""
+        """Record the id of the scan. Raises StoreError."""
         self._scan_id = scan_id
+        self._store.begin_scan_of_run(self._number, scan_id)
 
     def because(self, reason: str) -> None:
         """Note the reason of an exit code other than 0."""

@@ -331,7 +331,7 @@ def command(
         Progress(quiet=quiet, verbose=verbose) as progress,
         store_at(db) as store,
         Interruption() as interruption,
-        RunRecord(store, name) as run_record,
+        RunRecord(store, name, options.method.command_line) as run_record,
     ):
         with second_opinion(engine, sample) as comparison:
             with interruption.interruptible():

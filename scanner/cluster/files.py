@@ -32,6 +32,7 @@ from scanner.cluster.manifests import Document, stream_documents
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
+from scanner.model.object_counts import ServerCounts
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
@@ -187,6 +188,10 @@ class SnapshotCluster:
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Do nothing: files need no prefetching."""
+
+    def object_counts(self) -> ServerCounts:
+        """No counts: no server counts the objects of files."""
+        return ServerCounts(why_not="files have no API server that counts objects")
 
     def while_waiting(self, beat: Callable[[], None]) -> None:
         """Do nothing: the reader of files never waits."""

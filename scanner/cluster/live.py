@@ -19,12 +19,14 @@ from scanner.cluster.dryrun import DryRuns
 from scanner.cluster.labels import parse_selector
 from scanner.cluster.limits import RateLimiter, TimeLimit
 from scanner.cluster.lists import PagedList
+from scanner.cluster.object_counts import object_counts
 from scanner.cluster.openapi import ServedSchemas, list_kind
 from scanner.cluster.prefetch import Prefetcher, Wanted
 from scanner.cluster.rights import allowed
 from scanner.cluster.session import Answer, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
+from scanner.model.object_counts import ServerCounts
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
 from scanner.rbac import Need
@@ -190,6 +192,10 @@ class LiveCluster:
     def allows(self, need: Need) -> bool:
         """Return whether this user has a permission. Raises ClusterError without an answer."""
         return allowed(self._session, need)
+
+    def object_counts(self) -> ServerCounts:
+        """The API server's own counts of stored objects, or the reason why there are none."""
+        return object_counts(self._session, self._username)
 
     def _list(self, wanted: Wanted) -> Iterator[Page]:
         if wanted.namespace and wanted.kind.resource == "namespaces":

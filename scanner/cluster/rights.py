@@ -7,7 +7,7 @@ only the authorizer knows the decisions of its webhooks and other modes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from scanner.cluster.session import Session, Unanswered
@@ -32,7 +32,8 @@ def allowed(session: Session, need: Need) -> bool:
         "name": need.name,
     }
     attributes: JsonObject = {key: value for key, value in fields.items() if value}
-    spec: JsonObject = {"resourceAttributes": attributes}
+    of_url: JsonObject = {"path": need.url, "verb": need.verb}
+    spec: JsonObject = {"nonResourceAttributes": of_url} if need.url else {"resourceAttributes": attributes}
     try:
         answer = session.review(
             _REVIEWS, {"apiVersion": _AUTHORIZATION, "kind": "SelfSubjectAccessReview", "spec": spec}
@@ -64,12 +65,14 @@ def roles(needs: Iterable[Need], name: str, subject: str = "") -> Iterator[JsonO
             yield _document(f"{kind}Binding", name, namespace, {"subjects": [to], "roleRef": reference})
 
 
-def _rules(needs: Iterable[Need]) -> list[Json]:
-    """One rule for all needs with the same group, verb and object."""
+def _rules(needs: Sequence[Need]) -> list[Json]:
+    """One rule for all needs with the same group, verb and object, and one for each URL."""
     grouped: dict[tuple[str, str, str], set[str]] = {}
+    urls = [need for need in needs if need.url]
     for need in needs:
-        grouped.setdefault((need.group, need.verb, need.name), set()).add(need.resource)
-    return [
+        if not need.url:
+            grouped.setdefault((need.group, need.verb, need.name), set()).add(need.resource)
+    by_resource: list[Json] = [
         {
             "apiGroups": [group],
             "resources": sorted(resources),
@@ -78,6 +81,7 @@ def _rules(needs: Iterable[Need]) -> list[Json]:
         }
         for (group, verb, name), resources in sorted(grouped.items())
     ]
+    return [*by_resource, *({"nonResourceURLs": [need.url], "verbs": [need.verb]} for need in urls)]
 
 
 def _document(kind: str, name: str, namespace: str, rest: JsonObject) -> JsonObject:

@@ -71,9 +71,9 @@ def schedule_of(text: str, zone: ZoneInfo) -> Schedule:
         read = [_field(part, form) for part, form in zip(parts, _FIELDS, strict=True)]
     except ValueError as error:
         raise _invalid(text, str(error)) from error
-    values = [frozenset(numbers) for numbers, _ in read]
+    [minutes, hours, days, months, weekdays] = [frozenset(numbers) for numbers, _ in read]
     [_, _, day, _, weekday] = [is_any for _, is_any in read]
-    return Schedule(*values, any_day=day or weekday, zone=zone)
+    return Schedule(minutes, hours, days, months, weekdays, any_day=day or weekday, zone=zone)
 
 
 def _invalid(text: str, why: str) -> UsageError:

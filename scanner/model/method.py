@@ -16,6 +16,7 @@ class Method:
     `kyverno_compat` is the component whose reports are reproduced. `network_to` are the destinations that `--allow-network-to`
     names, besides public addresses. `chunk_size` is the number of objects in a page, 0 for files. `schema_version` is that of
     the database, and `ladder` that of the rules by which checks keep their ids (`posture.check_names`).
+    `without_counts` is the reason why the API server's own counts of objects were not read; empty if they were.
     """
 
     scanner: UserInfo = field(default_factory=UserInfo)
@@ -28,3 +29,4 @@ class Method:
     chunk_size: int = 0
     schema_version: str = ""
     ladder: int = 0
+    without_counts: str = ""

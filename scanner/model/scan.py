@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from scanner.model.census import Bucket, Census
 from scanner.model.method import Method
+from scanner.model.object_counts import ObjectCount
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap, WouldChange
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
@@ -241,7 +242,7 @@ class PageResult:
     """The results of one page of objects, which the store commits together.
 
     `identities` name the evaluated objects, by UID or else as `namespace/name`, and are not stored; `repeated` counts objects
-    that were skipped because an earlier page had them. `budget_use` has, by policy, the largest share of the cost budget (0 to
+    that were skipped because an earlier page had them, `excluded` those in namespaces that the user excluded. `budget_use` has, by policy, the largest share of the cost budget (0 to
     1) that an evaluation used, if its cost was counted. `without_param` counts, by binding, the matched objects that were not
     evaluated because no param exists for them.
 
@@ -270,6 +271,7 @@ class PageResult:
     content: bytes = b""
     controllers: tuple[Controller, ...] = ()
     digest: Digests = b""
+    excluded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +303,7 @@ class ScanEnd:
     """The facts at the end of a scan. `evaluated_policies` are those whose findings the scan may resolve.
 
     `controllers` are the kinds of the objects' controllers: true for a namespaced kind. `uncovered` are the served kinds that no
-    bound policy covers. `notes` are sentences for the report.
+    bound policy covers. `notes` are sentences for the report. `counts` are in the order of `coverage`.
     """
 
     finished_at: datetime
@@ -315,6 +317,7 @@ class ScanEnd:
     controllers: Mapping[GroupKind, bool] = field(default_factory=dict)
     uncovered: tuple[UncoveredKind, ...] = ()
     notes: tuple[str, ...] = ()
+    counts: tuple[ObjectCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

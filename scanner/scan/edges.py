@@ -12,6 +12,7 @@ from typing import Protocol
 
 from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
+from scanner.model.object_counts import ServerCounts
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap
 from scanner.model.resource import Kind, Page, UserInfo
@@ -85,6 +86,10 @@ class Cluster(Protocol):
 
         Items are of the kind `PartialObjectMetadata`, or of their own. Raises ListFailed as `pages` does.
         """
+        ...
+
+    def object_counts(self) -> ServerCounts:
+        """The API server's own counts of stored objects, or the reason why there are none. Never raises."""
         ...
 
     def while_waiting(self, beat: Callable[[], None]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import count
-from typing import TypeAlias, assert_never
+from itertools import chain, count, repeat
+from typing import Final, TypeAlias, assert_never
 
 from scanner.audit.packed_objects import packed
 from scanner.audit.population import controllers_of
@@ -14,6 +15,7 @@ from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import Counted, health_after
 from scanner.model.emptiness import had_nothing_to_evaluate
+from scanner.model.object_counts import ObjectCount, ServerCounts
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import Kind, Page
@@ -35,6 +37,9 @@ from scanner.scan.workers import Job, JobResult, Workers
 
 _INTERRUPTED = "interrupted before every kind was listed"
 
+
+_STORED_AS: Final = {"events.events.k8s.io": "events"}
+"""Resources that the server stores, and counts, under another name (pkg/registry/events/rest)."""
 
 _NOT_ONE_MOMENT = (
     "Objects of this kind may be missing, so none of its findings is resolved. Scan again, "
@@ -60,6 +65,8 @@ class ScanRecorder:
         self._namespaced: dict[GroupKind, bool] = {}
         self._interrupted = False
         self.notes: list[str] = []
+        self._excluded: list[int] = []
+        self._at_start, self._at_end = ServerCounts(), ServerCounts()
 
     def record(self, evaluation: EvaluationPlan, listing: ScanLists, workers: Workers) -> None:
         """List every kind, evaluate its pages and commit their results in order.
@@ -101,6 +108,22 @@ class ScanRecorder:
     def _add_controllers(self, controllers: Iterable[Controller]) -> None:
         self._controllers.update((controller.group_kind, controller) for controller in controllers)
 
+    def record_counts(self, at_start: ServerCounts, count: Callable[[], ServerCounts]) -> None:
+        """Record the API server's own counts before the lists, and after them if there were any before.
+
+        An interrupt ends only this count: every list has ended.
+        """
+        self._at_start = at_start
+        if at_start.counts and not self._interrupted:
+            with suppress(KeyboardInterrupt):
+                self._at_end = count()
+
+    def _object_counts(self, plans: Iterable[KindPlan]) -> Iterator[ObjectCount]:
+        """The counts of the kinds, in the order of their lists."""
+        for plan, excluded in zip(plans, chain(self._excluded, repeat(0)), strict=False):
+            resource = _STORED_AS.get(plan.kind.resource, plan.kind.resource)
+            yield ObjectCount(excluded, self._at_start.counts.get(resource), self._at_end.counts.get(resource))
+
     def end(self, evaluation: EvaluationPlan, finished: datetime, *, scope: Scope, allow_empty: bool) -> ScanEnd:
         """The last record of a scan, with health and gaps without duplicates.
 
@@ -126,6 +149,7 @@ class ScanRecorder:
             uncovered=evaluation.uncovered,
             opinion=self._comparison.opinion() if self._comparison else None,
             notes=tuple(dict.fromkeys(self.notes)),
+            counts=tuple(self._object_counts(evaluation.plans)),
             controllers={name: self._namespaced.get(name, True) for name in self._controllers},
             evaluated_policies=tuple(
                 bound.policy.key for bound in evaluation.bound if not bound.reading.reason and bound.proves_fixes
@@ -136,6 +160,7 @@ class ScanRecorder:
         match step:
             case KindStarted():
                 self._coverage.append(_not_listed(step.kind))
+                self._excluded.append(0)
                 self._repeats, self._inconsistencies, self._failures = RepeatDetector(), [], []
             case JobResult():
                 self._page(step, workers)
@@ -157,6 +182,7 @@ class ScanRecorder:
         self.gaps.extend(result.gaps)
         self._counts.add(result)
         self._coverage[-1] = _added(self._coverage[-1], page, result)
+        self._excluded[-1] += result.excluded
         self._progress(self._coverage[-1])
 
     def _end_kind(self, kind: Kind, listing: ScanLists) -> None:

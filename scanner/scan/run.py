@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from scanner import __version__
 from scanner.errors import ClusterError
 from scanner.model.method import Method
+from scanner.model.object_counts import ServerCounts
 from scanner.model.resource import UserInfo
 from scanner.model.scan import (
     Scan,
@@ -26,6 +28,8 @@ from scanner.scan.options import Options
 from scanner.scan.prepare import PreparedScan, prepare
 from scanner.scan.record import ScanRecorder
 from scanner.scan.workers import Workers, rare_collections
+
+_LIMITED: Final = "--namespace or --selector limits the objects of this scan"
 
 
 def run(
@@ -50,8 +54,14 @@ def run(
     """
     started = clock()
     prepared = prepare(cluster, options, started, ahead=True)
+    counts = _server_counts(cluster, options)
     processes = 1 if any(language.single_process for language in options.languages) else workers
-    method = replace(options.method, scanner=_scanner(cluster, options, prepared.context), workers=processes)
+    method = replace(
+        options.method,
+        scanner=_scanner(cluster, options, prepared.context),
+        workers=processes,
+        without_counts=counts.why_not,
+    )
     store.begin(_start(scan_id, started, prepared, method, silence=options.silence))
     beat = partial(store.beat, scan_id)
     cluster.while_waiting(beat)
@@ -72,8 +82,15 @@ def run(
     ):
         recorder.record(prepared.evaluation, prepared.listing, pool)
         recorder.record_controllers(prepared.plans, prepared.listing, prepared.served)
+    recorder.record_counts(counts, cluster.object_counts)
     end = recorder.end(prepared.evaluation, clock(), scope=options.scope, allow_empty=options.allow_empty)
     return store.finish(scan_id, end)
+
+
+def _server_counts(cluster: Cluster, options: Options) -> ServerCounts:
+    """The server's counts of objects; none for a scan of some objects of each kind, with which they cannot be compared."""
+    limited = options.scope.namespaces or options.scope.selector
+    return ServerCounts(why_not=_LIMITED) if limited else cluster.object_counts()
 
 
 def _scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserInfo:

@@ -14,6 +14,7 @@ from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scan import Coverage, Health, OutOfScope, ScanEnd
 from scanner.model.texts import clean
 from scanner.model.uncovered import UncoveredKind
+from scanner.store import object_counts
 from scanner.store.engine import insert_rows
 from scanner.store.packing import StagedPage
 from scanner.store.shared_rows import Owners, Row, insert_rows_of, owners_of, share_rows
@@ -59,6 +60,7 @@ class Ledger:
         insert_rows(connection, TALLIES, _TALLY, tallies)
         return {
             "notes": orjson.dumps(list(map(clean, end.notes))).decode() if end.notes else "",
+            "object_counts": object_counts.to_text(end.counts),
             "matched": orjson.dumps(self._by_policy(connection, scan)).decode(),
             "health_of": share_rows(connection, HEALTH, scan, map(_row, end.health), earlier.health),
             "outside_of": share_rows(connection, OUTSIDE, scan, map(_row, end.outside), earlier.outside),

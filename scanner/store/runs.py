@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-import socket
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from sqlalchemy import Connection, func, insert, select, update
+import orjson
+from sqlalchemy import ColumnElement, Connection, Row, Select, insert, select, update
 
-from scanner.model.run import Run
+from scanner.errors import UsageError
+from scanner.model.run import Run, RunDetails
+from scanner.model.scan import SILENCE, ScanState, Scope
 from scanner.model.texts import clean
+from scanner.store import codec
+from scanner.store.clusters import find_cluster
 from scanner.store.ids import reserve
-from scanner.store.tables import RUNS, SCANS
+from scanner.store.owner import Owner, this_process
+from scanner.store.tables import CLUSTERS, GAPS, RUNS, SCANS
+
+_AT_ONCE: Final = 500
+_SCAN_OF_RUN: Final = (SCANS.c.number == RUNS.c.scan) | (RUNS.c.scan.is_(None) & (SCANS.c.id == RUNS.c.scan_id))
+"""A run that has not ended names its scan by id alone."""
 
 
-def begin_run(connection: Connection, name: str, now: datetime) -> int:
+def begin_run(connection: Connection, name: str, now: datetime, command_line: Iterable[str] = ()) -> int:
     """Record that a run begins; return its number."""
     [number] = reserve(connection, RUNS, 1)
+    owner = this_process()
     values = {
         "number": number,
         "name": clean(name),
         "started_at": now,
         "reason": "",
-        "host": clean(socket.gethostname()),
+        "host": clean(owner.host),
+        "process": owner.process,
+        "process_started": owner.started,
+        "command_line": orjson.dumps([clean(argument) for argument in command_line]).decode(),
     }
     connection.execute(insert(RUNS).values(values))
     return number
@@ -32,6 +47,11 @@ def name_run(connection: Connection, number: int, name: str) -> None:
     connection.execute(update(RUNS).where(RUNS.c.number == number).values(name=clean(name)))
 
 
+def begin_scan(connection: Connection, number: int, scan_id: str) -> None:
+    """Record the id of the scan that a run begins."""
+    connection.execute(update(RUNS).where(RUNS.c.number == number).values(scan_id=clean(scan_id)))
+
+
 def end_run(connection: Connection, number: int, *, exit_code: int, reason: str, scan_id: str, now: datetime) -> None:
     """Record the end of a run. A scan that never began leaves the run without a scan."""
     scan = select(SCANS.c.number).where(SCANS.c.id == scan_id).scalar_subquery()
@@ -39,11 +59,111 @@ def end_run(connection: Connection, number: int, *, exit_code: int, reason: str,
     connection.execute(update(RUNS).where(RUNS.c.number == number).values(values))
 
 
-def runs(connection: Connection, limit: int) -> tuple[Run, ...]:
-    """The newest runs, the newest first."""
-    columns = [RUNS.c[name] for name in ("number", "name", "started_at", "finished_at", "exit_code", "reason", "host")]
-    newest = select(*columns, func.coalesce(SCANS.c.id, "").label("scan")).outerjoin(
-        SCANS, SCANS.c.number == RUNS.c.scan
+def runs(
+    connection: Connection,
+    now: datetime,
+    *,
+    limit: int | None = None,
+    cluster: str | None = None,
+    since: datetime | None = None,
+) -> tuple[RunDetails, ...]:
+    """The newest runs, the newest first: of one cluster (by name, UID or identity), or since a moment.
+
+    Raises UsageError if no run is of that cluster, and if several clusters have the name.
+    """
+    wanted = _select().order_by(RUNS.c.started_at.desc(), RUNS.c.number.desc()).limit(limit)
+    if cluster is not None:
+        wanted = wanted.where(_of_cluster(connection, cluster))
+    if since is not None:
+        wanted = wanted.where(RUNS.c.started_at >= since)
+    return _details(connection, connection.execute(wanted).all(), now)
+
+
+def run(connection: Connection, number: int, now: datetime) -> RunDetails:
+    """The run with a number. Raises UsageError for an unknown one."""
+    row = connection.execute(_select().where(RUNS.c.number == number)).one_or_none()
+    if row is None:
+        raise UsageError(f"There is no run {number} in this database. `assay runs` lists the runs.")
+    [details] = _details(connection, [row], now)
+    return details
+
+
+def clusters_of_runs(connection: Connection) -> tuple[str, ...]:
+    """The clusters that runs have scanned, by name, or by identity where several have the same name; in alphabetical order."""
+    scanned = select(CLUSTERS.c.name, CLUSTERS.c.identity).where(
+        CLUSTERS.c.id.in_(select(SCANS.c.cluster).join(RUNS, _SCAN_OF_RUN))
     )
-    rows = connection.execute(newest.order_by(RUNS.c.number.desc()).limit(limit)).mappings()
-    return tuple(Run(**row) for row in rows)
+    rows = connection.execute(scanned).all()
+    names = [row.name for row in rows]
+    return tuple(sorted(row.identity if names.count(row.name) > 1 else row.name for row in rows))
+
+
+def _of_cluster(connection: Connection, cluster: str) -> ColumnElement[bool]:
+    """The runs that scanned a cluster, and those without a scan under a name that its runs have."""
+    named = find_cluster(connection, cluster)
+    scans_of = select(SCANS.c.id).where(SCANS.c.cluster == (named.id if named else 0))
+    names_of = select(RUNS.c.name).where(RUNS.c.scan.in_(select(SCANS.c.number).where(SCANS.c.id.in_(scans_of))))
+    without_scan = SCANS.c.id.is_(None) & (RUNS.c.name.in_(names_of) | (RUNS.c.name == cluster))
+    if (
+        named is None
+        and connection.execute(select(RUNS.c.number).where(RUNS.c.name == cluster).limit(1)).first() is None
+    ):
+        known = ", ".join(clusters_of_runs(connection)) or "no cluster"
+        raise UsageError(f"There is no run of cluster {cluster!r}: the database has runs of {known}.")
+    return SCANS.c.id.in_(scans_of) | without_scan
+
+
+def _select() -> Select[Any]:
+    own = (column for column in RUNS.c if column.name not in {"scan", "scan_id"})
+    scan = (SCANS.c.number.label("scan_number"), SCANS.c.id, SCANS.c.state, SCANS.c.scope)
+    life = (SCANS.c.heartbeat, SCANS.c.silence)
+    return select(*own, *scan, *life).select_from(RUNS.outerjoin(SCANS, _SCAN_OF_RUN))
+
+
+def _details(connection: Connection, rows: Iterable[Row[Any]], now: datetime) -> tuple[RunDetails, ...]:
+    rows = list(rows)
+    partial = [row.scan_number for row in rows if row.state == ScanState.PARTIAL.value]
+    gaps: dict[int, list[str]] = {}
+    for start in range(0, len(partial), _AT_ONCE):
+        some = GAPS.c.scan.in_(partial[start : start + _AT_ONCE])
+        for scan, where in connection.execute(
+            select(GAPS.c.scan, GAPS.c.where).where(some).order_by(GAPS.c.scan, GAPS.c.position)
+        ):
+            gaps.setdefault(scan, []).append(where)
+    return tuple(_detail(row, tuple(gaps.get(row.scan_number, ())), now) for row in rows)
+
+
+def _detail(row: Row[Any], gaps: tuple[str, ...], now: datetime) -> RunDetails:
+    ended = {ScanState.COMPLETE.value: True, ScanState.PARTIAL.value: False}
+    return RunDetails(
+        Run(
+            number=row.number,
+            name=row.name,
+            started_at=row.started_at,
+            finished_at=row.finished_at,
+            exit_code=row.exit_code,
+            reason=row.reason,
+            scan=row.id or "",
+            host=row.host,
+            command_line=tuple(orjson.loads(row.command_line)) if row.command_line else (),
+        ),
+        last_sign=None if row.exit_code is not None or _is_alive(row, now) else _last_sign(row),
+        complete=ended.get(row.state),
+        gaps=gaps,
+        scope=codec.from_text(Scope, row.scope) if row.scope else None,
+    )
+
+
+def _last_sign(row: Row[Any]) -> datetime:
+    """The last heartbeat of the scan of a run, or the start of the run."""
+    started: datetime = row.started_at
+    return max(started, row.heartbeat or started)
+
+
+def _is_alive(row: Row[Any], now: datetime) -> bool:
+    """Return whether the process of an open run may still run. Of runs of older versions, the last sign of life decides."""
+    silence = timedelta(seconds=row.silence or SILENCE)
+    if not row.process:
+        return now - _last_sign(row) <= silence
+    owner = Owner(row.host, row.process, row.process_started)
+    return owner.alive(heartbeat=_last_sign(row), now=now, silence=silence)

@@ -5,7 +5,7 @@ Every method is one short transaction, and raises StoreError for errors of the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Self
@@ -13,12 +13,13 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 
 from scanner.errors import StoreError
+from scanner.model.object_counts import ObjectCount
 from scanner.model.problem import ProblemCounts
 from scanner.model.resource import Kind
-from scanner.model.run import Run
+from scanner.model.run import RunDetails
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.model.texts import clean
-from scanner.store import clusters, lookup, problem_counts, reader, runs, writer
+from scanner.store import clusters, lookup, object_counts, problem_counts, reader, runs, writer
 from scanner.store.address import Address, address_of
 from scanner.store.engine import (
     create_file,
@@ -71,10 +72,32 @@ class SqlReader:
             dead = abandoned(connection, self._clock())
             return tuple(with_current_state(scan, dead) for scan in lookup.scans(connection, limit))
 
-    def runs(self, limit: int = 50) -> tuple[Run, ...]:
-        """The newest runs, the newest first. A run whose process was killed stays open."""
+    def runs(
+        self, limit: int | None = None, *, cluster: str | None = None, since: datetime | None = None
+    ) -> tuple[RunDetails, ...]:
+        """The newest runs, the newest first: of one cluster (by name, UID or identity), or since a moment.
+
+        A run whose process was killed stays open. Raises UsageError if no run is of that cluster, or if several clusters have
+        the name.
+        """
         with self._reading() as connection:
-            return runs.runs(connection, limit)
+            name = cluster if cluster is None else clean(cluster)
+            return runs.runs(connection, self._clock(), limit=limit, cluster=name, since=since)
+
+    def run(self, number: int) -> RunDetails:
+        """The run with a number. Raises UsageError for an unknown one."""
+        with self._reading() as connection:
+            return runs.run(connection, number, self._clock())
+
+    def clusters_of_runs(self) -> tuple[str, ...]:
+        """The clusters that runs have scanned, by name, or by identity where several have the same name."""
+        with self._reading() as connection:
+            return runs.clusters_of_runs(connection)
+
+    def object_counts(self, scan_id: str) -> tuple[ObjectCount, ...]:
+        """The counts of the kinds of a scan, in the order of its coverage; empty for a scan of an older version."""
+        with self._reading() as connection:
+            return object_counts.read(connection, clean(scan_id))
 
     def clusters(self) -> tuple[clusters.StoredCluster, ...]:
         """The clusters that have a scan in history, the oldest first."""
@@ -142,15 +165,20 @@ class SqlStore(SqlReader):
         with as_store_error(self._address), writing_shared(self._engine) as connection:
             return clusters.register(connection, cluster, restored=restored).note
 
-    def begin_run(self, name: str) -> int:
+    def begin_run(self, name: str, command_line: Iterable[str] = ()) -> int:
         """Record that a run begins; return its number. Raises StoreError."""
         with as_store_error(self._address), writing(self._engine) as connection:
-            return runs.begin_run(connection, name, self._clock())
+            return runs.begin_run(connection, name, self._clock(), command_line)
 
     def name_run(self, number: int, name: str) -> None:
         """Record the name of a run. Raises StoreError."""
         with as_store_error(self._address), writing(self._engine) as connection:
             runs.name_run(connection, number, name)
+
+    def begin_scan_of_run(self, number: int, scan_id: str) -> None:
+        """Record the id of the scan that a run begins. Raises StoreError."""
+        with as_store_error(self._address), writing(self._engine) as connection:
+            runs.begin_scan(connection, number, scan_id)
 
     def end_run(self, number: int, *, exit_code: int, reason: str = "", scan_id: str = "") -> None:
         """Record the end of a run, and its scan if one began. Raises StoreError."""

@@ -190,7 +190,7 @@ SCANS = Table(
     _added_text("opinion"),
     *(_shared(rows) for rows in ("policies", "bindings", "health", "outside", "rules", "uncovered")),
     _added_text("matched"),
-    *(_added_text(name) for name in ("policy_set_digest", "description_digest", "method", "notes")),
+    *(_added_text(name) for name in ("policy_set_digest", "description_digest", "method", "notes", "object_counts")),
     Column("silence", Integer, nullable=False, server_default=text("900")),
     UniqueConstraint("cluster", "revision"),
 )
@@ -206,7 +206,10 @@ RUNS = Table(
     _text("reason"),
     Column("scan", Integer, ForeignKey("scans.number")),
     _text("host"),
+    Column("process", Integer, nullable=False, server_default=text("0")),
+    *(_added_text(name) for name in ("process_started", "scan_id", "command_line")),
 )
+"""`scan_id` is the id of the scan that the run makes, from the moment when it is chosen; `process` is 0 if it is not known."""
 
 LAST_IDS = Table(
     "last_ids",

@@ -26,7 +26,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 def times(schedule: Schedule, after: datetime, count: int) -> list[str]:
     """The next times of a schedule, as RFC 3339."""
-    found = []
+    found: list[str] = []
     moment: datetime | None = after
     while len(found) < count and moment is not None and (moment := schedule.after(moment)):
         found.append(f"{moment:%Y-%m-%dT%H:%M:%SZ}")
@@ -53,7 +53,7 @@ def test_times_are_those_of_the_controller(zone: str, cases: list[dict[str, Any]
 @pytest.mark.parametrize("text", [case["schedule"] for case in RECORDED if "error" in case])
 def test_what_a_cronjob_may_not_have_is_an_error(text: str) -> None:
     """The message names the schedule, and shows a valid one."""
-    with pytest.raises(UsageError, match="^schedule .*Example: '17 2"):
+    with pytest.raises(UsageError, match=r"^schedule .*Example: '17 2"):
         schedule_of(text, BERLIN)
 
 

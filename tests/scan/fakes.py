@@ -13,6 +13,7 @@ from scanner.audit.packed_objects import unpacked
 from scanner.cel import Decider
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import ListFailed
+from scanner.model.object_counts import ServerCounts
 from scanner.model.outcome import Finding, Gap
 from scanner.model.population import Examined
 from scanner.model.resource import Kind, Page, UserInfo
@@ -55,6 +56,8 @@ class FakeCluster:
     listed: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
     beat: Callable[[], None] = field(default=lambda: None)
+    counts: ServerCounts = field(default=ServerCounts(why_not="no server"))
+    counted: int = 0
 
     def identity(self) -> ClusterIdentity:
         return ClusterIdentity("test", "uid-of-kube-system", "v1.36.0", self.source)
@@ -99,6 +102,11 @@ class FakeCluster:
             yield Page(kind, number, data, resource_version="100")
             if number == 1 and f"metadata/{kind.resource}" in self.broken:
                 raise self.broken[f"metadata/{kind.resource}"]
+
+    def object_counts(self) -> ServerCounts:
+        """See Cluster."""
+        self.counted += 1
+        return self.counts
 
     def while_waiting(self, beat: Callable[[], None]) -> None:
         self.beat = beat

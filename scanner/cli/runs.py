@@ -1,0 +1,215 @@
+"""`assay runs`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from scanner.cli.database import DbOption, reader_at
+from scanner.cli.output import Form, FormOption
+from scanner.cli.terminal import text
+from scanner.cli.values import beginning, reject_together, seconds
+from scanner.errors import UsageError
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from scanner.model.run import RunDetails
+    from scanner.model.scan import ScanRecord
+    from scanner.model.schedule import Schedule
+    from scanner.report.run_document import RegisterDocument, RunSheet
+    from scanner.store import SqlReader
+
+_SHOWN: Final = 50
+_MOST: Final = 100_000
+_UTC: Final = "Etc/UTC"
+
+EPILOG = (
+    "Examples: `assay runs` · `assay runs --expect '17 2 * * *' --time-zone Europe/Berlin --since 2026-01-01` · `assay runs 42`. "
+    "Exit codes: 0 listed · 2 usage or configuration · 4 could not run."
+)
+
+
+def command(
+    run: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[RUN]", min=1, help="Number of a run: print its completeness sheet.", show_default=False
+        ),
+    ] = None,
+    expect: Annotated[
+        str,
+        typer.Option(
+            "--expect",
+            metavar="SCHEDULE",
+            help="Schedule of the expected runs, as in a CronJob: five fields such as '17 2 * * *', or @daily.",
+            show_default=False,
+        ),
+    ] = "",
+    time_zone: Annotated[
+        str,
+        typer.Option(
+            "--time-zone",
+            metavar="ZONE",
+            help="With --expect: time zone of the schedule, such as Europe/Berlin. Default: Etc/UTC.",
+            show_default=False,
+        ),
+    ] = "",
+    tolerance: Annotated[
+        str,
+        typer.Option(
+            "--tolerance",
+            metavar="DURATION",
+            help="With --expect: a run is late when it begins later than this after its time. Default: 10m.",
+            show_default=False,
+        ),
+    ] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            "--since",
+            metavar="DATE",
+            help="Only expected times and runs since this date (UTC), or this time in RFC 3339. Default: since the first run.",
+            show_default=False,
+        ),
+    ] = "",
+    cluster_name: Annotated[
+        str,
+        typer.Option(
+            "--cluster-name",
+            metavar="NAME",
+            help="Only runs of this cluster, by name, UID or path. Needed by --expect if the database has runs of several.",
+            show_default=False,
+        ),
+    ] = "",
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            min=1,
+            metavar="N",
+            help="Number of entries to list, the newest first. Default: 50 in a table, all in JSON.",
+            show_default=False,
+        ),
+    ] = None,
+    output: FormOption = Form.TABLE,
+    db: DbOption = "",
+) -> None:
+    """List runs of `assay scan` with their states, compare them with a schedule, or print the completeness sheet of a run."""
+    flags = {"--time-zone": time_zone, "--tolerance": tolerance}
+    if run is not None:
+        others = {"--expect": expect, **flags, "--since": since, "--cluster-name": cluster_name, "--limit": limit}
+        reject_together(f"RUN {run}", others, "a number names one run")
+        with reader_at(db) as store:
+            sheet = _sheet(store, run)
+        _print_sheet(sheet, output)
+        return
+    given = [flag for flag, value in flags.items() if value]
+    if given and not expect:
+        raise UsageError(f"{given[0]} needs --expect: without a schedule no run is expected")
+    zone = _zone(time_zone or _UTC)
+    start = beginning(since, "--since") if since else None
+    allowed = timedelta(seconds=seconds(tolerance or "10m", "--tolerance") or 0)
+    with reader_at(db) as store:
+        if expect:
+            document = _register(store, expect, zone, start, allowed, cluster_name)
+        else:
+            document = _list(store, start, cluster_name)
+    if not document.entries:
+        sys.stderr.write("The database has no runs in this period. Run: assay scan\n")
+    _print_register(document, output, limit)
+
+
+def _list(store: SqlReader, since: datetime | None, cluster_name: str) -> RegisterDocument:
+    """The runs as recorded."""
+    from scanner.posture.run_register import run_entry
+    from scanner.report.run_document import RegisterDocument
+
+    runs = store.runs(cluster=cluster_name or None, since=since)
+    return RegisterDocument(tuple(map(run_entry, runs)), since, datetime.now(UTC), cluster_name)
+
+
+def _register(
+    store: SqlReader, expect: str, zone: ZoneInfo, since: datetime | None, tolerance: timedelta, cluster_name: str
+) -> RegisterDocument:
+    """The runs beside the times of a schedule. Raises UsageError for runs of several clusters."""
+    from scanner.model.cron import schedule_of
+    from scanner.posture.run_register import register
+    from scanner.report.run_document import Expectation, RegisterDocument
+
+    schedule = schedule_of(expect, zone)
+    clusters = store.clusters_of_runs()
+    if not cluster_name and len(clusters) > 1:
+        raise UsageError(
+            f"--expect needs --cluster-name: the database has runs of {', '.join(clusters)}, and a schedule expects runs of one"
+        )
+    now = datetime.now(UTC)
+    runs = store.runs(cluster=cluster_name or None, since=since)
+    start = since or _first(schedule, runs, tolerance)
+    times = _times(schedule, start, now) if start else ()
+    entries = register(runs, times, now=now, tolerance=tolerance)
+    return RegisterDocument(entries[::-1], start, now, cluster_name, Expectation(expect, zone.key, tolerance))
+
+
+def _first(schedule: Schedule, runs: Iterable[RunDetails], tolerance: timedelta) -> datetime | None:
+    """The first expected time: the last one before the first run if that run is not late, else the next one."""
+    started = min((run.run.started_at for run in runs), default=None)
+    if started is None:
+        return None
+    near = list(schedule.between(started - tolerance, started))
+    return near[-1] if near else started
+
+
+def _times(schedule: Schedule, start: datetime, now: datetime) -> tuple[datetime, ...]:
+    times: list[datetime] = []
+    for time in schedule.between(start, now):
+        if len(times) == _MOST:
+            raise UsageError(
+                f"--expect: the schedule has more than {_MOST:,} times since {start:%Y-%m-%d}. Name a later date with --since"
+            )
+        times.append(time)
+    return tuple(times)
+
+
+def _zone(name: str) -> ZoneInfo:
+    """The time zone with a name of the IANA database. Raises UsageError."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise UsageError(f"--time-zone {name}: there is no such zone. Write a name such as Europe/Berlin") from error
+
+
+def _sheet(store: SqlReader, number: int) -> RunSheet:
+    from scanner.report.run_document import sheet_of
+
+    details = store.run(number)
+    return sheet_of(details, _record(store, details), store.object_counts(details.run.scan))
+
+
+def _record(store: SqlReader, details: RunDetails) -> ScanRecord | None:
+    """The record of the scan of a run; None if no scan began, or if the scan still runs."""
+    still_runs = details.run.open and details.last_sign is None and details.complete is None
+    return store.record(details.run.scan) if details.run.scan and not still_runs else None
+
+
+def _print_register(document: RegisterDocument, output: Form, limit: int | None) -> None:
+    from dataclasses import replace
+
+    from scanner.report import run_json, run_tables
+
+    if output is Form.JSON:
+        text(run_json.register_lines(replace(document, shown=limit)))
+    elif document.entries:
+        text(run_tables.register_lines(replace(document, shown=limit or _SHOWN)))
+
+
+def _print_sheet(sheet: RunSheet, output: Form) -> None:
+    from scanner.report import run_json, run_tables
+
+    text(run_json.sheet_lines(sheet) if output is Form.JSON else run_tables.sheet_lines(sheet))

@@ -1,0 +1,163 @@
+"""The run register: the state of every expected run, from recorded runs and the times of a schedule.
+
+Every expected time has one state, and every run has one entry. A run belongs to the last expected time before its start.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from scanner.model.run import RunDetails
+from scanner.model.scan import Scope
+
+_PASSED: Final = 0
+_GATE: Final = 1
+_USAGE: Final = 2
+_INCOMPLETE: Final = 3
+_SHOWN: Final = 3
+_WHOLE: Final = Scope()
+_FLAGS: Final = {
+    "namespaces": "--namespace",
+    "kinds": "--kind",
+    "policies": "--policy",
+    "bindings": "--binding",
+    "selector": "--selector",
+}
+
+
+class RunState(StrEnum):
+    """The state of an expected run, or of another run. `due` is an expected run that is not late yet."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    LATE = "late"
+    MISSED = "missed"
+    FAILED = "failed"
+    RUNNING = "running"
+    DUE = "due"
+
+
+_PREFERENCE: Final = (RunState.COMPLETE, RunState.INCOMPLETE, RunState.RUNNING, RunState.FAILED)
+"""Of several runs in the time of one expected run, the first in this order decides; the job may have retried a failed one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterEntry:
+    """A line of the register. `expected` is None for a run that no schedule expects; `run` is None if none began.
+
+    `late` is the time between the expected time and the start of the run, if it is more than the tolerance. `why` are sentences
+    about the state, each without a full stop.
+    """
+
+    state: RunState
+    expected: datetime | None = None
+    run: RunDetails | None = None
+    late: timedelta | None = None
+    why: tuple[str, ...] = ()
+
+    @property
+    def moment(self) -> datetime:
+        """The place of the entry in the register: the expected time, else the start of the run."""
+        if self.expected is not None:
+            return self.expected
+        assert self.run is not None  # noqa: S101 - an entry is about an expected time or a run
+        return self.run.run.started_at
+
+
+def register(
+    runs: Iterable[RunDetails], times: Sequence[datetime], *, now: datetime, tolerance: timedelta
+) -> tuple[RegisterEntry, ...]:
+    """The entries of runs and expected times, the oldest first. `times` increase, and none is later than `now`."""
+    by_time: dict[int, list[RunDetails]] = {}
+    for run in sorted(runs, key=lambda run: (run.run.started_at, run.run.number)):
+        by_time.setdefault(bisect_right(times, run.run.started_at) - 1, []).append(run)
+    entries = [run_entry(run) for run in by_time.get(-1, ())]
+    for place, expected in enumerate(times):
+        following = times[place + 1] if place + 1 < len(times) else None
+        own = by_time.get(place, [])
+        if own:
+            entries.extend(_with_runs(expected, own, tolerance))
+        else:
+            entries.append(_without_run(expected, following, now, tolerance))
+    return tuple(entries)
+
+
+def run_entry(run: RunDetails) -> RegisterEntry:
+    """The entry of a run that no schedule expects."""
+    state, why = _state_of(run)
+    return RegisterEntry(state, None, run, None, (*why, *_scope_of(run)))
+
+
+def _with_runs(expected: datetime, runs: list[RunDetails], tolerance: timedelta) -> Iterator[RegisterEntry]:
+    """The entry of an expected time, and those of the other runs until the next one."""
+    chosen = min(runs, key=lambda run: _PREFERENCE.index(_state_of(run)[0]))
+    state, why = _state_of(chosen)
+    delay = chosen.run.started_at - expected
+    late = delay if delay > tolerance else None
+    if late is not None:
+        why = (f"it began {in_words(late)} after the expected time", *why)
+    if late is not None and state is RunState.COMPLETE:
+        state = RunState.LATE
+    yield RegisterEntry(state, expected, chosen, late, (*why, *_scope_of(chosen)))
+    yield from (run_entry(run) for run in runs if run is not chosen)
+
+
+def _without_run(expected: datetime, following: datetime | None, now: datetime, tolerance: timedelta) -> RegisterEntry:
+    if following is not None:
+        why = f"no run began before the next expected time, {following:%Y-%m-%d %H:%MZ}"
+        return RegisterEntry(RunState.MISSED, expected, why=(why,))
+    if now - expected > tolerance:
+        return RegisterEntry(RunState.MISSED, expected, why=(f"no run began in {in_words(now - expected)}",))
+    return RegisterEntry(RunState.DUE, expected, why=("no run has begun yet",))
+
+
+def _state_of(details: RunDetails) -> tuple[RunState, tuple[str, ...]]:
+    run = details.run
+    if run.exit_code is None:
+        if details.last_sign is None:
+            return RunState.RUNNING, ()
+        return RunState.FAILED, (f"the process ended without a result after {details.last_sign:%Y-%m-%d %H:%M:%SZ}",)
+    if run.exit_code == _INCOMPLETE:
+        return RunState.INCOMPLETE, (_incomplete(details),)
+    if run.exit_code in {_PASSED, _GATE}:
+        gate = ("a gate failed",) if run.exit_code == _GATE else ()
+        if details.complete is False:
+            return RunState.INCOMPLETE, (_incomplete(details), *gate)
+        return RunState.COMPLETE, gate
+    about = "usage or configuration: " if run.exit_code == _USAGE else ""
+    return RunState.FAILED, (f"{about}{run.reason or 'no reason was recorded'}".rstrip("."),)
+
+
+def _incomplete(details: RunDetails) -> str:
+    """The places of the gaps, or the recorded reason of a scan without gaps."""
+    if not details.gaps:
+        return (details.run.reason or "the scan is incomplete").rstrip(".")
+    places = list(dict.fromkeys(details.gaps))
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    number = len(details.gaps)
+    return f"{number} gap{'s' if number > 1 else ''}: {', '.join(places[:_SHOWN])}{more}"
+
+
+def _scope_of(details: RunDetails) -> tuple[str, ...]:
+    """The flags that limit the scan to a part: a scan of one namespace may not be the expected scan of a cluster."""
+    scope = details.scope or _WHOLE
+    limits = [
+        f"{flag} {value if isinstance(value, str) else ','.join(value)}"
+        for name, flag in _FLAGS.items()
+        if (value := getattr(scope, name))
+    ]
+    return (f"limited by {' '.join(limits)}",) if limits else ()
+
+
+def in_words(length: timedelta) -> str:
+    """A length of time in its two largest units: `2 d 3 h`, `1 h 5 min`, `12 min`, `40 s`."""
+    seconds = int(length.total_seconds())
+    units = (("d", seconds // 86400), ("h", seconds // 3600 % 24), ("min", seconds // 60 % 60), ("s", seconds % 60))
+    first = next((place for place, (_, number) in enumerate(units) if number), len(units) - 1)
+    shown = units[first : first + (1 if units[first][0] == "min" else 2)]
+    return " ".join(f"{number} {unit}" for unit, number in shown if number) or "0 s"
