@@ -11,6 +11,7 @@ from typing import Any
 from scanner.audit import object_sets, packed_objects
 from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.json import JsonObject
+from scanner.model.object_counts import ObjectCount
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
 from scanner.model.policy import VALIDATING, Binding, Policy
 from scanner.model.population import Examined
@@ -99,6 +100,7 @@ class Round:
     gaps: tuple[Gap, ...] = ()
     state: ScanState = ScanState.COMPLETE
     cluster: ClusterIdentity = PROD
+    counts: tuple[ObjectCount, ...] = ()
 
     def start(self, number: int) -> ScanStart:
         """The start of scan `number`; one scan is made each day."""
@@ -122,7 +124,13 @@ class Round:
     def end(self, number: int) -> ScanEnd:
         """The end of the scan."""
         return ScanEnd(
-            ended(number), self.state, self.coverage, (), self.gaps, tuple((VALIDATING, name) for name in self.policies)
+            ended(number),
+            self.state,
+            self.coverage,
+            (),
+            self.gaps,
+            tuple((VALIDATING, name) for name in self.policies),
+            counts=self.counts,
         )
 
     def record(self, store: SqlStore, number: int) -> Scan:
