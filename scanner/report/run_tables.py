@@ -92,6 +92,9 @@ def sheet_lines(sheet: RunSheet) -> Iterator[str]:
         return
     for number, gap in enumerate(sheet.record.gaps):
         yield from _fact("" if number else "Gaps", f"{visible(gap.where)}: {visible(gap.why)}")
+    if not sheet.kinds:
+        yield from _fact("Kinds", "none was listed")
+        return
     yield ""
     yield "KIND".ljust(_KIND) + "".join(name.rjust(width) for name, width in _NUMBERS)
     for line in sheet.kinds:
@@ -174,7 +177,9 @@ def _compared(sheet: RunSheet) -> str:
     if sheet.why_not_compared:
         return f"Not compared with the API server's own counts: {visible(sheet.why_not_compared)}"
     counts = sheet.agreements
-    numbers = listed(f"{counts[agreement]} {_WORDS[agreement]}" for agreement in Agreement if counts.get(agreement))
+    numbers = listed(
+        f"{plural(counts[agreement], 'kind')} {_WORDS[agreement]}" for agreement in Agreement if counts.get(agreement)
+    )
     reasons = dict.fromkeys(line.why_not for line in sheet.kinds if line.why_not and not line.coverage.note)
     why = f" ({listed(map(visible, reasons))})" if reasons else ""
     return f"Compared with the API server's own counts, which it takes once a minute: {numbers or 'no kinds'}{why}."

@@ -53,8 +53,8 @@ def run(
     something that does not exist. Every other problem is recorded in the scan.
     """
     started = clock()
-    prepared = prepare(cluster, options, started, ahead=True)
     counts = _server_counts(cluster, options)
+    prepared = prepare(cluster, options, started, ahead=True)
     processes = 1 if any(language.single_process for language in options.languages) else workers
     method = replace(
         options.method,

@@ -83,6 +83,9 @@ def rule(group: str, *resources: str, verb: str = "list", name: str = "") -> Jso
     return {"apiGroups": [group], "resources": [*resources], **named, "verbs": [verb]}
 
 
+METRICS: JsonObject = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+
+
 def give(server: ApiServer, documents: list[JsonObject], user: str) -> None:
     """Store roles, and wait until the authorizer knows them."""
     apply(server, documents)
@@ -93,14 +96,17 @@ def give(server: ApiServer, documents: list[JsonObject], user: str) -> None:
 def may(server: ApiServer, user: str, right: JsonObject) -> bool:
     """Whether the authorizer allows it."""
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    answer = server.request("POST", path, {"spec": {"resourceAttributes": right}}, token=server.tokens[user])
+    attributes = "nonResourceAttributes" if "path" in right else "resourceAttributes"
+    answer = server.request("POST", path, {"spec": {attributes: right}}, token=server.tokens[user])
     return dig(answer.body, "status", "allowed") is True
 
 
 def rights_of(documents: list[JsonObject]) -> Iterator[JsonObject]:
-    """The resource attributes that the roles allow."""
+    """The attributes of resources and URLs that the roles allow."""
     for document in documents:
         for item in as_list(document.get("rules")):
+            for url in as_list(dig(item, "nonResourceURLs")):
+                yield {"path": url, "verb": as_list(dig(item, "verbs"))[0]}
             for resource in as_list(dig(item, "resources")):
                 yield {
                     "group": as_list(dig(item, "apiGroups"))[0],
@@ -125,7 +131,7 @@ def test_roles_name_exactly_what_the_policies_need(ran: Scan) -> None:
     admission = rule(ADMISSION, *sorted([*kinds, *WEBHOOKS]))
     lists = rule("", "limitranges", "namespaces", "persistentvolumes", "secrets")
     assert {
-        "ClusterRole": [lists, admission],
+        "ClusterRole": [lists, admission, METRICS],
         "Role kube-system": [rule("", "namespaces", verb="get", name="kube-system")],
         "Role settings": [rule("", "configmaps")],
     } == rules(generated(ran))
@@ -175,15 +181,17 @@ def test_roles_for_one_namespace_are_enough_for_it(server: ApiServer, ran: Scan)
 
     assert (0, 0, ["team/key", "team/range"]) == (checked.code, scanned.code, objects_with_findings(scanned))
     refused = [
-        as_text(dig(right, "resource")) for right in as_list(all_checked.report["rights"]) if not dig(right, "allowed")
+        as_text(dig(right, "resource") or dig(right, "url"))
+        for right in as_list(all_checked.report["rights"])
+        if not dig(right, "allowed")
     ]
-    assert (3, ["limitranges", "namespaces", "persistentvolumes", "secrets"]) == (all_checked.code, refused)
+    assert (3, ["/metrics", "limitranges", "namespaces", "persistentvolumes", "secrets"]) == (all_checked.code, refused)
     gaps = {as_text(dig(gap, "where")) for gap in as_list(everything.report["gaps"])}
     assert (3, {"v1/LimitRange", "v1/Namespace", "v1/PersistentVolume", "v1/Secret"}) == (everything.code, gaps)
 
 
 def test_every_right_is_needed(server: ApiServer, ran: Scan) -> None:
-    """Without any of them the scan is incomplete, except for the right that only identifies the cluster."""
+    """Without any of them the scan is incomplete, except for those to identify the cluster and to compare counts."""
     roles = generated(ran, "--for", f"user:{AUDITOR}")
     give(server, roles, AUDITOR)
     outcomes = {}
@@ -195,7 +203,7 @@ def test_every_right_is_needed(server: ApiServer, ran: Scan) -> None:
     for document in roles:
         delete(server, document)
 
-    assert {"0": 3, "1": 3, "kube-system0": 0, "settings0": 3} == outcomes
+    assert {"0": 3, "1": 3, "2": 0, "kube-system0": 0, "settings0": 3} == outcomes
 
 
 def without(server: ApiServer, role: JsonObject, left_out: int, ran: Scan) -> int:
@@ -215,7 +223,7 @@ def test_policies_from_files_need_rights_too(server: ApiServer, ran: Scan, home:
     path = home / "new.yaml"
     path.write_text(yaml.safe_dump_all([policy("nodes", "nodes"), binding("nodes")]))
     documents = generated(ran, "-f", str(path), "--no-cluster-policies")
-    assert [rule("", "namespaces", "nodes"), rule(ADMISSION, *WEBHOOKS)] == rules(documents)["ClusterRole"]
+    assert [rule("", "namespaces", "nodes"), rule(ADMISSION, *WEBHOOKS), METRICS] == rules(documents)["ClusterRole"]
 
 
 def test_a_subject_that_is_none_is_refused(ran: Scan) -> None:

@@ -49,7 +49,11 @@ def test_workloads_need_rights_that_are_optional(api_server: ApiServer, run: Run
         as_object(document)
         for document in yaml.safe_load_all(run("admin", "generate", "--for", f"user:{GUEST}").stdout)
     ]
-    rules = {as_list(dig(rule, "apiGroups"))[0]: as_list(dig(rule, "resources")) for rule in as_list(roles[0]["rules"])}
+    rules = {
+        as_list(dig(rule, "apiGroups"))[0]: as_list(dig(rule, "resources"))
+        for rule in as_list(roles[0]["rules"])
+        if dig(rule, "apiGroups")
+    }
     core: JsonObject = {"apiGroups": [""], "resources": ["namespaces", "pods"], "verbs": ["list"]}
     apply(api_server, [{**roles[0], "rules": [core]}, *roles[1:]])
     wait_until(partial(allows, api_server, "", "pods"))

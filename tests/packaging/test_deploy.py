@@ -36,10 +36,18 @@ def rules() -> list[JsonObject]:
     return [as_object(item) for item in as_list(manifest("ClusterRole")["rules"])]
 
 
+def resource_rules() -> list[JsonObject]:
+    """Pick the rules about resources."""
+    return [rule for rule in rules() if "resources" in rule]
+
+
 def granted() -> set[tuple[str, str]]:
     """Group and plural of everything that the ClusterRole speaks of."""
     return {
-        (group, item) for rule in rules() for group in texts(rule["apiGroups"]) for item in texts(rule["resources"])
+        (group, item)
+        for rule in resource_rules()
+        for group in texts(rule["apiGroups"])
+        for item in texts(rule["resources"])
     }
 
 
@@ -73,7 +81,7 @@ def test_everything_that_is_needed_is_there() -> None:
     assert kinds == [as_text(item["kind"]) for item in MANIFESTS]
 
 
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: texts(rule["apiGroups"])[0] or "core")
+@pytest.mark.parametrize("rule", resource_rules(), ids=lambda rule: texts(rule["apiGroups"])[0] or "core")
 def test_rights_are_reading_and_asking(rule: JsonObject) -> None:
     """The verb create is granted for reviews alone, which store nothing; everything else is get and list."""
     resources = set(texts(rule["resources"]))
@@ -84,7 +92,13 @@ def test_rights_are_reading_and_asking(rule: JsonObject) -> None:
 @pytest.mark.parametrize("field", ["apiGroups", "resources", "verbs"])
 def test_no_right_is_a_wildcard(field: str) -> None:
     """Groups and resources are named one by one."""
-    assert "*" not in {item for rule in rules() for item in texts(rule[field])}
+    assert "*" not in {item for rule in resource_rules() for item in texts(rule[field])}
+
+
+def test_the_metrics_are_the_one_path_besides_resources() -> None:
+    """They have the API server's own counts of objects, and are read alone."""
+    others = [rule for rule in rules() if "resources" not in rule]
+    assert [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}] == others
 
 
 def test_every_right_is_about_something_that_kubernetes_or_kyverno_serves() -> None:
@@ -111,7 +125,7 @@ def test_every_kind_that_kubernetes_serves_is_granted_or_known_to_be_left_out() 
 
 def test_secrets_are_neither_readable_nor_silently_missing() -> None:
     """The role leaves Secrets out, and the scan has the flag for it."""
-    assert "secrets" not in {item for rule in rules() for item in texts(rule["resources"])}
+    assert "secrets" not in {item for rule in resource_rules() for item in texts(rule["resources"])}
     assert ("scan", "--skip-kind", "secrets") == texts(dig(container(), "args"))
 
 

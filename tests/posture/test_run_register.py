@@ -30,7 +30,9 @@ def run(number: int, minutes: float, exit_code: int | None, *, gone: bool = Fals
     return RunDetails(recorded, **details)  # type: ignore[arg-type] # facts of the right types
 
 
-def registered(*runs: RunDetails, now: datetime = NOW, times: tuple[datetime, ...] = TIMES) -> tuple[RegisterEntry, ...]:
+def registered(
+    *runs: RunDetails, now: datetime = NOW, times: tuple[datetime, ...] = TIMES
+) -> tuple[RegisterEntry, ...]:
     """The register of these runs."""
     return register(runs, times, now=now, tolerance=TEN_MINUTES)
 

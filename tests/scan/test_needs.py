@@ -53,6 +53,8 @@ def used(cluster: FakeCluster) -> set[str]:
 def text_of(need: Need) -> str:
     """A permission in the form of `used`."""
     resource = f"{need.resource}.{need.group}" if need.group else need.resource
+    if need.url:
+        return need.url
     if need.verb == "get":
         return f"{need.resource} {need.name}"
     return f"{need.namespace}/{resource}" if need.namespace else resource
@@ -70,7 +72,7 @@ def test_needed_and_used_permissions_are_equal(scope: Scope) -> None:
     scanned(cluster, Options(scope))
     wanted = needs(FakeCluster(CLUSTER.documents), Options(scope)).rights
     rights = {text_of(need) for need in wanted if need.why != "workloads (metadata only)"}
-    assert rights - {"namespaces kube-system"} == without_redundant(used(cluster))
+    assert rights - {"namespaces kube-system", "/metrics"} == without_redundant(used(cluster))
 
 
 def test_every_permission_states_its_purpose() -> None:
@@ -82,9 +84,16 @@ def test_every_permission_states_its_purpose() -> None:
 
 
 def test_only_permissions_for_a_complete_scan_are_required() -> None:
-    """The UID of kube-system only distinguishes clusters, and without Deployments the workload of a Pod is derived."""
+    """The UID of kube-system distinguishes clusters, without Deployments workloads are derived, and the metrics are a second count."""
     optional = {text_of(need) for need in needs(CLUSTER, Options()).rights if need.optional}
-    assert {"namespaces kube-system", "deployments.apps"} == {name for name in optional if "webhook" not in name}
+    assert {"namespaces kube-system", "deployments.apps", "/metrics"} == {
+        name for name in optional if "webhook" not in name
+    }
+
+
+def test_a_scan_of_namespaces_needs_no_metrics() -> None:
+    """The metrics count the objects of all namespaces."""
+    assert "/metrics" not in {need.url for need in needs(CLUSTER, Options(Scope(namespaces=("default",)))).rights}
 
 
 def test_policies_that_cannot_be_listed_are_a_gap() -> None:

@@ -139,7 +139,7 @@ def test_an_unknown_cluster_is_an_error(store: SqlStore) -> None:
 
 def test_an_unknown_run_is_an_error(store: SqlStore) -> None:
     """The message names the command that lists runs."""
-    with pytest.raises(UsageError, match="There is no run 7 in this database. `assay runs`"):
+    with pytest.raises(UsageError, match=r"There is no run 7 in this database\. `assay runs`"):
         store.run(7)
 
 
