@@ -1,4 +1,4 @@
-"""Dates and times on the command line. They are UTC: a date means its end."""
+"""Dates and times on the command line. They are UTC: a date means its end, and its beginning where a period begins."""
 
 from __future__ import annotations
 
@@ -35,3 +35,9 @@ def end_of(text: str, flag: str) -> datetime:
     if moment.tzinfo is None:
         raise UsageError(f"{flag} {text}: a time needs a zone, such as {text}Z for UTC")
     return moment
+
+
+def beginning_of(text: str, flag: str) -> datetime:
+    """The beginning of a date, or the time that an RFC 3339 text names. Raises UsageError."""
+    moment = end_of(text, flag).astimezone(UTC)
+    return datetime.combine(moment.date(), time(), UTC) if len(text) == len("2026-01-31") else moment

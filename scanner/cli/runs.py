@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from scanner.cli.database import DbOption, reader_at
+from scanner.cli.moments import beginning_of
 from scanner.cli.output import Form, FormOption
 from scanner.cli.terminal import text
-from scanner.cli.values import beginning, reject_together, seconds
+from scanner.cli.values import reject_together, seconds
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def command(
     if given and not expect:
         raise UsageError(f"{given[0]} needs --expect: without a schedule no run is expected")
     zone = _zone(time_zone or _UTC)
-    start = beginning(since, "--since") if since else None
+    start = beginning_of(since, "--since") if since else None
     allowed = timedelta(seconds=seconds(tolerance or "10m", "--tolerance") or 0)
     with reader_at(db) as store:
         if expect:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 from scanner.errors import UsageError
 from scanner.model.release import NEWEST, minor_of, shown
@@ -12,7 +11,6 @@ from scanner.model.release import NEWEST, minor_of, shown
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+")
 _PART = re.compile(r"([0-9.]+)(ms|s|m|h)")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -62,16 +60,3 @@ def reject_together(flag: str, others: Mapping[str, object], why: str) -> None:
     given = [other for other, value in others.items() if value]
     if given:
         raise UsageError(f"{flag} cannot be combined with {', '.join(given)}: {why}")
-
-
-def beginning(text: str, flag: str) -> datetime:
-    """The beginning of a date in UTC, or a time in RFC 3339. Raises UsageError for another text."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is not None and _DATE.fullmatch(text):
-        return moment.replace(tzinfo=UTC)
-    if moment is not None and moment.tzinfo is not None:
-        return moment.astimezone(UTC)
-    raise UsageError(f"{flag} {text}: write a date such as 2026-01-31, or a time with its zone: 2026-01-31T02:17:00Z")
