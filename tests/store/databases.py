@@ -85,7 +85,7 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0020, but for foreign keys."""
+    """Undo migrations 0008 to 0017, but for foreign keys."""
     without_excerpts(connection)
     without_rules(connection)
     without_identity_and_runs(connection)
@@ -113,7 +113,7 @@ def without_population(connection: sqlite3.Connection) -> None:
 
 
 def without_excerpts(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0013 to 0020, but for foreign keys and the table of runs, which goes with its own migration."""
+    """Undo migrations 0013 to 0017, but for foreign keys and the table of runs, which goes with its own migration."""
     connection.execute("ALTER TABLE scans DROP COLUMN object_counts")
     connection.execute("DROP TABLE check_names")
     for name in ("opened", "resolution", "problem"):
