@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from scanner.cli import db, explain, findings, policies, rbac, report, scan, scans, test, verify_parity, version
+from scanner.cli import (
+    db,
+    explain,
+    findings,
+    policies,
+    rbac,
+    report,
+    scan,
+    scans,
+    test,
+    trend,
+    verify_parity,
+    version,
+)
 from scanner.cli.help_format import GroupedCommand
 
 EPILOG = (
@@ -30,6 +43,7 @@ application.command("scans", short_help="List the stored scans.")(scans.command)
 application.command("findings", epilog=findings.EPILOG, short_help="List the findings or problems of a stored scan.")(
     findings.command
 )
+application.command("trend", epilog=trend.EPILOG, short_help="Print the daily tallies of a cluster.")(trend.command)
 application.command("policies", short_help="List the policies of a stored scan.")(policies.command)
 application.command("explain", short_help="Explain a policy or a finding.")(explain.command)
 application.command(
