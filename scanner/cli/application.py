@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from scanner.cli import db, explain, findings, policies, rbac, report, runs, scan, scans, test, verify_parity, version
+from scanner.cli import (
+    db,
+    explain,
+    findings,
+    policies,
+    rbac,
+    report,
+    runs,
+    scan,
+    scans,
+    test,
+    trend,
+    verify_parity,
+    version,
+)
 from scanner.cli.help_format import GroupedCommand
 
 EPILOG = (
@@ -33,6 +47,7 @@ application.command(
 application.command("findings", epilog=findings.EPILOG, short_help="List the findings or problems of a stored scan.")(
     findings.command
 )
+application.command("trend", epilog=trend.EPILOG, short_help="Print the daily tallies of a cluster.")(trend.command)
 application.command("policies", short_help="List the policies of a stored scan.")(policies.command)
 application.command("explain", short_help="Explain a policy or a finding.")(explain.command)
 application.command(

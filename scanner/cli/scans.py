@@ -18,6 +18,7 @@ def command(
     """List the stored scans, newest first."""
     with reader_at(db) as store:
         scans = store.scans(limit)
+        pruned = store.pruned(scans)
     if not scans:
         sys.stderr.write("The database has no scans. Run: assay scan\n")
         return
@@ -28,7 +29,7 @@ def command(
             scan.id,
             scan.cluster.name,
             scan.started_at.strftime("%Y-%m-%d %H:%M:%SZ"),
-            state_word(scan.state),
+            "pruned" if scan.id in pruned else state_word(scan.state),
             str(scan.findings),
             str(scan.new),
             str(scan.resolved),

@@ -27,11 +27,12 @@ def stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") ->
         store.scan_at(end_of(at, "--at"), cluster_name or None) if at else store.find_scan(text, cluster_name or None)
     )
     if text.startswith(_LAST) and not cluster_name:
-        _name_cluster(store, scan.cluster.name)
+        name_chosen_cluster(store, scan.cluster.name)
     return store.record(scan.id)
 
 
-def _name_cluster(store: SqlReader, chosen: str) -> None:
+def name_chosen_cluster(store: SqlReader, chosen: str) -> None:
+    """Print the cluster of the last scan on stderr if the database has several."""
     clusters = store.clusters()
     if len(clusters) > 1:
         names = [cluster.name for cluster in clusters]

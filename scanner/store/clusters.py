@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, insert, select, update
 
 from scanner.errors import UsageError
-from scanner.model.scan import STDIN, ClusterIdentity
+from scanner.model.scan import STDIN, ClusterIdentity, Scan
 from scanner.model.texts import clean
 from scanner.store.ids import reserve
-from scanner.store.tables import CLUSTERS
+from scanner.store.tables import CLUSTERS, SCANS
 
 _GIVEN: Final = "name:"
 _SEPARATOR: Final = "\n"
@@ -90,6 +90,19 @@ def find_cluster(connection: Connection, text: str) -> StoredCluster | None:
             f"--cluster-name {text} is ambiguous: the database has several such clusters. Name one of: {identities}"
         )
     return chosen[0] if chosen else None
+
+
+def chosen(connection: Connection, name: str | None, newest: Scan | None) -> StoredCluster:
+    """The cluster that `find_cluster` finds for a name, else that of the newest scan. Raises UsageError if there is none."""
+    if name is not None:
+        named = find_cluster(connection, name)
+        if named is None:
+            raise UsageError(f"There is no cluster {name!r} in this database. `assay scans` shows the clusters.")
+        return named
+    if newest is None:
+        raise UsageError("The database has no finished scan. Run: assay scan.")
+    number = connection.execute(select(SCANS.c.cluster).where(SCANS.c.id == newest.id)).scalar_one()
+    return next(row for row in stored_clusters(connection) if row.id == number)
 
 
 def stored_clusters(connection: Connection) -> list[StoredCluster]:

@@ -50,6 +50,8 @@ _CHECKPOINT_WAIT = 1
 
 _SHARED_LOCK = 0x617373617931
 _HISTORY_LOCK = 0x61737361
+_BODIES_LOCK = 0x61737362
+_TEXTS_LOCK = 0x617373617932
 _ARRAYS = {int: "bigint[]", str: "text[]", bytes: "bytea[]", bool: "boolean[]"}
 """The types of PostgreSQL for lists of values."""
 
@@ -74,6 +76,13 @@ def engine_for(address: Address) -> Engine:
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def engine_without_transactions_for(address: Address) -> Engine:
+    """An engine whose statements are no part of a transaction, as a vacuum must be. Raises StoreError without its driver."""
+    with as_store_error(address):
+        arguments = {} if address.path is None else {"timeout": _WAIT}
+        return create_engine(address.url, hide_parameters=True, isolation_level="AUTOCOMMIT", connect_args=arguments)
 
 
 def reading_engine_for(address: Address) -> Engine:
@@ -168,6 +177,38 @@ def lock_history(connection: Connection, cluster: int) -> None:
     """Wait until no other transaction writes the history of a cluster. SQLite has a single writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(_HISTORY_LOCK, cluster)))
+
+
+def share_bodies(connection: Connection, cluster: int) -> None:
+    """Let no scan of a cluster be pruned until the end of the transaction, which refers to rows of earlier scans.
+
+    SQLite has a single writer anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock_shared(_BODIES_LOCK, cluster)))
+
+
+def lock_bodies(connection: Connection, cluster: int) -> None:
+    """Wait until no transaction refers to earlier scans of a cluster, and no other one writes its history."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_BODIES_LOCK, cluster)))
+    lock_history(connection, cluster)
+
+
+def share_texts(connection: Connection) -> None:
+    """Let no shared row be deleted until the end of the transaction, which refers to rows that it found or committed."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock_shared(_TEXTS_LOCK)))
+
+
+def try_lock_texts(connection: Connection) -> bool:
+    """Return whether no other transaction refers to shared rows; then none does until the end of this one.
+
+    The lock is only tried: while a transaction waits for it, no scan could begin or end.
+    """
+    if connection.dialect.name != "postgresql":
+        return True
+    return bool(connection.execute(select(func.pg_try_advisory_xact_lock(_TEXTS_LOCK))).scalar())
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from scanner.posture.problems import problem_id
 from scanner.store import codec
 from scanner.store.findings import seen_in
 from scanner.store.row_ids import RowIdSet, unpacked
-from scanner.store.scans import USABLE, scan_of, select_scans
+from scanner.store.scans import USABLE, pruned, scan_of, select_scans
 from scanner.store.tables import FINDINGS, PREVIEW, SCANS, UNCHECKED, VERDICTS
 
 _PORTION: Final = 5000
@@ -43,11 +43,20 @@ def problem_counts(
     total, *facts = connection.execute(select(*sums)).one()
     before = None
     if ids is None:
-        before = _scan(connection, baseline) if baseline else comparable(connection, scan_id)
+        before = _baseline(connection, baseline) if baseline else comparable(connection, scan_id)
         new = total if before is None else _new_since(connection, counted, cluster, before)
     else:
         new = sum(problem_id(max(0, problem)) not in ids for problem in _numbers(connection, counted))
     return replace(ProblemCounts(total, *facts), new=new, baseline=before)
+
+
+def _baseline(connection: Connection, scan_id: str) -> Scan:
+    """The scan that the user names as baseline."""
+    if pruned(connection, [scan_id]):
+        raise UsageError(
+            f"Scan {scan_id} is no baseline any more: it was pruned. `assay scans` shows which scans remain."
+        )
+    return _scan(connection, scan_id)
 
 
 def comparable(connection: Connection, scan_id: str) -> Scan | None:
@@ -64,12 +73,12 @@ def comparable(connection: Connection, scan_id: str) -> Scan | None:
         .execution_options(yield_per=1)
     )
     with connection.execute(earlier) as rows:
-        found = next((row.id for row in rows if _mode(row.method) == _mode(method)), None)
+        found = next((row.id for row in rows if mode_of(row.method) == mode_of(method)), None)
     return None if found is None else _scan(connection, found)
 
 
-def _mode(text: str) -> tuple[object, ...]:
-    """The part of the method of a scan that its verdicts can depend on."""
+def mode_of(text: str) -> tuple[object, ...]:
+    """The part of the method of a scan, given as stored, that its verdicts can depend on."""
     method = codec.from_text(Method, text) if text else Method()
     return method.kyverno_compat, method.network, method.network_to
 

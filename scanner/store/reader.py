@@ -76,10 +76,11 @@ class _StoredScan(NamedTuple):
     opinion: str
     matched: str
     method: str
+    pruned_at: datetime | None
 
 
 def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> ScanRecord:
-    """The record of a scan. Raises UsageError for an unknown id, and for a scan that still runs."""
+    """The record of a scan. Raises UsageError for an unknown id, a scan that still runs, and a pruned scan."""
     with engine.connect() as connection:
         dead = abandoned(connection, now)
         stored = _stored_scan(connection, scan_id, dead)
@@ -123,6 +124,11 @@ def _stored_scan(connection: Connection, scan_id: str, dead: Sequence[Abandoned]
     if row is None:
         raise UsageError(f"There is no scan {scan_id} in this database. `assay scans` lists all scans.")
     stored = _StoredScan(*row)
+    if stored.pruned_at is not None:
+        raise UsageError(
+            f"Scan {scan_id} was pruned on {stored.pruned_at:%Y-%m-%d} and has no report any more. "
+            "`assay scans` shows which scans have one."
+        )
     if stored.state == ScanState.RUNNING.value and stored.number not in {scan.number for scan in dead}:
         raise UsageError(f"Scan {scan_id} is still running. Only a finished scan has a report.")
     return stored

@@ -71,11 +71,29 @@ def union(sets: Iterable[RowIdSet]) -> RowIdSet:
     """The numbers of several sets."""
     bits = 0
     for each in sets:
-        bits |= int.from_bytes(each._bits, "little")  # noqa: SLF001 -- a function of the same module
-    joined = RowIdSet()
-    joined._bits = bytearray(bits.to_bytes((bits.bit_length() + 7) >> 3, "little"))  # noqa: SLF001
-    joined.count = bits.bit_count()
-    return joined
+        bits |= _bits(each)
+    return _of_bits(bits)
+
+
+def intersection(first: RowIdSet, second: RowIdSet) -> RowIdSet:
+    """The numbers that both sets have."""
+    return _of_bits(_bits(first) & _bits(second))
+
+
+def difference(first: RowIdSet, second: RowIdSet) -> RowIdSet:
+    """The numbers of the first set that the second one does not have."""
+    return _of_bits(_bits(first) & ~_bits(second))
+
+
+def _bits(numbers: RowIdSet) -> int:
+    return int.from_bytes(numbers._bits, "little")  # noqa: SLF001 -- a function of the same module
+
+
+def _of_bits(bits: int) -> RowIdSet:
+    numbers = RowIdSet()
+    numbers._bits = bytearray(bits.to_bytes((bits.bit_length() + 7) >> 3, "little"))  # noqa: SLF001
+    numbers.count = bits.bit_count()
+    return numbers
 
 
 def unpacked(data: bytes | None) -> RowIdSet:

@@ -65,6 +65,12 @@ def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
     )
 
 
+def pruned(connection: Connection, ids: Sequence[str]) -> frozenset[str]:
+    """Those of some scans, by id, that were pruned: only their tombstones are left."""
+    wanted = select(SCANS.c.id).where(SCANS.c.id.in_(ids), SCANS.c.pruned_at.is_not(None))
+    return frozenset(connection.execute(wanted).scalars())
+
+
 class Abandoned(NamedTuple):
     """A running scan whose process is gone, with its last heartbeat."""
 

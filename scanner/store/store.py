@@ -5,9 +5,9 @@ Every method is one short transaction, and raises StoreError for errors of the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
 from sqlalchemy import Connection, Engine
@@ -19,8 +19,9 @@ from scanner.model.resource import Kind
 from scanner.model.run import RunDetails
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.model.texts import clean
-from scanner.store import clusters, lookup, object_counts, problem_counts, reader, runs, writer
+from scanner.store import clusters, daily, lookup, object_counts, problem_counts, reader, runs, sizes, writer
 from scanner.store.address import Address, address_of
+from scanner.store.clusters import StoredCluster
 from scanner.store.engine import (
     create_file,
     engine_for,
@@ -29,7 +30,7 @@ from scanner.store.engine import (
     writing,
     writing_shared,
 )
-from scanner.store.scans import abandoned, mark_failed, with_current_state
+from scanner.store.scans import abandoned, mark_failed, pruned, with_current_state
 from scanner.store.schema import Upgraded, check, migrate, prepare
 from scanner.store.store_errors import as_store_error
 
@@ -72,6 +73,11 @@ class SqlReader:
             dead = abandoned(connection, self._clock())
             return tuple(with_current_state(scan, dead) for scan in lookup.scans(connection, limit))
 
+    def pruned(self, scans: Sequence[Scan]) -> frozenset[str]:
+        """The ids of those scans that were pruned."""
+        with self._reading() as connection:
+            return pruned(connection, [scan.id for scan in scans])
+
     def runs(
         self, limit: int | None = None, *, cluster: str | None = None, since: datetime | None = None
     ) -> tuple[RunDetails, ...]:
@@ -103,6 +109,21 @@ class SqlReader:
         """The clusters that have a scan in history, the oldest first."""
         with self._reading() as connection:
             return lookup.scanned_clusters(connection)
+
+    def cluster(self, name: str | None = None) -> StoredCluster:
+        """The cluster with a name, a UID or an identity, else that of the newest scan. Raises UsageError if there is none."""
+        with self._reading() as connection:
+            return clusters.chosen(connection, name if name is None else clean(name), lookup.latest(connection, None))
+
+    def days(self, cluster: int, since: date) -> Iterator[daily.Day]:
+        """The daily tallies of a cluster, by its id, from a date on, the oldest first."""
+        with self._reading() as connection:
+            yield from daily.days(connection, cluster, since)
+
+    def stats(self) -> sizes.Stats:
+        """The size of the database."""
+        with self._reading() as connection:
+            return sizes.stats(connection)
 
     def find_scan(self, text: str, cluster: str | None = None) -> Scan:
         """The scan with an id, the beginning of an id, `last` or `last~N`. Raises UsageError."""

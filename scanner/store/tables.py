@@ -192,8 +192,10 @@ SCANS = Table(
     _added_text("matched"),
     *(_added_text(name) for name in ("policy_set_digest", "description_digest", "method", "notes", "object_counts")),
     Column("silence", Integer, nullable=False, server_default=text("900")),
+    Column("pruned_at", UtcTime),
     UniqueConstraint("cluster", "revision"),
 )
+"""A scan with `pruned_at` is a tombstone: see `retention`."""
 
 RUNS = Table(
     "runs",
@@ -436,3 +438,33 @@ STAGED_PAGES = Table(
 )
 """Pages of running scans. A page without content was read for the workloads of other objects alone."""
 Index("staged_pages_scan", STAGED_PAGES.c.scan)
+
+DAYS = Table(
+    "days",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("cluster", Integer, ForeignKey("clusters.id"), nullable=False),
+    _text("day"),
+    Column("scan", Integer, ForeignKey("scans.number"), nullable=False),
+    UniqueConstraint("cluster", "day"),
+)
+"""The last complete scan of each day of a cluster; `day` is a date in UTC, such as 2026-03-31."""
+
+DAILY_KEYS = Table(
+    "daily_keys",
+    METADATA,
+    _id(),
+    _digest(),
+    *(_text(name) for name in ("language", "policy", "namespace", "outcome")),
+    _flag("requester"),
+)
+
+DAILY = Table(
+    "daily",
+    METADATA,
+    Column("day", Integer, ForeignKey("days.number"), primary_key=True, autoincrement=False),
+    Column("key", Integer, ForeignKey("daily_keys.id"), primary_key=True, autoincrement=False),
+    _count("count"),
+    sqlite_with_rowid=False,
+)
+"""The tallies of a day, which stay when its scan is pruned: see `daily`."""

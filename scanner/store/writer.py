@@ -23,7 +23,8 @@ from scanner.store import codec
 from scanner.store.check_names import CheckNames
 from scanner.store.circumstances import circumstances_of
 from scanner.store.clusters import register
-from scanner.store.engine import lock_history, writing, writing_shared
+from scanner.store.daily import covers_a_day, record_day
+from scanner.store.engine import lock_history, share_bodies, share_texts, writing, writing_shared
 from scanner.store.gone import GoneObjects, kinds_of
 from scanner.store.history import History, ScanPosition, SimulatedRequest
 from scanner.store.ids import reserve
@@ -60,6 +61,8 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
     with writing_shared(engine) as connection:
         cluster = register(connection, start.cluster).id
     with writing(engine) as connection:
+        share_bodies(connection, cluster)
+        share_texts(connection)
         number = _insert_scan(connection, cluster, start, now)
         policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
         bindings = Interned(connection, BINDINGS).ids([_binding(item) for item in start.bindings])
@@ -128,6 +131,7 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
     """
     with writing(engine) as connection:
         running = _running(connection, scan_id)
+        share_texts(connection)
         lock_history(connection, running.cluster)
         closed = _fail(connection, running, end) if end.state is ScanState.FAILED else _merge(connection, running, end)
         connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan == running.number))
@@ -183,6 +187,8 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     if history.unchecked.count:
         unchecked = {"scan": running.number, "findings": history.unchecked.packed()}
         connection.execute(insert(UNCHECKED).values(unchecked))
+    if end.state is ScanState.COMPLETE and covers_a_day(scope):
+        record_day(connection, running.cluster, running.number, end.finished_at, previews)
     return {"revision": revision, "unchecked": history.unchecked.count, **asdict(history.changes), **counted}
 
 

@@ -85,7 +85,8 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0017, but for foreign keys."""
+    """Undo migrations 0008 to 0018, but for foreign keys."""
+    without_retention(connection)
     without_excerpts(connection)
     without_rules(connection)
     without_identity_and_runs(connection)
@@ -110,6 +111,13 @@ def without_population(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE staged_pages DROP COLUMN sets")
     for table in ("population", "workloads", "object_sets", "set_lists", "objects"):
         connection.execute(f"DROP TABLE {table}")
+
+
+def without_retention(connection: sqlite3.Connection) -> None:
+    """Undo migration 0018."""
+    for table in ("daily", "daily_keys", "days"):
+        connection.execute(f"DROP TABLE {table}")
+    connection.execute("ALTER TABLE scans DROP COLUMN pruned_at")
 
 
 def without_excerpts(connection: sqlite3.Connection) -> None:

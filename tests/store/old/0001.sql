@@ -15,8 +15,8 @@ CREATE TABLE bindings (
 	PRIMARY KEY (id), 
 	UNIQUE (digest)
 );
-INSERT INTO "bindings" VALUES(1,X'8EE0A346AAE627DEC2B760CDDC34FDC1','ValidatingAdmissionPolicy','replicas-binding','replicas','replicas','{"language":"ValidatingAdmissionPolicy","name":"replicas-binding","policy_name":"replicas","param_ref":null,"match":null,"actions":["Deny","Audit"],"manifest":{},"digest":"replicas","source":"cluster","assumed":false}');
-INSERT INTO "bindings" VALUES(2,X'AD504C10BA9ADA85A8D1C3FB42A8B945','ValidatingAdmissionPolicy','labels-binding','labels','labels','{"language":"ValidatingAdmissionPolicy","name":"labels-binding","policy_name":"labels","param_ref":null,"match":null,"actions":["Deny","Audit"],"manifest":{},"digest":"labels","source":"cluster","assumed":false}');
+INSERT INTO "bindings" VALUES(1,X'1E23BA978841EE8834D8D6DDECD21656','ValidatingAdmissionPolicy','replicas-binding','replicas','replicas','{"language":"ValidatingAdmissionPolicy","name":"replicas-binding","policy_name":"replicas","param_ref":null,"match":null,"actions":["Deny","Audit"],"manifest":{},"digest":"replicas","source":"cluster","assumed":false}');
+INSERT INTO "bindings" VALUES(2,X'96C3D1DDB790AA31126978BD8215B927','ValidatingAdmissionPolicy','labels-binding','labels','labels','{"language":"ValidatingAdmissionPolicy","name":"labels-binding","policy_name":"labels","param_ref":null,"match":null,"actions":["Deny","Audit"],"manifest":{},"digest":"labels","source":"cluster","assumed":false}');
 CREATE TABLE checks (
 	id INTEGER NOT NULL, 
 	digest BLOB NOT NULL, 
@@ -122,8 +122,8 @@ CREATE TABLE policies (
 	PRIMARY KEY (id), 
 	UNIQUE (digest)
 );
-INSERT INTO "policies" VALUES(1,X'E95081F84777F37856E59EF9D0AE5FB3','ValidatingAdmissionPolicy','replicas','digest of replicas','{"language":"ValidatingAdmissionPolicy","name":"replicas","match":null,"param_kind":null,"match_conditions":[],"variables":[],"validations":[],"audit_annotations":[],"failure_policy":"Fail","manifest":{"metadata":{"name":"replicas"},"spec":{"validations":[{"expression":"object.spec.replicas <= 5"}]}},"digest":"digest of replicas","source":"cluster"}');
-INSERT INTO "policies" VALUES(2,X'F1790670A5C83101FA5CDF6E069D8FB7','ValidatingAdmissionPolicy','labels','digest of labels','{"language":"ValidatingAdmissionPolicy","name":"labels","match":null,"param_kind":null,"match_conditions":[],"variables":[],"validations":[],"audit_annotations":[],"failure_policy":"Fail","manifest":{"metadata":{"name":"labels"},"spec":{"validations":[{"expression":"object.spec.replicas <= 5"}]}},"digest":"digest of labels","source":"cluster"}');
+INSERT INTO "policies" VALUES(1,X'D6176ABB7D63CD87F6830B0B3E145013','ValidatingAdmissionPolicy','replicas','digest of replicas','{"language":"ValidatingAdmissionPolicy","name":"replicas","match":null,"param_kind":null,"match_conditions":[],"variables":[],"validations":[],"audit_annotations":[],"failure_policy":"Fail","manifest":{"metadata":{"name":"replicas"},"spec":{"validations":[{"expression":"object.spec.replicas <= 5"}]}},"digest":"digest of replicas","source":"cluster"}');
+INSERT INTO "policies" VALUES(2,X'7A88F949DF1F8B5D0E9C31BF1409D375','ValidatingAdmissionPolicy','labels','digest of labels','{"language":"ValidatingAdmissionPolicy","name":"labels","match":null,"param_kind":null,"match_conditions":[],"variables":[],"validations":[],"audit_annotations":[],"failure_policy":"Fail","manifest":{"metadata":{"name":"labels"},"spec":{"validations":[{"expression":"object.spec.replicas <= 5"}]}},"digest":"digest of labels","source":"cluster"}');
 CREATE TABLE scan_bindings (
 	scan INTEGER NOT NULL, 
 	position INTEGER NOT NULL, 

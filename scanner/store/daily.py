@@ -1,0 +1,151 @@
+"""Daily tallies: the counts of a cluster's last complete scan of each day, which stay when the scan is pruned.
+
+Days are in UTC. A scan of some namespaces, kinds, policies, bindings or labels is not a scan of the day.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from datetime import UTC, date, datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeAlias
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from scanner.model.policy import BindingKey
+from scanner.model.scan import Scope
+from scanner.store.engine import insert_rows
+from scanner.store.ids import reserve
+from scanner.store.interning import Interned
+from scanner.store.tables import CHECKS, DAILY, DAILY_KEYS, DAYS, SCANS, TALLIES
+
+KEPT_DAYS: Final = 400
+"""The least number of days for which daily tallies are kept."""
+
+_Key: TypeAlias = tuple[str, str, str, str, bool]
+
+
+def covers_a_day(scope: Scope) -> bool:
+    """Return whether a complete scan with this scope stands for its cluster's day."""
+    return not (scope.namespaces or scope.kinds or scope.policies or scope.bindings or scope.selector)
+
+
+def day_of(moment: datetime) -> str:
+    """The day of a moment, in UTC: 2026-03-31."""
+    return moment.astimezone(UTC).date().isoformat()
+
+
+def record_day(
+    connection: Connection, cluster: int, scan: int, finished_at: datetime, previews: Collection[BindingKey]
+) -> None:
+    """Record the tallies of a scan as those of its day, in place of an earlier scan of the day.
+
+    `previews` are the bindings that `--assume-bound` added: their outcomes are not in force. The connection is in a
+    transaction that writes history, and the tallies of the scan are written.
+    """
+    counts: Counter[_Key] = Counter()
+    for key, binding, count in _tallies(connection, scan):
+        if binding not in previews:
+            counts[key] += count
+    keys = list(counts)
+    number = _day(connection, cluster, scan, day_of(finished_at))
+    ids = Interned(connection, DAILY_KEYS).ids(keys)
+    rows = sorted((number, own, counts[key]) for own, key in zip(ids, keys, strict=True))
+    insert_rows(connection, DAILY, ("day", "key", "count"), rows)
+
+
+def _tallies(connection: Connection, scan: int) -> list[tuple[_Key, BindingKey, int]]:
+    check, own = CHECKS.c, TALLIES.c
+    columns = check.language, check.policy, check.binding, own.namespace, own.outcome, own.requester
+    wanted = select(*columns, func.sum(own.count)).select_from(TALLIES.join(CHECKS)).where(own.scan == scan)
+    return [
+        ((language, policy, namespace, outcome, requester), (language, policy, binding), int(count))
+        for language, policy, binding, namespace, outcome, requester, count in connection.execute(
+            wanted.group_by(*columns)
+        )
+    ]
+
+
+def _day(connection: Connection, cluster: int, scan: int, day: str) -> int:
+    """The number of a day of a cluster, without tallies."""
+    of_day = select(DAYS.c.number).where(DAYS.c.cluster == cluster, DAYS.c.day == day)
+    number = connection.execute(of_day).scalar()
+    if number is None:
+        [number] = reserve(connection, DAYS, 1)
+        values = {"number": number, "cluster": cluster, "day": day, "scan": scan}
+        connection.execute(insert(DAYS).values(values))
+        return number
+    connection.execute(delete(DAILY).where(DAILY.c.day == number))
+    connection.execute(update(DAYS).where(DAYS.c.number == number).values(scan=scan))
+    return int(number)
+
+
+class DailyTally(NamedTuple):
+    """The number of outcomes of a policy in a namespace; `requester` marks outcomes that may differ for another user."""
+
+    language: str
+    policy: str
+    namespace: str
+    outcome: str
+    requester: bool
+    count: int  # type: ignore[assignment] # the column hides tuple.count
+
+
+class Day(NamedTuple):
+    """A day of a cluster: its last complete scan, and the tallies of the scan.
+
+    `new` and `resolved` are the sums over all scans of the day.
+    """
+
+    day: date
+    scan: str
+    findings: int
+    new: int
+    resolved: int
+    tallies: tuple[DailyTally, ...]
+
+
+def days(connection: Connection, cluster: int, since: date) -> Iterator[Day]:
+    """The recorded days of a cluster from a date on, in their order, one in memory at a time."""
+    changes = _changes(connection, cluster)
+    own, key = DAYS.c, DAILY_KEYS.c
+    columns = key.language, key.policy, key.namespace, key.outcome, key.requester, DAILY.c.count.label("number")
+    wanted = (
+        select(own.day, SCANS.c.id, SCANS.c.findings, *columns)
+        .select_from(DAYS.join(SCANS, SCANS.c.number == own.scan).outerjoin(DAILY).outerjoin(DAILY_KEYS))
+        .where(own.cluster == cluster, own.day >= since.isoformat())
+        .order_by(own.day, key.policy, key.language, key.namespace, key.outcome, key.requester)
+        .execution_options(yield_per=1000)
+    )
+    with connection.execute(wanted) as rows:
+        for day, of_day in groupby(rows, key=attrgetter("day")):
+            first, *others = of_day
+            tallies = tuple(DailyTally(*row[3:]) for row in (first, *others) if row.number is not None)
+            yield Day(date.fromisoformat(day), first.id, first.findings, *changes[day], tallies)
+
+
+def _changes(connection: Connection, cluster: int) -> dict[str, tuple[int, int]]:
+    """The numbers of new and resolved findings of all merged scans of each day. Tombstones have them, too."""
+    columns = SCANS.c.finished_at, SCANS.c.new, SCANS.c.resolved
+    merged = select(*columns).where(SCANS.c.cluster == cluster, SCANS.c.revision.is_not(None))
+    changes: dict[str, tuple[int, int]] = {}
+    for finished_at, new, resolved in connection.execute(merged):
+        day = day_of(finished_at)
+        before = changes.get(day, (0, 0))
+        changes[day] = before[0] + new, before[1] + resolved
+    return changes
+
+
+def forget_days(connection: Connection, cluster: int, before: date) -> int:
+    """Delete the tallies of days before a date whose scans were pruned; return the number of deleted rows."""
+    own = DAYS.c
+    old = own.cluster == cluster, own.day < before.isoformat(), SCANS.c.pruned_at.is_not(None)
+    joined = select(own.number).join(SCANS, SCANS.c.number == own.scan)
+    numbers = connection.execute(joined.where(*old)).scalars().all()
+    deleted = 0
+    for number in numbers:
+        deleted += connection.execute(delete(DAILY).where(DAILY.c.day == number)).rowcount
+        deleted += connection.execute(delete(DAYS).where(own.number == number)).rowcount
+    return deleted

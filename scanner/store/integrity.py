@@ -1,0 +1,200 @@
+"""Checks a database: what the database itself checks, and the rules by which Assay's tables refer to each other.
+
+Every problem has the place and a remedy. A prune deletes intervals between the scans that it keeps, so a hole is a problem only
+where a scan with a report lies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, Table, and_, func, select, text
+
+from scanner.store.engine import reading_engine_for
+from scanner.store.integrity_intervals import IntervalProblem, interval_problems
+from scanner.store.interning import digest
+from scanner.store.retention import existing
+from scanner.store.retention_bodies import OF_EVALUATION, SHARED
+from scanner.store.retention_texts import REFERENCES, references_of
+from scanner.store.row_ids import RowIdSet, difference, unpacked
+from scanner.store.schema import check
+from scanner.store.store_errors import as_store_error
+from scanner.store.tables import (
+    CHECKS,
+    FINDINGS,
+    KEPT,
+    LAST_IDS,
+    METADATA,
+    OBJECT_SETS,
+    OBJECTS,
+    SCANS,
+    SET_LISTS,
+    UNCHECKED,
+    WORKLOADS,
+)
+
+SAMPLE: Final = 1000
+"""The number of rows of each table whose digests are computed, unless all are."""
+_SHOWN: Final = 5
+_RESTORE: Final = "Restore the database from a backup, and scan again."
+
+
+class Problem(NamedTuple):
+    """A problem of a database: what is wrong, in which table or rows, and what to do."""
+
+    what: str
+    where: str
+    remedy: str
+
+
+def check_database(url: str, *, all_digests: bool = False) -> list[Problem]:
+    """The problems of a database, which is only read. With `all_digests`, the digests of all rows are computed.
+
+    Raises UsageError if the database is missing or empty, StoreError when it cannot be read.
+    """
+    address = existing(url)
+    engine = reading_engine_for(address)
+    try:
+        with as_store_error(address):
+            check(engine, address)
+            with engine.connect() as connection:
+                return list(problems(connection, SAMPLE if not all_digests else None))
+    finally:
+        engine.dispose()
+
+
+def problems(connection: Connection, sample: int | None = SAMPLE) -> Iterator[Problem]:
+    """The problems of a database; of each table the digests of the newest `sample` rows are computed, or those of all."""
+    damage = list(_damage(connection))
+    yield from damage
+    if damage:
+        # Nothing that a damaged file answers is certain.
+        return
+    yield from _orphans(connection)
+    yield from _owners(connection)
+    yield from _intervals(connection)
+    yield from _ids(connection)
+    yield from _sets(connection)
+    yield from _digests(connection, sample)
+
+
+def _damage(connection: Connection) -> Iterator[Problem]:
+    if connection.dialect.name != "sqlite":
+        return
+    for line in connection.execute(text("PRAGMA integrity_check(20)")).scalars():
+        if line != "ok":
+            yield Problem(str(line), "the file", _RESTORE)
+
+
+def _orphans(connection: Connection) -> Iterator[Problem]:
+    """Rows that refer to rows that do not exist."""
+    declared = ((key.parent, key.column) for table in METADATA.sorted_tables for key in table.foreign_keys)
+    undeclared = ((column, table.c.id) for table, columns in REFERENCES.items() for column in columns)
+    for column, referred in dict.fromkeys(chain(declared, undeclared)):
+        of_none = select(referred).where(referred == column).exists()
+        orphans = select(column).distinct().where(column.is_not(None), ~of_none).order_by(column)
+        if referred.table in {WORKLOADS, KEPT}:
+            orphans = orphans.where(column != 0)
+        rows = connection.execute(orphans.limit(_SHOWN)).scalars().all()
+        if rows:
+            names = ", ".join(map(str, rows))
+            what = f"rows refer to {referred.table.name} {names}, which do not exist"
+            yield Problem(what, f"{column.table.name}.{column.name}", _RESTORE)
+
+
+def _owners(connection: Connection) -> Iterator[Problem]:
+    """Scans that share rows of scans which do not exist, have no rows of their own, or were pruned."""
+    for rows in SHARED:
+        column = SCANS.c[f"{rows}_of"]
+        owner = SCANS.alias("owner")
+        joined = SCANS.outerjoin(owner, owner.c.number == column)
+        wrong = owner.c.number.is_(None) | (owner.c[f"{rows}_of"] != 0) | (owner.c.cluster != SCANS.c.cluster)
+        if rows not in OF_EVALUATION:
+            wrong |= and_(owner.c.pruned_at.is_not(None), SCANS.c.pruned_at.is_(None))
+        found = select(SCANS.c.id).select_from(joined).where(column != 0, wrong).limit(_SHOWN)
+        for scan in connection.execute(found).scalars():
+            yield Problem(f"the scan shares {rows} of a scan that has none", f"scan {scan}", _RESTORE)
+
+
+def _intervals(connection: Connection) -> Iterator[Problem]:
+    by_problem: dict[IntervalProblem, list[str]] = {}
+    for problem, row in interval_problems(connection):
+        places = by_problem.setdefault(problem, [])
+        if len(places) < _SHOWN:
+            places.append(row)
+    for problem, places in by_problem.items():
+        yield Problem(problem.value, ", ".join(places), _RESTORE)
+
+
+def _ids(connection: Connection) -> Iterator[Problem]:
+    """Tables with ids above the highest id that was ever given: the next rows would get ids of others."""
+    for name, last in connection.execute(select(LAST_IDS.c.name, LAST_IDS.c.id)).all():
+        table = METADATA.tables.get(name)
+        if table is None:
+            continue
+        [key] = table.primary_key.columns
+        highest = connection.execute(select(func.max(key))).scalar() or 0
+        if highest > last:
+            yield Problem(f"id {highest} is above the highest given id, {last}", name, _RESTORE)
+
+
+def _sets(connection: Connection) -> Iterator[Problem]:
+    """Lists of sets whose sets or checks do not exist, sets whose objects do not exist, and findings that do not exist."""
+    known = {OBJECT_SETS: _ids_of(connection, OBJECT_SETS), CHECKS: _ids_of(connection, CHECKS)}
+    for number, content in connection.execute(select(SET_LISTS.c.id, SET_LISTS.c.content)):
+        for table, ids in zip(known, references_of(bytes(content)), strict=True):
+            if missing := _missing(RowIdSet(ids), known[table]):
+                yield Problem(f"refers to {table.name} {missing}, which do not exist", f"set_lists {number}", _RESTORE)
+    objects = _ids_of(connection, OBJECTS)
+    for number, count, data in connection.execute(select(OBJECT_SETS.c.id, OBJECT_SETS.c.count, OBJECT_SETS.c.data)):
+        members = unpacked(bytes(data))
+        if missing := _missing(members, objects):
+            yield Problem(f"refers to objects {missing}, which do not exist", f"object_sets {number}", _RESTORE)
+        if members.count != count:
+            yield Problem("has another number of objects than is recorded", f"object_sets {number}", _RESTORE)
+    findings = _ids_of(connection, FINDINGS)
+    # Rows of findings may be pruned before the next prune removes them from the tombstones.
+    reported = select(UNCHECKED.c.scan, UNCHECKED.c.findings).join(SCANS).where(SCANS.c.pruned_at.is_(None))
+    for scan, data in connection.execute(reported):
+        if missing := _missing(unpacked(bytes(data)), findings):
+            yield Problem(f"refers to findings {missing}, which do not exist", f"unchecked, scan {scan}", _RESTORE)
+
+
+def _ids_of(connection: Connection, table: Table) -> RowIdSet:
+    return RowIdSet(connection.execute(select(table.c.id).execution_options(yield_per=10_000)).scalars())
+
+
+def _missing(numbers: RowIdSet, stored: RowIdSet) -> str:
+    """Some of the numbers that are not stored, as text."""
+    missing = difference(numbers, stored)
+    return ", ".join(str(number) for number, _ in zip(missing, range(_SHOWN), strict=False)) if missing.count else ""
+
+
+def _digests(connection: Connection, sample: int | None) -> Iterator[Problem]:
+    """Shared rows whose digest is not that of their content."""
+    for table in REFERENCES:
+        if table is OBJECTS:
+            continue
+        of_row = _digest_of_content if table in {OBJECT_SETS, SET_LISTS} else _digest_of_key
+        added = sum(column.server_default is not None for column in table.columns)
+        newest = select(table).order_by(table.c.id.desc()).limit(sample).execution_options(yield_per=1000)
+        with connection.execute(newest) as rows:
+            wrong = [str(number) for number, stored, *key in rows if bytes(stored) != of_row(key, added)]
+        if wrong:
+            what = "the content has changed since it was stored: its digest is another one"
+            yield Problem(what, f"{table.name} {', '.join(wrong[:_SHOWN])}", _RESTORE)
+
+
+def _digest_of_key(key: Sequence[Any], added: int) -> bytes:
+    """The digest of a row of `interning`: columns that a migration added are part of it if they are not empty."""
+    values = tuple(bytes(value) if isinstance(value, memoryview) else value for value in key)
+    return digest(values[:-added] if added and not any(values[-added:]) else values)
+
+
+def _digest_of_content(key: Sequence[Any], _: int) -> bytes:
+    """The digest of compressed content, which is that of the plain content: libraries compress differently."""
+    return hashlib.sha256(zlib.decompress(bytes(key[-1]))).digest()

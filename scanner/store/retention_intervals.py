@@ -1,0 +1,118 @@
+"""Deletes the intervals of findings and objects in which no scan with a report lies.
+
+The latest row of a finding always stays, because its first revision is the time since when the finding is known; so do the rows
+of the scan with which a report is compared. Without a report that shows a row, its evidence goes. Ended intervals never change, so they are found without a lock and deleted in
+portions.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlalchemy import Connection, Engine, bindparam, delete, select, update
+
+from scanner.store.engine import among, lock_history, writing
+from scanner.store.interning import chunks
+from scanner.store.retention_bodies import last_seeing, scans_of
+from scanner.store.retention_plan import Needed, ScanRow, baselines
+from scanner.store.row_ids import RowIdSet
+from scanner.store.tables import FINDINGS, OPEN, POPULATION
+
+PORTION: Final = 10_000
+"""The number of rows that one transaction deletes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unneeded:
+    """Rows without a report: ids of `findings` to delete, ids of those that lose their evidence, and keys of `population`."""
+
+    findings: RowIdSet = field(default_factory=RowIdSet)
+    evidence: RowIdSet = field(default_factory=RowIdSet)
+    objects: array[int] = field(default_factory=lambda: array("I"))
+    since: array[int] = field(default_factory=lambda: array("I"))
+
+    @property
+    def rows(self) -> int:
+        """The number of rows to delete."""
+        return self.findings.count + len(self.objects)
+
+
+def unneeded(connection: Connection, cluster: int, scans: Sequence[ScanRow], going: Iterable[int] = ()) -> Unneeded:
+    """The rows of a cluster that no report needs if the scans with the numbers `going` are pruned, too."""
+    gone = frozenset(going)
+    reported = sorted(
+        scan.revision for scan in scans if scan.revision is not None and not scan.pruned and scan.number not in gone
+    )
+    found = Unneeded()
+    compared = sorted({*reported, *baselines(scans, gone)})
+    _findings(connection, cluster, Needed(reported), Needed(compared), found)
+    # A report shows the workload of a resolved object as of the revision before, and an open finding that of its last scan.
+    asked = {*reported, *(revision - 1 for revision in reported), *last_seeing(connection, cluster, scans)}
+    _population(connection, cluster, Needed(sorted(asked)), found)
+    return found
+
+
+def _findings(connection: Connection, cluster: int, reported: Needed, compared: Needed, found: Unneeded) -> None:
+    own = FINDINGS.c
+    columns = own.id, own.since, own.until, own.superseded, own.last_seen, own.evidence, own.excerpt
+    ended = select(*columns).where(own.cluster == cluster, own.until != OPEN).execution_options(yield_per=1000)
+    with connection.execute(ended) as rows:
+        for number, since, until, superseded, last_seen, evidence, excerpt in rows:
+            # The report of the scan that resolved a finding shows the finding.
+            if reported.within(since, until if last_seen is None else until + 1):
+                continue
+            if superseded is not None and not compared.within(since, until):
+                found.findings.add(number)
+            elif evidence is not None or excerpt is not None:
+                found.evidence.add(number)
+
+
+def _population(connection: Connection, cluster: int, asked: Needed, found: Unneeded) -> None:
+    own = POPULATION.c
+    ended = select(own.object, own.since, own.until).where(own.cluster == cluster, own.until != OPEN)
+    with connection.execute(ended.execution_options(yield_per=1000)) as rows:
+        for object_id, since, until in rows:
+            if not asked.within(since, until):
+                found.objects.append(object_id)
+                found.since.append(since)
+
+
+def delete_unneeded(engine: Engine, cluster: int) -> int:
+    """Delete the rows of a cluster that no report needs, in portions; return their number. Safe to interrupt and to repeat."""
+    with engine.connect() as connection:
+        found = unneeded(connection, cluster, scans_of(connection, cluster))
+    for portion in _portions(found.findings):
+        with writing(engine) as connection:
+            lock_history(connection, cluster)
+            for numbers in chunks(portion):
+                connection.execute(delete(FINDINGS).where(among(connection, FINDINGS.c.id, numbers)))
+    for portion in _portions(found.evidence):
+        with writing(engine) as connection:
+            lock_history(connection, cluster)
+            for numbers in chunks(portion):
+                emptied = update(FINDINGS).where(among(connection, FINDINGS.c.id, numbers), FINDINGS.c.until != OPEN)
+                connection.execute(emptied.values(evidence=None, excerpt=None))
+    one = delete(POPULATION).where(
+        POPULATION.c.object == bindparam("of_object"), POPULATION.c.since == bindparam("begin")
+    )
+    for start in range(0, len(found.objects), PORTION):
+        own, since = found.objects[start : start + PORTION], found.since[start : start + PORTION]
+        with writing(engine) as connection:
+            lock_history(connection, cluster)
+            keys = [{"of_object": each, "begin": begin} for each, begin in zip(own, since, strict=True)]
+            connection.execute(one, keys)
+    return found.rows
+
+
+def _portions(numbers: Iterable[int]) -> Iterator[list[int]]:
+    portion: list[int] = []
+    for number in numbers:
+        portion.append(number)
+        if len(portion) == PORTION:
+            yield portion
+            portion = []
+    if portion:
+        yield portion

@@ -1,0 +1,110 @@
+"""The size of a database: rows and bytes of each table, and the scans of each cluster."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, select, text
+from sqlalchemy.exc import OperationalError
+
+from scanner.store.tables import CLUSTERS, METADATA, SCANS
+
+
+class TableSize(NamedTuple):
+    """A table with its rows, and its bytes with indexes; None if the database does not show them."""
+
+    name: str
+    rows: int
+    bytes: int | None
+
+
+class ClusterSize(NamedTuple):
+    """The scans of a cluster: their number, how many of them are pruned, and the begin of the oldest and of the newest."""
+
+    name: str
+    scans: int
+    pruned: int
+    oldest: datetime
+    newest: datetime
+
+
+class Stats(NamedTuple):
+    """The size of a database: `bytes` in all, `free` of them for later scans; None if the database does not show it.
+
+    `per_day` is the number of used bytes for each day between the oldest and the newest scan.
+    """
+
+    tables: tuple[TableSize, ...]
+    clusters: tuple[ClusterSize, ...]
+    bytes: int
+    free: int | None
+    per_day: int
+
+
+def stats(connection: Connection) -> Stats:
+    """The size of a database."""
+    clusters = _clusters(connection)
+    total = total_bytes(connection)
+    used = used_bytes(connection)
+    seconds = 0.0
+    if clusters:
+        oldest = min(cluster.oldest for cluster in clusters)
+        seconds = (max(cluster.newest for cluster in clusters) - oldest).total_seconds()
+    per_day = int((total if used is None else used) / max(seconds / 86_400, 1))
+    return Stats(sizes(connection), clusters, total, None if used is None else total - used, per_day)
+
+
+def sizes(connection: Connection) -> tuple[TableSize, ...]:
+    """The size of each table, the largest first."""
+    known = _bytes(connection)
+    tables = [
+        TableSize(
+            table.name,
+            connection.execute(select(func.count()).select_from(table)).scalar_one(),
+            known.get(table.name, 0) if known else None,
+        )
+        for table in METADATA.sorted_tables
+    ]
+    return tuple(sorted(tables, key=lambda table: (-(table.bytes or 0), table.name)))
+
+
+def used_bytes(connection: Connection) -> int | None:
+    """The bytes of a SQLite file that hold data; None for PostgreSQL, which does not show them."""
+    if connection.dialect.name != "sqlite":
+        return None
+    size, pages, free = (
+        int(connection.execute(text(f"PRAGMA {name}")).scalar_one())
+        for name in ("page_size", "page_count", "freelist_count")
+    )
+    return size * (pages - free)
+
+
+def total_bytes(connection: Connection) -> int:
+    """The bytes of a database: of the SQLite file, or of the tables and indexes in PostgreSQL."""
+    if connection.dialect.name == "sqlite":
+        size, pages = (
+            int(connection.execute(text(f"PRAGMA {name}")).scalar_one()) for name in ("page_size", "page_count")
+        )
+        return size * pages
+    return sum(_bytes(connection).values())
+
+
+def _bytes(connection: Connection) -> dict[str, int]:
+    """The bytes of each table with its indexes; empty for a SQLite library that was built without `dbstat`."""
+    if connection.dialect.name == "postgresql":
+        wanted = "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE oid = to_regclass(:name)"
+        rows = (connection.execute(text(wanted), {"name": name}).one_or_none() for name in METADATA.tables)
+        return {row[0]: int(row[1]) for row in rows if row}
+    wanted = "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_master USING (name) WHERE aggregate = TRUE GROUP BY tbl_name"
+    try:
+        return {str(name): int(size) for name, size in connection.execute(text(wanted))}
+    except OperationalError:
+        return {}
+
+
+def _clusters(connection: Connection) -> tuple[ClusterSize, ...]:
+    own = SCANS.c
+    counts = func.count(), func.count(own.pruned_at), func.min(own.started_at), func.max(own.started_at)
+    wanted = select(CLUSTERS.c.name, *counts).join(CLUSTERS).group_by(CLUSTERS.c.id, CLUSTERS.c.name)
+    return tuple(ClusterSize(*row) for row in connection.execute(wanted.order_by(CLUSTERS.c.name, CLUSTERS.c.id)))

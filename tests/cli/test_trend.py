@@ -1,0 +1,138 @@
+"""`assay trend` prints the daily tallies as a table, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from scanner.model.json import as_list
+from scanner.model.scan import ClusterIdentity, Scope
+from scanner.store import open_store
+from tests.cli.conftest import Assay
+from tests.cli.test_db import NOW, record
+from tests.command import assay as assay_process
+from tests.store.made import Round, finding
+
+A, B = finding("a"), finding("b")
+FORMULA = finding("c", namespace="-bank", policy="=1+1")
+TODAY, YESTERDAY = ((NOW - timedelta(days=days)).date().isoformat() for days in (0, 1))
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """A database with scans of three days, and with a day without one."""
+    path = tmp_path / "history.db"
+    with open_store(str(path)) as store:
+        for number, days_ago, findings in ((1, 3, (A,)), (2, 1, (A, B, FORMULA)), (3, 0, (B,))):
+            record(store, number, days_ago, Round(findings, policies=("replicas", "=1+1"), bound=("replicas", "=1+1")))
+    return path
+
+
+def test_a_row_for_each_policy(assay: Assay, db: Path) -> None:
+    """Its failing outcomes as a line, and those of the first and the last day."""
+    ran = assay("trend", "--days", "5", "--db", db)
+
+    title, _, head, *policies, _, changes = ran.stdout.decode().splitlines()
+    assert title.endswith("; 3 of 5 days have a scan.")
+    assert ["POLICY", "DAYS", "FIRST", "LAST"] == head.split()
+    assert ["=1+1         █   -      -", "replicas   ▅ █▅  1      1"] == policies
+    assert changes.startswith("3 findings are new and 2 are resolved from")
+
+
+def test_a_row_for_each_day_of_a_policy(assay: Assay, db: Path) -> None:
+    """Days without a complete scan are left out."""
+    ran = assay("trend", "--policy", "rep*", "--days", "5", "--db", db)
+
+    lines = ran.stdout.decode().splitlines()
+    assert "Failing outcomes:  ▅ █▅" == lines[0]
+    assert [["DAY", "VIOLATED"], [YESTERDAY, "2"], [TODAY, "1"]] == [line.split() for line in (lines[2], *lines[4:])]
+
+
+def test_the_table_fits_a_terminal(assay: Assay, tmp_path: Path) -> None:
+    """With a long name and many days."""
+    path = tmp_path / "long.db"
+    name = "require-" + "very-" * 20 + "long"
+    with open_store(str(path)) as store:
+        for number in range(1, 4):
+            each = Round((finding("a", policy=name),), policies=(name,), bound=(name,))
+            record(store, number, 200 * (3 - number), each)
+    lines = assay("trend", "--days", "500", "--db", path).stdout.decode().splitlines()
+
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_terminal_without_blocks_gets_plain_characters(db: Path, tmp_path: Path) -> None:
+    """The line is of ASCII."""
+    ran = assay_process("trend", "--days", "5", "--db", db, home=tmp_path, variables={"PYTHONIOENCODING": "ascii"})
+
+    assert b"replicas   = #=  1      1" in ran.stdout
+    assert 0 == ran.code
+
+
+def test_json_has_the_days_with_their_tallies(assay: Assay, db: Path) -> None:
+    """And the scan of each day, with its findings."""
+    document = assay("trend", "-o", "json", "--db", db).report
+    days = as_list(document["days"])
+
+    assert "prod" == document["cluster"]
+    assert {
+        "day": TODAY,
+        "scanId": "scan-3",
+        "findings": 1,
+        "new": 0,
+        "resolved": 2,
+        "tallies": [
+            {
+                "language": "ValidatingAdmissionPolicy",
+                "policy": "replicas",
+                "namespace": "shop",
+                "outcome": "violated",
+                "dependsOnRequester": False,
+                "count": 1,
+            }
+        ],
+    } == days[-1]
+
+
+def test_csv_has_no_formulas(assay: Assay, db: Path) -> None:
+    """A name that a spreadsheet would evaluate begins with an apostrophe."""
+    ran = assay("trend", "-o", "csv", "--db", db)
+    head, *rows = csv.reader(io.StringIO(ran.stdout.decode()))
+
+    assert ["day", "cluster", "language", "policy", "namespace", "outcome", "depends_on_requester", "count"] == head
+    assert [YESTERDAY, "prod", "ValidatingAdmissionPolicy", "'=1+1", "'-bank", "violated", "false", "1"] in rows
+    assert 4 == len(rows)
+
+
+def test_a_cluster_is_chosen_by_name(assay: Assay, db: Path) -> None:
+    """Else the newest scan chooses it, and stderr names it."""
+    with open_store(str(db)) as store:
+        record(store, 9, 0, Round((A,), cluster=ClusterIdentity("depot")))
+    newest = assay("trend", "-o", "json", "--db", db)
+    chosen = assay("trend", "-o", "json", "--cluster-name", "prod", "--db", db)
+
+    assert ("depot", "prod") == (newest.report["cluster"], chosen.report["cluster"])
+    assert ("the last scan is of depot" in newest.stderr, chosen.stderr) == (True, "")
+
+
+def test_no_day_is_no_error(assay: Assay, tmp_path: Path) -> None:
+    """Stderr says what to do."""
+    path = tmp_path / "narrowed.db"
+    with open_store(str(path)) as store:
+        record(store, 1, 0, Round((A,), scope=Scope(namespaces=("shop",))))
+    ran = assay("trend", "--db", path)
+
+    assert (0, b"") == (ran.code, ran.stdout)
+    assert ran.stderr.startswith("No complete scan of the whole cluster since ")
+
+
+def test_an_unknown_policy_is_a_usage_error(assay: Assay, db: Path) -> None:
+    """The message names the command that lists the policies."""
+    ran = assay("trend", "--policy", "none", "--db", db)
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert "No daily tally is of a policy 'none'. `assay trend` lists the policies." in ran.stderr

@@ -1,0 +1,136 @@
+"""`check_database` finds what is wrong with a database, and finds nothing in a sound one."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scanner.errors import StoreError, UsageError
+from scanner.model.outcome import Violated
+from scanner.model.rule import RuleObject, RuleType
+from scanner.store import SqlStore, open_store, upgrade
+from scanner.store.integrity import Problem, check_database
+from tests.store.databases import execute
+from tests.store.made import Round, clock, finding
+
+OLD = Path(__file__).parent / "old"
+
+
+def problems_of(url: str) -> list[Problem]:
+    """The problems of a database, with the digests of all rows."""
+    return check_database(url, all_digests=True)
+
+
+@pytest.fixture
+def filled(store: SqlStore) -> SqlStore:
+    """A store with findings that are open, changed, resolved and reopened, and with population, rules and unchecked findings."""
+    web, gone = finding("web"), finding("gone", kind="Pod")
+    changed = replace(web, outcome=Violated("far too many"))
+    for number, findings in enumerate([(web, gone), (changed,), (changed, gone), (changed, gone)]):
+        each = Round(findings)
+        rules = (RuleObject(RuleType.PARAM, "limit", "digest", {"limit": 3}),)
+        store.begin(replace(each.start(number), rules=rules))
+        for page in each.pages():
+            store.page(f"scan-{number}", page)
+        store.finish(f"scan-{number}", each.end(number))
+    Round(bound=("labels",)).record(store, 4)
+    return store
+
+
+def test_a_sound_database_has_no_problem(filled: SqlStore, url: str) -> None:
+    """With a sample of the digests, and with all."""
+    assert filled.scans()
+    assert ([], []) == (problems_of(url), check_database(url))
+
+
+@pytest.mark.parametrize(
+    ("statement", "what", "where"),
+    [
+        pytest.param("DELETE FROM verdicts", "rows refer to verdicts 1", "findings.verdict", id="missing verdicts"),
+        pytest.param(
+            "UPDATE population SET workload = 7",
+            "workloads 7, which do not exist",
+            "population.workload",
+            id="workloads",
+        ),
+        pytest.param(
+            "UPDATE scans SET policies_of = 99 WHERE number = 2", "shares policies", "scan scan-1", id="owners"
+        ),
+        pytest.param("UPDATE findings SET until = since WHERE until < 9", "rows end before", "findings", id="empty"),
+        pytest.param("UPDATE findings SET until = 4 WHERE superseded = 2", "overlap", "findings", id="overlap"),
+        pytest.param("UPDATE findings SET until = 99 WHERE superseded = 2", "does not exist", "findings", id="future"),
+        pytest.param(
+            "UPDATE findings SET superseded = 4 WHERE superseded IS NULL", "no latest row", "findings", id="latest"
+        ),
+        pytest.param("UPDATE findings SET first = 2 WHERE event = 'reopened'", "several first", "findings", id="first"),
+        pytest.param("UPDATE findings SET last_seen = 9 WHERE last_seen = 1", "last seen", "findings", id="last seen"),
+        pytest.param("DELETE FROM findings WHERE superseded = 2", "missing between", "findings", id="gap"),
+        pytest.param("UPDATE last_ids SET id = 1 WHERE name = 'findings'", "highest given id, 1", "findings", id="ids"),
+        pytest.param("UPDATE verdicts SET message = 'x'", "its digest is another", "verdicts", id="digest"),
+        pytest.param("UPDATE rules SET document = '{}'", "its digest is another", "rules 1", id="rules"),
+        pytest.param("UPDATE object_sets SET count = 99", "another number of objects", "object_sets 1", id="sets"),
+        pytest.param("DELETE FROM object_sets", "refers to object_sets 1", "set_lists 1", id="missing sets"),
+        pytest.param("DELETE FROM checks", "refers to checks 1", "set_lists 1", id="missing checks"),
+        pytest.param("DELETE FROM findings", "refers to findings", "unchecked, scan 5", id="missing findings"),
+    ],
+)
+def test_a_problem_has_a_place_and_a_remedy(filled: SqlStore, url: str, statement: str, what: str, where: str) -> None:
+    """Each rule is checked."""
+    filled.close()
+    execute(url, f"{'SET session_replication_role = replica; ' * url.startswith('postgresql')}{statement}")
+    found = [problem for problem in problems_of(url) if what in problem.what and problem.where.startswith(where)]
+
+    assert found
+    assert "Restore" in found[0].remedy
+
+
+def test_missing_objects_are_found(filled: SqlStore, url: str) -> None:
+    """In sets, and by the rows that refer to them."""
+    filled.close()
+    execute(url, f"{'SET session_replication_role = replica; ' * url.startswith('postgresql')}DELETE FROM objects")
+    places = {problem.where.split()[0] for problem in problems_of(url)}
+
+    assert {"findings.object", "population.object", "object_sets"} <= places
+
+
+def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
+    """SQLite finds it; nothing else is checked then."""
+    path = tmp_path / "assay.db"
+    with open_store(str(path), clock) as store:
+        Round(tuple(finding(f"web-{number}") for number in range(400))).record(store, 1)
+    content = bytearray(path.read_bytes())
+    page = content.index(b"web-200") // 4096 * 4096
+    content[page + 8 : page + 200] = bytes(192)
+    path.write_bytes(content)
+
+    try:
+        problems = check_database(str(path))
+    except StoreError as error:
+        assert "is damaged" in str(error)  # noqa: PT017 -- SQLite reports damage either way
+    else:
+        assert {"the file"} == {problem.where for problem in problems}
+
+
+def test_a_missing_database_is_a_usage_error(tmp_path: Path) -> None:
+    """A check creates no file."""
+    with pytest.raises(UsageError, match="does not exist"):
+        check_database(str(tmp_path / "assay.db"))
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("old", sorted(OLD.glob("*.sql")), ids=lambda path: path.stem)
+def test_an_upgraded_database_has_no_problem(tmp_path: Path, old: Path) -> None:
+    """What older versions wrote differently is no damage."""
+    path = tmp_path / "assay.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(old.read_text("utf-8"))
+    upgrade(str(path))
+    upgraded = problems_of(str(path))
+    with open_store(str(path), clock) as store:
+        Round((finding("web"),)).record(store, 7)
+
+    assert ([], []) == (upgraded, problems_of(str(path)))

@@ -1,0 +1,114 @@
+"""A prune that is killed leaves a whole database, and prunes wait for scans where they must."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from scanner.errors import StoreError
+from scanner.store import SqlStore, open_store, prune
+from scanner.store.address import address_of
+from scanner.store.engine import engine_for, lock_bodies, share_bodies, share_texts, writing
+from scanner.store.retention_plan import Rule
+from scanner.store.retention_texts import delete_unreferenced
+from tests.store.databases import count as rows_of
+from tests.store.databases import database, execute
+from tests.store.made import Round, clock, ended, finding, snapshot
+from tests.store.test_integrity import problems_of
+from tests.store.test_reading import ROOT, fill, mounted
+
+PRUNE = """
+import sys
+from scanner.store import prune
+from scanner.store.retention_plan import Rule
+from tests.store.made import ended
+prune(sys.argv[1], Rule(1), ended(90))
+"""
+WEB = finding("web")
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.02, 0.06])
+def test_a_killed_prune_is_continued(store: SqlStore, url: str, moment: float) -> None:
+    """After its first transaction and later, the database has no problem; the next prune ends as one that was not killed."""
+    for number in range(1, 61):
+        Round(tuple(finding(f"{number % 7}-{each}") for each in range(20))).record(store, number)
+    kept = snapshot(store, 60)
+    with subprocess.Popen([sys.executable, "-c", PRUNE, url]) as process:
+        while process.poll() is None and not rows_of(url, "scans WHERE pruned_at IS NOT NULL"):
+            time.sleep(0.005)
+        time.sleep(moment)
+        process.kill()
+        process.wait()
+    assert [] == problems_of(url)
+    prune(url, Rule(1), ended(90))
+
+    assert [] == problems_of(url)
+    assert kept == snapshot(store, 60)
+    assert 59 == len(store.pruned(store.scans(100)))
+    assert (0, 0) == (rows_of(url, "tallies WHERE scan < 60"), prune(url, Rule(1), ended(90)).rows)
+
+
+@pytest.fixture
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL database with three scans, and a message without a reference."""
+    with database("postgresql", tmp_path_factory.mktemp("prune")) as url:
+        with open_store(url, clock) as store:
+            for number in (1, 2, 3):
+                Round((WEB,)).record(store, number)
+        execute(url, "INSERT INTO evidence (id, digest, reasons) VALUES (99, 'x', 'y')")
+        yield url
+
+
+def test_shared_rows_stay_while_a_scan_ends(postgres: str) -> None:
+    """The scan may refer to them; the prune stops waiting, and the next one deletes them."""
+    engine = engine_for(address_of(postgres))
+    seconds = count(step=30)
+    with writing(engine) as scan:
+        share_texts(scan)
+        waited = delete_unreferenced(engine, lambda: float(next(seconds)))
+    later = delete_unreferenced(engine)
+    engine.dispose()
+
+    assert (0, False) == waited
+    assert (1, True) == later
+
+
+@pytest.mark.parametrize("lock", [share_bodies, lock_bodies])
+def test_a_prune_waits_for_scans_of_its_cluster(postgres: str, lock: object) -> None:
+    """While a scan begins it refers to earlier scans; while it ends, it writes history."""
+    engine = engine_for(address_of(postgres))
+    thread = threading.Thread(target=prune, args=(postgres, Rule(1), ended(90)))
+    with writing(engine) as scan:
+        lock(scan, 1)  # type: ignore[operator]
+        thread.start()
+        time.sleep(0.7)
+        during = rows_of(postgres, "scans WHERE pruned_at IS NOT NULL")
+    thread.join(30)
+    engine.dispose()
+
+    assert (0, 2) == (during, rows_of(postgres, "scans WHERE pruned_at IS NOT NULL"))
+
+
+@ROOT
+def test_a_full_disk_stops_a_prune_without_damage(tmp_path: Path) -> None:
+    """The error says that the disk is full; with space, the prune is continued."""
+    with mounted(tmp_path) as place:
+        url = str(place / "assay.db")
+        with open_store(url, clock) as store:
+            for number in range(1, 31):
+                Round(tuple(finding(f"{number}-{each}") for each in range(100))).record(store, number)
+        fill(place)
+        with pytest.raises(StoreError, match=r"disk is full|cannot be read or written"):
+            prune(url, Rule(1), ended(90))
+        (place / "full").unlink()
+
+        assert [] == problems_of(url)
+        assert prune(url, Rule(1), ended(90)).finished
+        assert [] == problems_of(url)
