@@ -238,7 +238,7 @@ def test_the_rights_that_are_named_are_those_that_are_used(scope: Scope) -> None
     scanned(cluster, Options(scope))
     wanted = needs(FakeCluster(shown, kinds=(*KINDS, *KYVERNO)), Options(scope)).rights
     rights = {text_of(need) for need in wanted if need.why != "workloads (metadata only)"}
-    assert rights - {"namespaces kube-system"} == without_redundant(used(cluster))
+    assert rights - {"namespaces kube-system", "/metrics"} == without_redundant(used(cluster))
     assert "configmaps" in rights
 
 
