@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scanner.model.method import Method
 
 _USER_OF_HTTP: Final = re.compile(r"(?P<kept>\bhttps?://)[^/\s:@]+(?=@)")
@@ -21,6 +23,8 @@ def method_of(
     network: bool,
     network_to: Iterable[str],
     chunk_size: int,
+    policy_files: Iterable[Path] = (),
+    without_cluster_policies: bool = False,
 ) -> Method:
     """The method of a scan that a command with these arguments makes; the scan adds its user and its workers."""
     from scanner.model.method import Method
@@ -32,6 +36,8 @@ def method_of(
         network=network,
         network_to=tuple(network_to),
         chunk_size=chunk_size,
+        policy_files=tuple(map(str, policy_files)),
+        without_cluster_policies=without_cluster_policies,
     )
 
 

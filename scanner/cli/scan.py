@@ -321,6 +321,8 @@ def command(
             network_to=allow_network_to or [],
             network=allow_network,
             chunk_size=0 if source else chunk_size,
+            policy_files=files or [],
+            without_cluster_policies=no_cluster_policies,
         ),
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,

@@ -17,6 +17,8 @@ class Method:
     names, besides public addresses. `chunk_size` is the number of objects in a page, 0 for files. `schema_version` is that of
     the database, and `ladder` that of the rules by which checks keep their ids (`posture.check_names`).
     `without_counts` is the reason why the API server's own counts of objects were not read; empty if they were.
+    `policy_files` are the paths of files with policies, as the user names them; with `without_cluster_policies`, the policies of
+    the cluster are left out.
     """
 
     scanner: UserInfo = field(default_factory=UserInfo)
@@ -30,3 +32,10 @@ class Method:
     schema_version: str = ""
     ladder: int = 0
     without_counts: str = ""
+    policy_files: tuple[str, ...] = ()
+    without_cluster_policies: bool = False
+
+    @property
+    def policy_sources(self) -> tuple[str, ...]:
+        """Where the policies were read: the paths of files, and `cluster`."""
+        return (*sorted(self.policy_files), *([] if self.without_cluster_policies else ["cluster"]))

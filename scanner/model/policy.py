@@ -31,6 +31,12 @@ Action = Literal["Deny", "Warn", "Audit"]
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
+def policy_label(policy: PolicyKey) -> str:
+    """The name of a policy in a gap: `policy NAME`, with its language unless that is ValidatingAdmissionPolicy."""
+    language, name = policy
+    return f"policy {name}" if language == VALIDATING else f"policy {name} ({language})"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """An item of resourceRules or excludeResourceRules."""

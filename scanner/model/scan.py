@@ -303,7 +303,8 @@ class ScanEnd:
     """The facts at the end of a scan. `evaluated_policies` are those whose findings the scan may resolve.
 
     `controllers` are the kinds of the objects' controllers: true for a namespaced kind. `uncovered` are the served kinds that no
-    bound policy covers. `notes` are sentences for the report. `counts` are in the order of `coverage`.
+    bound policy covers. `notes` are sentences for the report. `counts` are in the order of `coverage`. `read_languages` are the
+    languages of which every policy and binding was read: another policy of these is not bound any more.
     """
 
     finished_at: datetime
@@ -318,6 +319,7 @@ class ScanEnd:
     uncovered: tuple[UncoveredKind, ...] = ()
     notes: tuple[str, ...] = ()
     counts: tuple[ObjectCount, ...] = ()
+    read_languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,36 +1,67 @@
-"""What changed between two scans in everything that decides about one finding, besides its object.
+"""What changed between two scans in everything that decides about one finding.
 
-Without such a change, a finding that is gone was fixed. Otherwise nothing is known about the object: its rules changed.
+Without a change besides the object, a finding that is gone was fixed. Otherwise nothing is known about the object: its rules
+changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-from scanner.model.json import as_list, as_text, dig
+from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.rule import RuleObject, RuleType
 
+_Key = TypeVar("_Key")
+
 
 class CauseKind(StrEnum):
-    """The parts of a decision, in the order in which they explain a change."""
+    """The parts of a decision, in the order in which they explain a change. `coverage`: the earlier scan did not evaluate it."""
 
     POLICY = "policy"
     BINDING = "binding"
     PARAM = "param"
     EXCEPTION = "exception"
     NAMESPACE = "namespace"
+    WAIVER = "waiver"
+    COVERAGE = "coverage"
     SERVER = "server"
     ASSAY = "assay"
     OPTIONS = "options"
+    OBJECT_CREATED = "objectCreated"
+    OBJECT_DELETED = "objectDeleted"
+    OBJECT_CHANGED = "objectChanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a finding or a problem appeared, changed or was resolved. `also` are the other changes, in their order."""
+
+    kind: CauseKind
+    also: tuple[CauseKind, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[CauseKind, ...]:
+        """All changes, in their order."""
+        return self.kind, *self.also
+
+
+def cause_of(kinds: Collection[CauseKind]) -> Cause:
+    """The cause for some changes, of which there must be one."""
+    first, *others = (kind for kind in CauseKind if kind in kinds)
+    return Cause(first, tuple(others))
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """All that decides in one scan besides objects. Values are digests or versions; equal ones mean the same decisions."""
+    """All that decides in one scan besides objects. Values are digests or versions; equal ones mean the same decisions.
+
+    `sources` are where the policies were read: a scan of other sources does not show that a policy was deleted.
+    """
 
     policies: Mapping[PolicyKey, str]
     bindings: Mapping[BindingKey, str]
@@ -38,6 +69,7 @@ class Circumstances:
     server: str
     assay: str
     options: tuple[str, ...]
+    sources: tuple[str, ...] = ()
 
 
 class Coordinates(NamedTuple):
@@ -50,57 +82,136 @@ class Coordinates(NamedTuple):
     param_name: str
     namespace: str
 
+    @property
+    def policy_key(self) -> PolicyKey:
+        """The policy."""
+        return self.language, self.policy
 
-def changes(before: Circumstances, now: Circumstances, finding: Coordinates) -> tuple[CauseKind, ...]:
-    """What changed for a finding between two scans, in the order of `CauseKind`."""
-    return tuple(kind for kind, differs in _compared(before, now, finding) if differs)
+    @property
+    def binding_key(self) -> BindingKey:
+        """The binding."""
+        return self.language, self.policy, self.binding
 
-
-def _compared(before: Circumstances, now: Circumstances, finding: Coordinates) -> Iterator[tuple[CauseKind, bool]]:
-    policy = finding.language, finding.policy
-    yield CauseKind.POLICY, before.policies.get(policy) != now.policies.get(policy)
-    binding = *policy, finding.binding
-    yield CauseKind.BINDING, before.bindings.get(binding) != now.bindings.get(binding)
-    yield CauseKind.PARAM, _params(before, finding) != _params(now, finding)
-    yield CauseKind.EXCEPTION, _exceptions(before, finding.policy) != _exceptions(now, finding.policy)
-    yield CauseKind.NAMESPACE, _labels(before, finding.namespace) != _labels(now, finding.namespace)
-    yield CauseKind.SERVER, before.server != now.server
-    yield CauseKind.ASSAY, before.assay != now.assay
-    yield CauseKind.OPTIONS, before.options != now.options
+    @property
+    def param(self) -> str:
+        """The place of the param, as names of rule objects end; empty without a param."""
+        return "/".join(filter(None, (self.param_namespace, self.param_name))) if self.param_name else ""
 
 
-def _params(scan: Circumstances, finding: Coordinates) -> frozenset[str]:
-    """The digests of the param of a finding. Two kinds of params may have one name: a policy reads one of them."""
-    if not finding.param_name:
-        return frozenset()
-    place = "/".join(filter(None, (finding.param_namespace, finding.param_name)))
-    return frozenset(_identity(rule) for rule in scan.rules if _is(rule, RuleType.PARAM, f" {place}"))
+class Comparison:
+    """What changed between two scans besides objects. The cost of a question does not depend on the number of rules."""
+
+    def __init__(self, before: Circumstances, now: Circumstances) -> None:
+        """Compare all parts once."""
+        self.before, self.now = before, now
+        self._policies = _differing(before.policies, now.policies)
+        self._bindings = _differing(before.bindings, now.bindings)
+        self._rules = _by_type(before.rules), _by_type(now.rules)
+        self._params = self._differing_rules(RuleType.PARAM)
+        self._exceptions = self._differing_rules(RuleType.EXCEPTION)
+        self._contexts = bool(self._differing_rules(RuleType.GLOBAL_CONTEXT))
+        self._namespaces = self._differing_rules(RuleType.NAMESPACE_LABELS)
+        everywhere = {
+            CauseKind.SERVER: before.server != now.server,
+            CauseKind.ASSAY: before.assay != now.assay,
+            CauseKind.OPTIONS: before.options != now.options,
+        }
+        self._everywhere = tuple(kind for kind, differs in everywhere.items() if differs)
+
+    @property
+    def rules_changed(self) -> bool:
+        """Return whether any part differs for any finding."""
+        return bool(
+            self._policies
+            or self._bindings
+            or self._params
+            or self._exceptions
+            or self._contexts
+            or self._namespaces
+            or self._everywhere
+        )
+
+    def changes(self, finding: Coordinates) -> tuple[CauseKind, ...]:
+        """What changed for a finding, in the order of `CauseKind`."""
+        return (*self._of_rules(finding), *self._everywhere)
+
+    def has_param(self, finding: Coordinates) -> bool:
+        """Return whether the param of a finding is a rule of the newer scan; true without a param."""
+        return not finding.param or finding.param in self._rules[1][RuleType.PARAM]
+
+    def renamed_binding(self, before: BindingKey, now: BindingKey) -> bool:
+        """Return whether a binding is new, and has the content of one that is gone."""
+        earlier, later = self.before.bindings, self.now.bindings
+        gone = before in earlier and before not in later
+        return gone and now in later and now not in earlier and earlier[before] == later[now]
+
+    def renamed_param(self, before: str, now: str) -> bool:
+        """Return whether a param, by its place, is new, and has the content of one that is gone."""
+        earlier, later = (rules[RuleType.PARAM] for rules in self._rules)
+        gone = before in earlier and before not in later
+        return gone and now in later and now not in earlier and _contents(earlier[before]) == _contents(later[now])
+
+    def _of_rules(self, finding: Coordinates) -> Iterator[CauseKind]:
+        if finding.policy_key in self._policies:
+            yield CauseKind.POLICY
+        if finding.binding_key in self._bindings:
+            yield CauseKind.BINDING
+        if finding.param in self._params:
+            yield CauseKind.PARAM
+        if self._contexts or finding.policy in self._exceptions:
+            yield CauseKind.EXCEPTION
+        if finding.namespace in self._namespaces:
+            yield CauseKind.NAMESPACE
+
+    def _differing_rules(self, kind: RuleType) -> frozenset[str]:
+        before, now = ({key: _identities(rules) for key, rules in each[kind].items()} for each in self._rules)
+        return _differing(before, now)
 
 
-def _is(rule: RuleObject, kind: RuleType, ending: str) -> bool:
-    return rule.type is kind and rule.name.endswith(ending)
+_Rules = Mapping[RuleType, Mapping[str, list[RuleObject]]]
 
 
-def _exceptions(scan: Circumstances, policy: str) -> frozenset[str]:
-    """The digests of the exceptions that name a policy, and of what any policy of Kyverno may read."""
-    return frozenset(
-        _identity(rule)
-        for rule in scan.rules
-        if rule.type is RuleType.GLOBAL_CONTEXT or (rule.type is RuleType.EXCEPTION and policy in _excepted(rule))
-    )
+def _by_type(rules: tuple[RuleObject, ...]) -> _Rules:
+    """The rules by type, and by what a finding must have for them to concern it: a param's place, a policy, a namespace."""
+    sorted_rules: dict[RuleType, defaultdict[str, list[RuleObject]]] = {kind: defaultdict(list) for kind in RuleType}
+    for rule in rules:
+        for key in _concerned(rule):
+            sorted_rules[rule.type][key].append(rule)
+    return sorted_rules
 
 
-def _excepted(rule: RuleObject) -> frozenset[str]:
-    references = as_list(dig(rule.document, "spec", "policyRefs"))
-    return frozenset(as_text(dig(reference, "name")) for reference in references)
+def _concerned(rule: RuleObject) -> Collection[str]:
+    match rule.type:
+        case RuleType.PARAM:
+            # Two kinds of params may have one name: a policy reads one of them.
+            return (rule.name.rpartition(" ")[2],)
+        case RuleType.EXCEPTION:
+            references = as_list(dig(rule.document, "spec", "policyRefs"))
+            return {as_text(dig(reference, "name")) for reference in references}
+        case _:
+            return (rule.name,)
 
 
-def _labels(scan: Circumstances, namespace: str) -> frozenset[str]:
-    return frozenset(
-        rule.digest for rule in scan.rules if rule.type is RuleType.NAMESPACE_LABELS and rule.name == namespace
-    )
+def _identities(rules: Collection[RuleObject]) -> frozenset[tuple[str, str]]:
+    """Names and digests; with the names, because two objects may have equal content."""
+    return frozenset((rule.name, rule.digest) for rule in rules)
 
 
-def _identity(rule: RuleObject) -> str:
-    """The digest of a rule object; with its name, because two objects may have equal content."""
-    return f"{rule.name} {rule.digest}"
+_NAMED: Final = frozenset({"name", "namespace"})
+
+
+def _contents(rules: Collection[RuleObject]) -> list[JsonObject]:
+    """The content of rule objects besides their names."""
+    return [
+        {
+            **rule.document,
+            "metadata": {
+                key: value for key, value in as_object(dig(rule.document, "metadata")).items() if key not in _NAMED
+            },
+        }
+        for rule in rules
+    ]
+
+
+def _differing(before: Mapping[_Key, object], now: Mapping[_Key, object]) -> frozenset[_Key]:
+    return frozenset(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -14,6 +14,7 @@ from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
 from scanner.health import health_before
 from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import policy_label
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
 from scanner.model.rule import RuleObject
@@ -29,7 +30,7 @@ from scanner.policies.plan import KindPlan, equivalents, lists, plan, uncovered
 from scanner.scan.context import ScanContext
 from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
-from scanner.scan.gaps import policy_gap, policy_label
+from scanner.scan.gaps import policy_gap
 from scanner.scan.lists import ScanLists, names_kind, resources_of
 from scanner.scan.load import load_inventory, load_namespaces, load_params, out_of_scope
 from scanner.scan.options import Options
@@ -61,7 +62,10 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         lists=listing,
     )
     languages = tuple(language.bind(policy_set.of(language), binding_context) for language in options.languages)
-    evaluation = _evaluation_plan(listing, discovery, policy_set, context, languages)
+    evaluation = replace(
+        _evaluation_plan(listing, discovery, policy_set, context, languages),
+        read_languages=tuple(_read_languages(options, discovery, policy_set)),
+    )
     _reject_unknown(options.scope, discovery, evaluation)
     own_gaps = (gap for language in languages for gap in language.gaps)
     gaps = (*options.gaps, *discovery.gaps, *policy_set.gaps, *own_gaps, *evaluation.gaps)
@@ -116,6 +120,7 @@ class EvaluationPlan:
     outside: tuple[OutOfScope, ...]
     rules: tuple[RuleObject, ...] = ()
     uncovered: tuple[UncoveredKind, ...] = ()
+    read_languages: tuple[str, ...] = ()
 
 
 def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPlan) -> None:
@@ -143,6 +148,16 @@ def _policy_documents(listing: ScanLists, discovery: Discovery, options: Options
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)
 
 
+def _read_languages(options: Options, discovery: Discovery, policy_set: PolicySet) -> Iterator[str]:
+    """The languages of which every policy and binding was read. A document that could not be read may be of any language."""
+    if discovery.gaps or options.gaps or any(gap.kind is not GapKind.LIST for gap in policy_set.gaps):
+        return
+    missing = {gap.where for gap in policy_set.gaps}
+    for language in options.languages:
+        if not any(f"{kind.api_version}/{kind.kind}" in missing for kind in language.kinds(discovery.kinds)):
+            yield from language.names
+
+
 def _evaluation_plan(
     listing: ScanLists,
     discovery: Discovery,
@@ -167,7 +182,7 @@ def _evaluation_plan(
         ),
     )
     labels = {gap.where for gap in unevaluable}
-    evaluable = tuple(bound_policy for bound_policy in bound if policy_label(bound_policy) not in labels)
+    evaluable = tuple(bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) not in labels)
     evaluation_context = EvaluationContext(
         params=params,
         namespaces=namespaces,
@@ -181,7 +196,7 @@ def _evaluation_plan(
         evaluation_context, context.scope.exclude_namespaces, by_name=context.files, kept=context.kept
     )
     plans = plan(kinds, evaluable, context.operations)
-    others = (bound_policy for bound_policy in bound if policy_label(bound_policy) in labels)
+    others = (bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) in labels)
     return EvaluationPlan(
         page_evaluator=page_evaluator,
         plans=plans,

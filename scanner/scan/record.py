@@ -151,6 +151,7 @@ class ScanRecorder:
             notes=tuple(dict.fromkeys(self.notes)),
             counts=tuple(self._object_counts(evaluation.plans)),
             controllers={name: self._namespaced.get(name, True) for name in self._controllers},
+            read_languages=evaluation.read_languages,
             evaluated_policies=tuple(
                 bound.policy.key for bound in evaluation.bound if not bound.reading.reason and bound.proves_fixes
             ),

@@ -13,12 +13,6 @@ from scanner.store.shared_rows import owners_of
 from scanner.store.tables import BINDINGS, POLICIES, SCAN_BINDINGS, SCAN_POLICIES, SCANS
 
 
-def circumstances_at(connection: Connection, cluster: int, revision: int) -> Circumstances:
-    """The circumstances of the merged scan of a revision."""
-    merged = SCANS.c.cluster == cluster, SCANS.c.revision == revision
-    return circumstances_of(connection, connection.execute(select(SCANS.c.number).where(*merged)).scalar_one())
-
-
 def circumstances_of(connection: Connection, scan: int) -> Circumstances:
     """The circumstances of a scan, by its number."""
     own = SCANS.c
@@ -45,4 +39,5 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
         server=server,
         assay=assay,
         options=(operation, requester, made.kyverno_compat, str(made.network), *made.network_to),
+        sources=made.policy_sources,
     )

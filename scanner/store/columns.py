@@ -147,7 +147,10 @@ class HistoryColumns(NamedTuple):
     """The time that a finding was open: columns of `findings`. Numbers are revisions, except `id`, `cluster` and `reopened`.
 
     `first` never moves. `opened` is the beginning of the episode that the row belongs to: it moves when the finding reopens.
-    `resolution` is the reason why the finding was resolved. Older versions recorded neither.
+    `resolution` is the reason why the finding was resolved. Older versions recorded neither, and nothing of what follows here.
+    `cause` is the id of the cause with which the row began, `end_cause` of that with which the finding was resolved. `continues` is
+    the fingerprint of the finding that the row continues. `problem_first` and `problem_opened` are what `first` and `opened` are,
+    of the finding's problem.
     """
 
     id: int
@@ -162,6 +165,11 @@ class HistoryColumns(NamedTuple):
     last_seen: int | None
     opened: int | None
     resolution: str | None
+    cause: int | None
+    end_cause: int | None
+    continues: bytes | None
+    problem_first: int | None
+    problem_opened: int | None
 
 
 ROW: Final = (*HistoryColumns._fields, *FindingColumns._fields)

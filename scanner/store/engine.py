@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 from urllib.parse import quote
 
+import orjson
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     ColumnElement,
     Connection,
     Engine,
+    Integer,
     QueuePool,
+    ScalarSelect,
     Table,
     any_,
     create_engine,
@@ -265,6 +269,14 @@ def among(connection: Connection, column: ColumnElement[Value], values: Sequence
     if connection.dialect.name == "postgresql":
         return column == any_(literal(values, ARRAY(column.type)))
     return column.in_(values)
+
+
+def listed(connection: Connection, numbers: Iterable[int]) -> ScalarSelect[int]:
+    """A subquery of numbers, of which there can be any number: the list is one parameter."""
+    if connection.dialect.name == "postgresql":
+        return select(func.unnest(literal(list(numbers), ARRAY(BigInteger)))).scalar_subquery()
+    each = func.json_each(orjson.dumps(list(numbers)).decode()).table_valued("value")
+    return select(func.cast(each.c.value, Integer)).scalar_subquery()
 
 
 def _prepare(connection: sqlite3.Connection, _record: object) -> None:

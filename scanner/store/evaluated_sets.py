@@ -25,7 +25,7 @@ from scanner.store.populations import RowSets, StoredSet
 from scanner.store.row_ids import RowIdSet, union, unpacked
 from scanner.store.tables import COVERAGE, OBJECT_SETS, SET_LISTS
 
-_NOT_EVALUATED: Final = frozenset(
+NOT_EVALUATED: Final = frozenset(
     reason.value for reason in (SkipReason.NOT_AUDITABLE, SkipReason.REDACTED, SkipReason.NOT_REACHED)
 )
 """The reasons of checks that could have another outcome: their earlier findings are not resolved."""
@@ -95,7 +95,7 @@ class EvaluatedSets:
     def _note(self, stored: dict[StoredSet, list[CheckIds]]) -> None:
         for each, several in stored.items():
             for check, reason in (pair for checks in several for pair in checks):
-                if reason in _NOT_EVALUATED:
+                if reason in NOT_EVALUATED:
                     self._not_evaluated[check].append(unpacked(each.data))
 
     def _set_ids(self, sets: Sequence[StoredSet]) -> dict[StoredSet, int]:

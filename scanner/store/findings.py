@@ -31,14 +31,31 @@ from scanner.store.engine import among
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.recorded_objects import workloads_at
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, EVIDENCE, EXCERPTS, FINDINGS, KINDS, OBJECTS, PREVIEW, SCANS, VERDICTS
+from scanner.store.tables import (
+    CHECKS,
+    CONTINUED,
+    EVIDENCE,
+    EXCERPTS,
+    FINDINGS,
+    KINDS,
+    OBJECTS,
+    PREVIEW,
+    SCANS,
+    VERDICTS,
+)
 
 SHORT = 12
 """The number of hex digits of a finding's id."""
 
 Times: TypeAlias = Mapping[int, datetime]
 _Status: TypeAlias = Literal["new", "open", "reopened", "preview"]
-_STATUS: Mapping[str, _Status] = {"new": "new", "reopened": "reopened", "changed": "open", PREVIEW: PREVIEW}
+_STATUS: Mapping[str, _Status] = {
+    "new": "new",
+    "reopened": "reopened",
+    "changed": "open",
+    CONTINUED: "open",
+    PREVIEW: PREVIEW,
+}
 
 CHECK_ORDER: tuple[ColumnElement[Any], ...] = (
     CHECKS.c.policy,

@@ -6,19 +6,18 @@ previous scan writes nothing here. Memory holds one page, and one bit for every 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
-from scanner.model.outcome import GapKind
 from scanner.model.policy import BindingKey
-from scanner.model.scan import Scope
-from scanner.posture.causes import Circumstances, Coordinates
 from scanner.posture.problems import problem_number
-from scanner.store import codec
+from scanner.store.causes import Causes
 from scanner.store.check_names import CheckNames
 from scanner.store.columns import ROW, UNDECIDING, CheckColumns, FindingColumns, HistoryColumns, slices_of
 from scanner.store.engine import among, insert_rows
@@ -28,23 +27,16 @@ from scanner.store.interning import CHUNK, Interned, chunks
 from scanner.store.merged_pages import MergedPages, merged_key
 from scanner.store.packing import Key, StagedPage
 from scanner.store.population import RecordedList
-from scanner.store.resolution import Reach, UnseenFinding
-from scanner.store.resolutions import ResolvedFindings, changed_since
 from scanner.store.row_ids import RowIdSet, Run
-from scanner.store.sightings import last_seen, merged_scans, open_findings
 from scanner.store.tables import (
     CHECKS,
     EVIDENCE,
     EXCERPTS,
     FINDINGS,
-    GAPS,
     KINDS,
-    OBJECTS,
     OPEN,
     POPULATION,
     PREVIEW,
-    SCANS,
-    TALLIES,
     VERDICTS,
 )
 
@@ -63,16 +55,43 @@ class ScanPosition(NamedTuple):
     base: int
 
 
-class SimulatedRequest(NamedTuple):
-    """The operation and the user (in the form of the store) of the requests that a scan simulated."""
-
-    operation: str
-    requester: str
-
-
 class _LatestRow(NamedTuple):
     history: HistoryColumns
     finding: FindingColumns
+
+
+class InsertedRows:
+    """The rows that a scan inserted, by id, unless it is the first of its cluster: a few bytes for each.
+
+    `new` findings were never open; `reopened` ones by the revision that had ended them; `changed` ones, and their rows before.
+    `moved` are changed ones whose problem is another now, `objects_changed` those whose objects have another resource version.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.new = array("I")
+        self.reopened: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
+        self.changed, self.before, self.moved = array("I"), array("I"), array("I")
+        self.objects_changed = RowIdSet()
+
+    def add(self, number: int, columns: FindingColumns, latest: _LatestRow | None) -> None:
+        """Add a row and the latest row of its finding, if it has one."""
+        if latest is None:
+            self.new.append(number)
+        elif latest.history.until != OPEN:
+            self.reopened[latest.history.until].append(number)
+        else:
+            self.changed.append(number)
+            self.before.append(latest.history.id)
+            if latest.finding.problem != columns.problem:
+                self.moved.append(number)
+            if latest.finding.resource_version != columns.resource_version:
+                self.objects_changed.add(number)
+
+    @property
+    def appeared(self) -> array[int]:
+        """The rows of findings that were not open before."""
+        return sum(self.reopened.values(), start=self.new)
 
 
 _HISTORY, _FINDING = slices_of(HistoryColumns, FindingColumns)
@@ -101,16 +120,20 @@ class History:
         connection: Connection,
         position: ScanPosition,
         check_names: CheckNames,
+        causes: Causes,
         previews: frozenset[BindingKey] = frozenset(),
     ) -> None:
         """Start at the position of a scan; the connection is in a transaction that writes history."""
         self._check_names = check_names
+        self._causes = causes
+        self._first_cause = causes.at_once
+        self.inserted: Final = InsertedRows()
         self._previews = previews
         self._previewed: set[bytes] = set()
         self.checks = Interned(connection, CHECKS)
         self.kinds = Interned(connection, KINDS)
         self.changes = Changes()
-        self.unchecked = RowIdSet()
+        self.unchecked: Final = RowIdSet()
         self._verdicts = Interned(connection, VERDICTS)
         self._evidence = Interned(connection, EVIDENCE)
         self._excerpts = Interned(connection, EXCERPTS)
@@ -118,7 +141,6 @@ class History:
         self._connection = connection
         self._position = position
         self._seen = RowIdSet()
-        self._matched_objects: dict[tuple[str, ...], RowIdSet] = {}
         self._merged = MergedPages(connection, position.cluster)
 
     def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: RecordedList) -> None:
@@ -171,6 +193,15 @@ class History:
             for fingerprint, (check, kind, place, resource_version, verdict, why, excerpt, _) in findings.staged
         ]
 
+    @property
+    def open_seen(self) -> int:
+        """The number of open findings that this scan saw."""
+        return self._seen.count - len(self._previewed)
+
+    def saw(self, number: int) -> bool:
+        """Return whether this scan saw the finding of a row."""
+        return number in self._seen
+
     def close(self) -> None:
         """Write what the merge of the next scan needs."""
         self._merged.write()
@@ -182,73 +213,6 @@ class History:
         now = self._position.revision
         ended = (self._row(key, PREVIEW)._replace(until=now + 1, superseded=now) for key in fresh)
         self._see(Run(number, 1) for number in self._insert(zip(ended, fresh.values(), strict=True)))
-
-    def resolve(
-        self, reach: Reach, request: SimulatedRequest, is_there: Callable[[int], bool], circumstances: Circumstances
-    ) -> None:
-        """Resolve the open findings that the scan would have found but did not; note the others as unchecked.
-
-        `is_there` returns whether the scan examined an object, by its id; `circumstances` are those of the scan.
-        """
-        now = self._position.revision
-        # A scan that was merged meanwhile may have seen objects that did not exist yet when this scan listed them.
-        meanwhile = list(merged_scans(self._connection, self._position.cluster, after=self._position.base, before=now))
-        gone = ResolvedFindings()
-        for number, since, check, object_id, missing in self._missing():
-            reached = reach.reaches(missing) and not self.sets.not_evaluated(check, object_id)
-            if reached and not any(scan.saw(number, since) for scan in meanwhile):
-                gone.add(number, object_id, missing.coordinates)
-            else:
-                self.unchecked.add(number)
-        for revision, numbers in last_seen(self._connection, self._position.cluster, gone.ids, before=now).items():
-            hidden = (
-                numbers
-                if reach.unread - self._unread(revision)
-                else self._of_other_requests(revision, numbers, request)
-            )
-            for number in hidden:
-                self.unchecked.add(number)
-            resolved = [number for number in numbers if number not in self.unchecked]
-            changed = changed_since(self._connection, self._position.cluster, revision, circumstances)
-            for resolution, ids in gone.by_resolution(resolved, is_there, self._matched, changed).items():
-                self.changes.resolved += len(ids)
-                self._update(ids, until=now, last_seen=revision, resolution=resolution.value)
-
-    def _matched(self, finding: Coordinates) -> RowIdSet:
-        """The objects that this scan matched for the policy, binding and param of a finding."""
-        key = finding[:-1]
-        if key not in self._matched_objects:
-            own = CHECKS.c
-            place = own.language, own.policy, own.binding, own.param_namespace, own.param_name
-            wanted = select(own.id).where(*(column == text for column, text in zip(place, key, strict=True)))
-            checks = frozenset(self._connection.execute(wanted).scalars())
-            self._matched_objects[key] = self.sets.matched(checks)
-        return self._matched_objects[key]
-
-    def _of_other_requests(self, revision: int, numbers: Sequence[int], request: SimulatedRequest) -> Sequence[int]:
-        """The findings of a scan that may be missing now because this scan simulated another operation or user."""
-        then = (SCANS.c.cluster == self._position.cluster) & (SCANS.c.revision == revision)
-        number, scope, requester = self._connection.execute(
-            select(SCANS.c.number, SCANS.c.scope, SCANS.c.requester).where(then)
-        ).one()
-        if codec.from_text(Scope, scope).operation != request.operation:
-            return numbers
-        return [] if requester == request.requester else self._depending_on_user(number, numbers)
-
-    def _depending_on_user(self, scan: int, numbers: Sequence[int]) -> list[int]:
-        """The findings whose outcome depended on the user of a scan's requests."""
-        checks = select(TALLIES.c.check).where(TALLIES.c.scan == scan, TALLIES.c.requester)
-        depending: list[int] = []
-        for portion in chunks(numbers):
-            chosen = among(self._connection, FINDINGS.c.id, portion) & FINDINGS.c.check.in_(checks)
-            depending.extend(self._connection.execute(select(FINDINGS.c.id).where(chosen)).scalars())
-        return depending
-
-    def _unread(self, revision: int) -> frozenset[str]:
-        """The documents that the scan of a revision could not read."""
-        scan = (SCANS.c.cluster == self._position.cluster) & (SCANS.c.revision == revision)
-        wanted = select(GAPS.c.where).join(SCANS).where(scan, GAPS.c.kind == GapKind.DOCUMENT.value)
-        return frozenset(self._connection.execute(wanted).scalars())
 
     def _latest_rows(self, keys: list[bytes]) -> dict[bytes, _LatestRow]:
         chosen = (FINDINGS.c.cluster == self._position.cluster) & among(self._connection, FINDINGS.c.fingerprint, keys)
@@ -262,34 +226,37 @@ class History:
         """Merge findings, given the latest row of each that has one. Returns the ids of their open rows."""
         self._adopt(findings, before)
         numbers: list[int] = []
-        rows: list[tuple[HistoryColumns, FindingColumns]] = []
-        changed: list[int] = []
-        reopened: list[int] = []
+        rows: list[tuple[HistoryColumns, FindingColumns, _LatestRow | None]] = []
+        ends: defaultdict[str, list[int]] = defaultdict(list)
         for key, columns in findings.items():
-            if key not in before:
-                rows.append((self._row(key, "new"), columns))
-                continue
-            latest, stored = before[key]
-            if latest.id in self._seen:
-                numbers.append(latest.id)
-                continue
-            if latest.until != OPEN:
-                reopened.append(latest.id)
-                row = self._row(key, "reopened", first=latest.first, reopened=latest.reopened + 1)
-                rows.append((row, columns))
-            elif _content(stored) != _content(columns):
-                changed.append(latest.id)
-                row = self._row(key, "changed", first=latest.first, reopened=latest.reopened, opened=latest.opened)
-                rows.append((row, columns))
-            else:
-                numbers.append(latest.id)
-        self.changes.new += len(rows) - len(changed)
-        self.changes.reopened += len(reopened)
-        self._update(changed, until=self._position.revision, superseded=self._position.revision)
-        self._update(reopened, superseded=self._position.revision)
-        numbers += self._insert(rows)
+            latest = before.get(key)
+            row = self._row(key, "new") if latest is None else self._next(latest, columns)
+            if row is not None:
+                rows.append((row, columns, latest))
+            if latest is not None:
+                (numbers if row is None else ends[row.event]).append(latest.history.id)
+        self.changes.new += len(rows) - len(ends["changed"])
+        self.changes.reopened += len(ends["reopened"])
+        self._update(ends["changed"], until=self._position.revision, superseded=self._position.revision)
+        self._update(ends["reopened"], superseded=self._position.revision)
+        inserted = self._insert((history, columns) for history, columns, _ in rows)
+        if self._causes.base:
+            for number, (_, columns, latest) in zip(inserted, rows, strict=True):
+                self.inserted.add(number, columns, latest)
+        numbers += inserted
         self._see(Run(number, 1) for number in numbers)
         return numbers
+
+    def _next(self, latest: _LatestRow, columns: FindingColumns) -> HistoryColumns | None:
+        """The row that follows the latest one of a finding; None if that stays open as it is."""
+        history, stored = latest
+        if history.id in self._seen:
+            return None
+        if history.until != OPEN:
+            return self._reopened(history)
+        if _content(stored) != _content(columns):
+            return self._changed(history, same_problem=stored.problem == columns.problem)
+        return None
 
     def _adopt(self, findings: dict[bytes, FindingColumns], latest: dict[bytes, _LatestRow]) -> None:
         """Let the rows of older versions have problems, and refer to recorded objects, which they did not."""
@@ -319,10 +286,8 @@ class History:
         insert_rows(self._connection, FINDINGS, ROW, numbered)
         return numbers
 
-    def _row(
-        self, key: bytes, event: str, *, first: int | None = None, reopened: int = 0, opened: int | None = None
-    ) -> HistoryColumns:
-        """A new open row, without its id. A changed finding goes on with the episode that `opened` at a revision."""
+    def _row(self, key: bytes, event: str) -> HistoryColumns:
+        """A row without an id, for a finding that was not open before."""
         now = self._position.revision
         return HistoryColumns(
             id=0,
@@ -331,40 +296,35 @@ class History:
             since=now,
             until=OPEN,
             superseded=None,
-            first=now if first is None else first,
+            first=now,
             event=event,
-            reopened=reopened,
+            reopened=0,
             last_seen=None,
-            opened=opened if event == "changed" else now,
+            opened=now,
             resolution=None,
+            cause=None if event == PREVIEW else self._first_cause,
+            end_cause=None,
+            continues=None,
+            problem_first=now,
+            problem_opened=now,
         )
+
+    def _reopened(self, latest: HistoryColumns) -> HistoryColumns:
+        """The row of a finding that begins a new episode."""
+        return self._row(latest.fingerprint, "reopened")._replace(first=latest.first, reopened=latest.reopened + 1)
+
+    def _changed(self, latest: HistoryColumns, *, same_problem: bool) -> HistoryColumns:
+        """The row of a finding that goes on with other content; its object may have another workload now."""
+        row = self._row(latest.fingerprint, "changed")
+        row = row._replace(first=latest.first, reopened=latest.reopened, opened=latest.opened)
+        if not same_problem:
+            return row
+        return row._replace(problem_first=latest.problem_first, problem_opened=latest.problem_opened)
 
     def _see(self, runs: Iterable[Run]) -> None:
         """Note open rows that this scan saw."""
         for run in runs:
             self.changes.findings += self._seen.add_run(run)
-
-    def _missing(self) -> Iterator[tuple[int, int, int, int, UnseenFinding]]:
-        """The open findings that this scan did not find: id, first revision, ids of check and object, and description."""
-        still_open = open_findings(self._position.cluster)
-        count = self._connection.execute(select(func.count()).select_from(still_open.subquery())).scalar_one()
-        if count == self._seen.count - len(self._previewed):
-            return
-        numbers = self._connection.execute(still_open.execution_options(yield_per=CHUNK)).scalars()
-        described = (
-            select(FINDINGS.c.id, FINDINGS.c.since, FINDINGS.c.check, FINDINGS.c.object)
-            .add_columns(CHECKS.c.language, CHECKS.c.policy, CHECKS.c.binding)
-            .add_columns(CHECKS.c.param_namespace, CHECKS.c.param_name)
-            .add_columns(KINDS.c.api_version, KINDS.c.kind, OBJECTS.c.namespace, OBJECTS.c.name)
-            .join(CHECKS, CHECKS.c.id == FINDINGS.c.check)
-            .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
-            .join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object)
-        )
-        for portion in chunks([number for number in numbers if number not in self._seen]):
-            for number, since, check, object_id, *about in self._connection.execute(
-                described.where(among(self._connection, FINDINGS.c.id, portion))
-            ):
-                yield number, since, check, object_id, UnseenFinding(*about)
 
     def _update(self, numbers: Sequence[int], **values: int | str) -> None:
         for portion in chunks(numbers):

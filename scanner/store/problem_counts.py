@@ -6,18 +6,17 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-import orjson
-from sqlalchemy import ColumnElement, Connection, Integer, Select, case, func, literal, select
+from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 
 from scanner.errors import UsageError
-from scanner.model.method import Method
 from scanner.model.problem import ProblemCounts
 from scanner.model.scan import Scan
 from scanner.posture.problems import problem_id
-from scanner.store import codec
+from scanner.store.comparable import newest_comparable
+from scanner.store.engine import listed
 from scanner.store.findings import seen_in
 from scanner.store.row_ids import RowIdSet, unpacked
-from scanner.store.scans import USABLE, pruned, scan_of, select_scans
+from scanner.store.scans import pruned, scan_of, select_scans
 from scanner.store.tables import FINDINGS, PREVIEW, SCANS, UNCHECKED, VERDICTS
 
 _PORTION: Final = 5000
@@ -62,25 +61,11 @@ def _baseline(connection: Connection, scan_id: str) -> Scan:
 def comparable(connection: Connection, scan_id: str) -> Scan | None:
     """The newest earlier scan of the same cluster, source, scope, operation, requester and mode; None if there is none."""
     number, cluster, revision = _place(connection, scan_id)
-    own = SCANS.c
-    same = own.source, own.scope, own.requester, own.method
-    *wanted, method = connection.execute(select(*same).where(own.number == number)).one()
-    earlier = (
-        select(own.id, own.method)
-        .where(own.cluster == cluster, own.state.in_(USABLE), own.revision < (revision or 0))
-        .where(*(column == value for column, value in zip(same, wanted, strict=False)))
-        .order_by(own.revision.desc())
-        .execution_options(yield_per=1)
-    )
-    with connection.execute(earlier) as rows:
-        found = next((row.id for row in rows if mode_of(row.method) == mode_of(method)), None)
-    return None if found is None else _scan(connection, found)
-
-
-def mode_of(text: str) -> tuple[object, ...]:
-    """The part of the method of a scan, given as stored, that its verdicts can depend on."""
-    method = codec.from_text(Method, text) if text else Method()
-    return method.kyverno_compat, method.network, method.network_to
+    earlier = newest_comparable(connection, number, revision or 0)
+    if earlier is None:
+        return None
+    at = SCANS.c.cluster == cluster, SCANS.c.revision == earlier
+    return scan_of(connection.execute(select_scans().where(*at)).one())
 
 
 _FACTS: Final = ("denied", "violated", "errored", "drifting")
@@ -107,16 +92,10 @@ def _of_scan(connection: Connection, number: int, cluster: int, revision: int) -
 
 
 def _without(connection: Connection, unchecked: RowIdSet) -> Iterator[ColumnElement[bool]]:
-    """The condition that a row is none of these. The list is one parameter, because there can be many."""
+    """The condition that a row is none of these."""
     if not unchecked.count:
         return
-    if connection.dialect.name == "postgresql":
-        numbers = select(func.unnest(literal(list(unchecked)))).scalar_subquery()
-    else:
-        text = orjson.dumps(list(unchecked)).decode()
-        each = func.json_each(text).table_valued("value")
-        numbers = select(func.cast(each.c.value, Integer)).scalar_subquery()
-    yield FINDINGS.c.id.not_in(numbers)
+    yield FINDINGS.c.id.not_in(listed(connection, unchecked))
 
 
 def _new_since(connection: Connection, counted: Select[Any], cluster: int, before: Scan) -> int:

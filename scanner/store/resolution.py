@@ -1,6 +1,6 @@
 """The third promise, only seeing fixes: the findings that a scan may resolve.
 
-A scan resolves a finding only if it would have found it again. Findings in excluded, forbidden, incomplete or unevaluated
+A scan resolves a finding only if it would have found it again, or if it read all policies and the finding's is not bound any more. Findings in excluded, forbidden, incomplete or unevaluated
 parts stay open. Kinds are compared by group and kind, because all versions of a group serve the same objects; if a scan
 listed several versions of a kind, all of them must be complete.
 """
@@ -43,7 +43,8 @@ class Reach:
     """The reach of a scan. `kinds` are the (group, kind) that were listed without any gap.
 
     `unread` are the documents that could not be read: any object may be in one of them. A finding of an earlier scan that could
-    read them may be fixed, or hidden in such a document.
+    read them may be fixed, or hidden in such a document. `languages` are those of which every policy and binding was read, and
+    `read` is what was read.
     """
 
     nothing: bool
@@ -52,6 +53,8 @@ class Reach:
     bindings: frozenset[BindingKey]
     kinds: frozenset[tuple[str, str]]
     unread: frozenset[str] = frozenset()
+    languages: frozenset[str] = frozenset()
+    read: frozenset[PolicyKey | BindingKey] = frozenset()
 
     def reaches(self, missing: UnseenFinding) -> bool:
         """Return whether the scan would have found the finding again."""
@@ -60,15 +63,33 @@ class Reach:
         policy = missing.language, missing.policy
         if policy not in self.policies or (*policy, missing.binding) not in self.bindings:
             return False
-        if not (_selects(missing.policy, self.scope.policies) and _selects(missing.binding, self.scope.bindings)):
+        return self._selects_rules(missing) and self._reaches_namespace(
+            missing.api_version, missing.kind, missing.namespace, missing.name
+        )
+
+    def unbinds(self, missing: UnseenFinding) -> bool:
+        """Return whether the policy or the binding of a finding, within the scope of this scan, does not exist any more."""
+        if self.nothing or self.unread or missing.language not in self.languages:
             return False
-        return self._reaches_namespace(missing.api_version, missing.kind, missing.namespace, missing.name)
+        if {missing.coordinates.policy_key, missing.coordinates.binding_key} <= self.read:
+            return False
+        if (self.scope.kinds or self.scope.skip_kinds) and (
+            _group(missing.api_version),
+            missing.kind,
+        ) not in self.kinds:
+            return False
+        return self._selects_rules(missing) and self._reaches_namespace(
+            missing.api_version, missing.kind, missing.namespace, missing.name
+        )
 
     def lists(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
         """Return whether the scan would have listed an object if it existed."""
         if self.nothing or self.unread or (_group(api_version), kind) not in self.kinds:
             return False
         return self._reaches_namespace(api_version, kind, namespace, name)
+
+    def _selects_rules(self, missing: UnseenFinding) -> bool:
+        return _selects(missing.policy, self.scope.policies) and _selects(missing.binding, self.scope.bindings)
 
     def _reaches_namespace(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
         if not _selects(namespace, self.scope.namespaces):
@@ -78,15 +99,36 @@ class Reach:
         return not any(fnmatchcase(home, pattern) for pattern in self.scope.exclude_namespaces)
 
 
-def reach_of(scope: Scope, bindings: Iterable[BindingKey], end: ScanEnd, gaps: Iterable[Gap]) -> Reach:
-    """The reach of a scan with this scope, these bindings and this end."""
-    gaps = tuple(gaps)
+def reach_of(
+    scope: Scope,
+    bindings: Iterable[BindingKey],
+    end: ScanEnd,
+    gaps: Iterable[Gap],
+    policies: Iterable[PolicyKey] = (),
+) -> Reach:
+    """The reach of a scan with this scope, these policies and bindings, in force or not, and this end."""
+    gaps, bindings = tuple(gaps), frozenset(bindings)
     return Reach(
         nothing=end.state is ScanState.FAILED or bool(scope.selector),
         scope=scope,
         policies=frozenset(end.evaluated_policies),
-        bindings=frozenset(bindings),
+        bindings=bindings,
         kinds=_complete_kinds(end.coverage, gaps),
+        unread=frozenset(gap.where for gap in gaps if gap.kind is GapKind.DOCUMENT),
+        languages=frozenset(end.read_languages),
+        read=bindings.union(policies),
+    )
+
+
+def listing_reach(scope: Scope, coverage: Iterable[Coverage], gaps: Iterable[Gap]) -> Reach:
+    """The reach of a stored scan, of which `lists` alone may be asked."""
+    gaps = tuple(gaps)
+    return Reach(
+        nothing=bool(scope.selector),
+        scope=scope,
+        policies=frozenset(),
+        bindings=frozenset(),
+        kinds=_complete_kinds(coverage, gaps),
         unread=frozenset(gap.where for gap in gaps if gap.kind is GapKind.DOCUMENT),
     )
 

@@ -1,16 +1,14 @@
-"""Why findings were resolved: their object is gone, or no longer matched, or their rules changed; else they were fixed."""
+"""Why findings were resolved: see `Resolution`."""
 
 from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import Connection
-
-from scanner.posture.causes import Circumstances, Coordinates, changes
-from scanner.store.circumstances import circumstances_at
+from scanner.posture.causes import Coordinates
 from scanner.store.row_ids import RowIdSet
 
 
@@ -20,11 +18,39 @@ class Resolution(StrEnum):
     FIXED = "fixed"
     OBJECT_GONE = "objectGone"
     RULES_CHANGED = "rulesChanged"
+    UNBOUND = "unbound"
     NOT_MATCHED = "notMatched"
 
 
-class ResolvedFindings:
-    """The findings that a scan resolves: twelve bytes for each, because there can be many."""
+@dataclass(frozen=True, slots=True)
+class Decisive:
+    """What decides about the findings of some coordinates besides their objects.
+
+    `bound` tells whether policy and binding exist, `invoked` whether the param does; `matched` are the objects that the policy
+    still matches; `changed` tells whether the rules changed, and `cause` is the id of the cause of a resolution.
+    """
+
+    bound: bool
+    invoked: bool
+    changed: bool
+    matched: Callable[[], RowIdSet]
+    cause: Callable[[Resolution], int]
+
+    def reason(self, object_id: int, *, is_there: bool) -> Resolution:
+        """The reason for an object, which exists or not."""
+        if not self.bound:
+            return Resolution.UNBOUND
+        if not is_there:
+            return Resolution.OBJECT_GONE
+        if not self.invoked:
+            return Resolution.RULES_CHANGED
+        if object_id not in self.matched():
+            return Resolution.NOT_MATCHED
+        return Resolution.RULES_CHANGED if self.changed else Resolution.FIXED
+
+
+class MissingFindings:
+    """Open findings that a scan did not find again: twelve bytes for each, because there can be many."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -39,38 +65,26 @@ class ResolvedFindings:
         self._objects.append(object_id)
         self._places.append(self._coordinates.setdefault(coordinates, len(self._coordinates)))
 
-    def by_resolution(
-        self,
-        numbers: Sequence[int],
-        is_there: Callable[[int], bool],
-        matched: Callable[[Coordinates], RowIdSet],
-        changed: Callable[[Coordinates], bool],
-    ) -> Mapping[Resolution, list[int]]:
-        """Some of the findings by the reason of their resolution.
+    def those(self, chosen: Collection[int], wanted: Callable[[Coordinates], bool]) -> Iterator[int]:
+        """Those of some rows whose coordinates are wanted."""
+        rows = RowIdSet(chosen)
+        places = [wanted(coordinates) for coordinates in self._coordinates]
+        return (
+            number for number, place in zip(self.ids, self._places, strict=True) if places[place] and number in rows
+        )
 
-        `is_there` returns whether this scan examined an object, `matched` the objects that the policy of a finding still
-        matches, and `changed` whether anything else that decides changed since the findings were last seen.
+    def by_reason(
+        self, chosen: Collection[int], is_there: Callable[[int], bool], decisive: Callable[[Coordinates], Decisive]
+    ) -> Mapping[tuple[Resolution, int], list[int]]:
+        """Some rows by the reason of their resolution and the id of its cause.
+
+        `is_there` returns whether this scan examined an object.
         """
-        chosen = RowIdSet(numbers)
-        kinds = [(matched(coordinates), changed(coordinates)) for coordinates in self._coordinates]
-        groups: defaultdict[Resolution, list[int]] = defaultdict(list)
+        rows = RowIdSet(chosen)
+        of_place = [decisive(coordinates) for coordinates in self._coordinates]
+        groups: defaultdict[tuple[Resolution, int], list[int]] = defaultdict(list)
         for number, object_id, place in zip(self.ids, self._objects, self._places, strict=True):
-            if number in chosen:
-                groups[_reason(object_id, is_there(object_id), *kinds[place])].append(number)
+            if number in rows:
+                reason = of_place[place].reason(object_id, is_there=is_there(object_id))
+                groups[reason, of_place[place].cause(reason)].append(number)
         return groups
-
-
-def _reason(object_id: int, is_there: bool, matched: RowIdSet, changed: bool) -> Resolution:  # noqa: FBT001 - facts
-    if not is_there:
-        return Resolution.OBJECT_GONE
-    if object_id not in matched:
-        return Resolution.NOT_MATCHED
-    return Resolution.RULES_CHANGED if changed else Resolution.FIXED
-
-
-def changed_since(
-    connection: Connection, cluster: int, revision: int, now: Circumstances
-) -> Callable[[Coordinates], bool]:
-    """Return whether anything that decides about a finding, besides its object, changed since the scan of a revision."""
-    before = circumstances_at(connection, cluster, revision)
-    return lambda finding: bool(changes(before, now, finding))

@@ -14,9 +14,9 @@ from typing import Final
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
 
 from scanner.model.outcome import GapKind
+from scanner.store.comparable import mode_of
 from scanner.store.engine import among
 from scanner.store.interning import chunks
-from scanner.store.problem_counts import mode_of
 from scanner.store.retention_plan import ScanRow, next_owners
 from scanner.store.row_ids import RowIdSet, intersection, unpacked
 from scanner.store.shared_rows import Owners

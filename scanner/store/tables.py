@@ -49,6 +49,9 @@ OPEN = 2_147_483_647
 PREVIEW: Final = "preview"
 """The `event` of a row that belongs to one scan alone: a finding of a binding that `--assume-bound` added."""
 
+CONTINUED: Final = "continued"
+"""The `event` of a row that continues another finding: see `continuations`."""
+
 METADATA = MetaData()
 
 # The order must not depend on the locale of a server.
@@ -350,6 +353,7 @@ Index(
     sqlite_where=FINDINGS.c.superseded.is_(None),
 )
 Index("findings_until", FINDINGS.c.cluster, FINDINGS.c.until)
+Index("findings_continues", FINDINGS.c.continues, sqlite_where=FINDINGS.c.continues.is_not(None))
 
 UNCHECKED = Table("unchecked", METADATA, _scan(), Column("findings", LargeBinary, nullable=False))
 """The findings that a scan left open without checking them: a compressed set of row ids per scan."""
@@ -405,6 +409,20 @@ TALLIES = Table(
     _count("count"),
     Column("requester", Boolean, nullable=False, server_default=false()),
 )
+
+CAUSES = Table("causes", METADATA, _id(), _digest(), _text("kind"), _text("also"))
+"""The causes of what scans changed in history: see `posture.causes`. `also` has kinds with commas between them."""
+
+FIXES = Table(
+    "fixes",
+    METADATA,
+    Column("cluster", Integer, ForeignKey("clusters.id"), primary_key=True, autoincrement=False),
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    *(Column(name, TEXT, primary_key=True) for name in ("language", "policy")),
+    Column("opened", Integer, primary_key=True, autoincrement=False),
+    _count("problems"),
+)
+"""The number of problems that the scan of `revision` saw fixed, by the revision that opened them. They stay when scans are pruned."""
 
 CHECK_NAMES = Table(
     "check_names",

@@ -20,13 +20,14 @@ from scanner.model.scan import PageResult, Scan, ScanEnd, ScanStart, ScanState, 
 from scanner.model.texts import clean
 from scanner.posture.check_names import LADDER
 from scanner.store import codec
+from scanner.store.causes import Causes
 from scanner.store.check_names import CheckNames
-from scanner.store.circumstances import circumstances_of
 from scanner.store.clusters import register
 from scanner.store.daily import covers_a_day, record_day
+from scanner.store.endings import Endings, MergedLists, SimulatedRequest
 from scanner.store.engine import lock_history, share_bodies, share_texts, writing, writing_shared
 from scanner.store.gone import GoneObjects, kinds_of
-from scanner.store.history import History, ScanPosition, SimulatedRequest
+from scanner.store.history import History, ScanPosition
 from scanner.store.ids import reserve
 from scanner.store.interning import Interned
 from scanner.store.ledger import Ledger
@@ -165,7 +166,9 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     bindings = _bindings(connection, running.number)
     previews = frozenset(binding.key for binding in bindings if binding.assumed)
     names = CheckNames(connection, running.cluster, running.number)
-    history = History(connection, ScanPosition(running.cluster, revision, running.base), names, previews)
+    position = ScanPosition(running.cluster, revision, running.base)
+    causes = Causes(connection, running.number, running.cluster, revision)
+    history = History(connection, position, names, causes, previews)
     ledger = Ledger()
     scope = codec.from_text(Scope, running.scope)
     used = [binding.key for binding in bindings]
@@ -180,8 +183,8 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     population.close()
     ledger.gaps.update(end.gaps)
     request = SimulatedRequest(scope.operation, running.requester)
-    circumstances = circumstances_of(connection, running.number)
-    history.resolve(reach_of(scope, used, end, ledger.gaps), request, population.recorded, circumstances)
+    reach = reach_of(scope, used, end, ledger.gaps, causes.circumstances.policies)
+    Endings(connection, position, history, causes).write(MergedLists(reach, request, population.recorded))
     history.close()
     counted = ledger.write(connection, running.number, end, _owners_before(connection, running.number))
     if history.unchecked.count:

@@ -85,7 +85,8 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0018, but for foreign keys."""
+    """Undo migrations 0008 to 0019, but for foreign keys."""
+    without_causes(connection)
     without_retention(connection)
     without_excerpts(connection)
     without_rules(connection)
@@ -110,6 +111,15 @@ def without_population(connection: sqlite3.Connection) -> None:
         without_column(connection, table, column)
     connection.execute("ALTER TABLE staged_pages DROP COLUMN sets")
     for table in ("population", "workloads", "object_sets", "set_lists", "objects"):
+        connection.execute(f"DROP TABLE {table}")
+
+
+def without_causes(connection: sqlite3.Connection) -> None:
+    """Undo migration 0019."""
+    connection.execute("DROP INDEX findings_continues")
+    for name in ("cause", "end_cause", "problem_first", "problem_opened", "continues"):
+        connection.execute(f"ALTER TABLE findings DROP COLUMN {name}")
+    for table in ("causes", "fixes"):
         connection.execute(f"DROP TABLE {table}")
 
 

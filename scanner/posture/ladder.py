@@ -1,0 +1,99 @@
+"""Which finding that a scan found first continues one that it did not find again: the second part of the ladder.
+
+Both belong to one problem. The steps are taken in their order, and each finding continues at most one other; what is ambiguous
+stays separate, because a wrong continuation would give a new finding the age of another one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from scanner.posture.causes import Comparison, Coordinates
+
+
+class LadderFinding(NamedTuple):
+    """A finding of one problem. `number` is its row, `object_id` that of its object, and `place` the name of the object."""
+
+    number: int
+    object_id: int
+    place: tuple[str, str, str, str]
+    coordinates: Coordinates
+
+
+Pair: TypeAlias = tuple[LadderFinding, LadderFinding]
+_Step: TypeAlias = Callable[[LadderFinding], Hashable]
+
+
+def _reworded(finding: LadderFinding) -> Hashable:
+    """The same object and invocation: the check has another expression, or another position."""
+    return finding.object_id, finding.coordinates
+
+
+def _recreated(finding: LadderFinding) -> Hashable:
+    """An object of the same name, and the same invocation: the object was created again."""
+    return finding.place, finding.coordinates
+
+
+_STEPS: Final[tuple[_Step, ...]] = (_reworded, _recreated)
+
+
+def continuations(
+    gone: Sequence[LadderFinding], come: Sequence[LadderFinding], comparison: Callable[[LadderFinding], Comparison]
+) -> Iterator[Pair]:
+    """The pairs of a finding of a problem that is gone and the one that continues it.
+
+    `comparison` returns what changed since the scan that last saw a finding.
+    """
+    for step in _STEPS:
+        pairs = list(_one_to_one(gone, come, step))
+        yield from pairs
+        gone, come = _without(gone, come, pairs)
+    yield from _renamed(gone, come, comparison)
+
+
+def _one_to_one(gone: Sequence[LadderFinding], come: Sequence[LadderFinding], step: _Step) -> Iterator[Pair]:
+    earlier, later = _by(gone, step), _by(come, step)
+    for key, before in earlier.items():
+        now = later.get(key, [])
+        if len(before) == len(now) == 1:
+            yield before[0], now[0]
+
+
+def _by(findings: Sequence[LadderFinding], step: _Step) -> dict[Hashable, list[LadderFinding]]:
+    groups: defaultdict[Hashable, list[LadderFinding]] = defaultdict(list)
+    for finding in findings:
+        groups[step(finding)].append(finding)
+    return groups
+
+
+def _without(
+    gone: Sequence[LadderFinding], come: Sequence[LadderFinding], pairs: Sequence[Pair]
+) -> tuple[list[LadderFinding], list[LadderFinding]]:
+    paired = {finding.number for pair in pairs for finding in pair}
+    return [each for each in gone if each.number not in paired], [each for each in come if each.number not in paired]
+
+
+def _renamed(
+    gone: Sequence[LadderFinding], come: Sequence[LadderFinding], comparison: Callable[[LadderFinding], Comparison]
+) -> Iterator[Pair]:
+    """The same object; its binding or its param has another name and the same content."""
+    candidates = [
+        (before, now)
+        for before in gone
+        for now in come
+        if before.object_id == now.object_id and _same_but_for_a_name(before, now, comparison)
+    ]
+    for before, now in candidates:
+        if sum(before is each or now is other for each, other in candidates) == 1:
+            yield before, now
+
+
+def _same_but_for_a_name(
+    before: LadderFinding, now: LadderFinding, comparison: Callable[[LadderFinding], Comparison]
+) -> bool:
+    earlier, later = before.coordinates, now.coordinates
+    if earlier.param == later.param:
+        return comparison(before).renamed_binding(earlier.binding_key, later.binding_key)
+    return earlier.binding == later.binding and comparison(before).renamed_param(earlier.param, later.param)

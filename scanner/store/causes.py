@@ -1,0 +1,204 @@
+"""The causes of what a scan changes in history: see `posture.causes`.
+
+A finding that was open is compared with the scan that last saw it; a new one with the newest comparable scan, or else with the
+newest scan. In a history without earlier scans, every cause is `coverage`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, select, update
+
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import policy_label
+from scanner.model.scan import Coverage, CoverageState, Scope
+from scanner.posture.causes import Cause, CauseKind, Circumstances, Comparison, Coordinates, cause_of
+from scanner.store import codec
+from scanner.store.circumstances import circumstances_of
+from scanner.store.comparable import newest_comparable
+from scanner.store.engine import among
+from scanner.store.evaluated_sets import NOT_EVALUATED, sets_of
+from scanner.store.interning import Interned, chunks
+from scanner.store.resolution import listing_reach
+from scanner.store.resolutions import Resolution
+from scanner.store.row_ids import RowIdSet
+from scanner.store.tables import CAUSES, CHECKS, COVERAGE, FINDINGS, GAPS, KINDS, OBJECTS, SCANS
+
+_BY_RESOLUTION: Final = {
+    Resolution.FIXED: CauseKind.OBJECT_CHANGED,
+    Resolution.OBJECT_GONE: CauseKind.OBJECT_DELETED,
+}
+_FIRST: Final = Cause(CauseKind.COVERAGE)
+
+
+class FindingPlace(NamedTuple):
+    """A finding for the question whether an earlier scan evaluated its object."""
+
+    check: int
+    object_id: int
+    api_version: str
+    kind: str
+    name: str
+    coordinates: Coordinates
+
+
+class EarlierScan:
+    """A scan with which another one is compared: its circumstances, and the objects and checks that it evaluated."""
+
+    def __init__(self, connection: Connection, number: int, now: Circumstances) -> None:
+        """Read a scan by its number."""
+        self.comparison = Comparison(circumstances_of(connection, number), now)
+        self._examined: dict[tuple[str, str], list[RowIdSet]] = defaultdict(list)
+        self._not_evaluated: dict[int, list[RowIdSet]] = defaultdict(list)
+        for api_version, kind, sets in sets_of(connection, number):
+            self._examined[_group(api_version), kind].append(sets.examined)
+            for checks, ids in sets.sets:
+                for check in (check for check, reason in checks if reason in NOT_EVALUATED):
+                    self._not_evaluated[check].append(ids)
+        gaps = tuple(_gaps(connection, number))
+        self._without = frozenset(gap.where for gap in gaps if gap.kind is GapKind.EVALUATION)
+        scope = connection.execute(select(SCANS.c.scope).where(SCANS.c.number == number)).scalar_one()
+        self._reach = listing_reach(codec.from_text(Scope, scope), _coverage(connection, number), gaps)
+
+    def changes(self, finding: FindingPlace) -> Iterator[CauseKind]:
+        """What changed since then for a finding that the scan does not have. If nothing else did, its object changed."""
+        rules = self.comparison.changes(finding.coordinates)
+        yield from rules
+        examined = self._examined.get((_group(finding.api_version), finding.kind), ())
+        if any(finding.object_id in ids for ids in examined):
+            if self._missed(finding):
+                yield CauseKind.COVERAGE
+            elif not rules:
+                yield CauseKind.OBJECT_CHANGED
+        elif self._reach.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name):
+            yield CauseKind.OBJECT_CREATED
+        else:
+            yield CauseKind.COVERAGE
+
+    def _missed(self, finding: FindingPlace) -> bool:
+        """Return whether the scan examined the object of a finding, but could not evaluate the check."""
+        if policy_label(finding.coordinates.policy_key) in self._without:
+            return True
+        return any(finding.object_id in ids for ids in self._not_evaluated.get(finding.check, ()))
+
+
+class Causes:
+    """The causes of one scan, while it is merged."""
+
+    def __init__(self, connection: Connection, scan: int, cluster: int, revision: int) -> None:
+        """The connection is in a transaction that writes history; `scan` will have the revision.
+
+        `base` is the revision of the scan with which new findings are compared, 0 in a history without earlier scans.
+        """
+        self._connection = connection
+        self._cluster = cluster
+        self.circumstances: Final = circumstances_of(connection, scan)
+        self.base: Final = newest_comparable(connection, scan, revision) or self._newest(revision)
+        self._rows = Interned(connection, CAUSES)
+        self._ids: dict[Cause, int] = {}
+        self._earlier: dict[int, EarlierScan] = {}
+
+    @property
+    def at_once(self) -> int | None:
+        """The id of the cause of every finding of the first scan; None for later scans."""
+        return None if self.base else self.id_of(_FIRST)
+
+    def id_of(self, cause: Cause) -> int:
+        """The id of a cause."""
+        if cause not in self._ids:
+            [self._ids[cause]] = self._rows.ids([(cause.kind.value, ",".join(cause.also))])
+        return self._ids[cause]
+
+    def since(self, revision: int) -> Comparison:
+        """What changed since the scan of a revision."""
+        return self._scan(revision).comparison
+
+    def ended(self, finding: Coordinates, resolution: Resolution, revision: int) -> int:
+        """The id of the cause of a resolution; the scan of `revision` was the last to see the finding."""
+        kinds = {*self.since(revision).changes(finding), *filter(None, [_BY_RESOLUTION.get(resolution)])}
+        return self.id_of(cause_of(kinds or {CauseKind.OBJECT_CHANGED}))
+
+    def compared_with(self, ended: int) -> int:
+        """The revision with which a finding is compared that reopens after a scan ended it."""
+        return ended if ended > self.base and self._has_body(ended) else self.base
+
+    def attribute_new(self, numbers: Sequence[int], revision: int) -> None:
+        """Write the causes of rows that were not open before, compared with the scan of a revision."""
+        earlier = self._scan(revision)
+        for portion in chunks(numbers):
+            ids: defaultdict[int, list[int]] = defaultdict(list)
+            for number, place in self._places(portion):
+                ids[self.id_of(cause_of(set(earlier.changes(place))))].append(number)
+            self._write(ids)
+
+    def attribute_changed(self, numbers: Sequence[int], objects_changed: RowIdSet, revision: int) -> None:
+        """Write the causes of rows that changed since the scan of a revision.
+
+        `objects_changed` are the rows whose objects have another resource version than the rows before them.
+        """
+        comparison = self.since(revision)
+        for portion in chunks(numbers):
+            ids: defaultdict[int, list[int]] = defaultdict(list)
+            for number, place in self._places(portion):
+                kinds = set(comparison.changes(place.coordinates))
+                if number in objects_changed or not kinds:
+                    kinds.add(CauseKind.OBJECT_CHANGED)
+                ids[self.id_of(cause_of(kinds))].append(number)
+            self._write(ids)
+
+    def _places(self, numbers: Sequence[int]) -> Iterator[tuple[int, FindingPlace]]:
+        check, of_object = CHECKS.c, OBJECTS.c
+        described = (
+            select(FINDINGS.c.id, FINDINGS.c.check, FINDINGS.c.object)
+            .add_columns(KINDS.c.api_version, KINDS.c.kind, of_object.name)
+            .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
+            .add_columns(of_object.namespace)
+            .join(CHECKS, check.id == FINDINGS.c.check)
+            .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
+            .join(OBJECTS, of_object.id == FINDINGS.c.object)
+        )
+        chosen = described.where(among(self._connection, FINDINGS.c.id, numbers))
+        for number, check_id, object_id, api_version, kind, name, *about in self._connection.execute(chosen):
+            coordinates = Coordinates._make(about)
+            yield number, FindingPlace(check_id, object_id, api_version, kind, name, coordinates)
+
+    def _write(self, ids: defaultdict[int, list[int]]) -> None:
+        for cause, numbers in ids.items():
+            chosen = among(self._connection, FINDINGS.c.id, numbers)
+            self._connection.execute(update(FINDINGS).where(chosen).values(cause=cause))
+
+    def _scan(self, revision: int) -> EarlierScan:
+        if revision not in self._earlier:
+            merged = SCANS.c.cluster == self._cluster, SCANS.c.revision == revision
+            number = self._connection.execute(select(SCANS.c.number).where(*merged)).scalar_one()
+            self._earlier[revision] = EarlierScan(self._connection, number, self.circumstances)
+        return self._earlier[revision]
+
+    def _has_body(self, revision: int) -> bool:
+        """Return whether a scan was not pruned."""
+        merged = SCANS.c.cluster == self._cluster, SCANS.c.revision == revision
+        return self._connection.execute(select(SCANS.c.pruned_at).where(*merged)).scalar() is None
+
+    def _newest(self, before: int) -> int:
+        merged = SCANS.c.cluster == self._cluster, SCANS.c.revision < before
+        newest = select(SCANS.c.revision).where(*merged).order_by(SCANS.c.revision.desc()).limit(1)
+        return self._connection.execute(newest).scalar() or 0
+
+
+def _gaps(connection: Connection, number: int) -> Iterator[Gap]:
+    wanted = select(GAPS.c.kind, GAPS.c.where, GAPS.c.why).where(GAPS.c.scan == number)
+    for kind, where, why in connection.execute(wanted):
+        yield Gap(GapKind(kind), where, why)
+
+
+def _coverage(connection: Connection, number: int) -> Iterator[Coverage]:
+    wanted = select(COVERAGE.c.api_version, COVERAGE.c.kind, COVERAGE.c.state).where(COVERAGE.c.scan == number)
+    for api_version, kind, state in connection.execute(wanted):
+        yield Coverage(api_version, kind, CoverageState(state))
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]

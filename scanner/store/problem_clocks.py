@@ -1,0 +1,84 @@
+"""The clocks of problems, which findings of the same problem share: since when it is known, and since when it has been open.
+
+A problem goes on while one of its findings is open, whichever that is. So a finding that was not open before takes the clocks of
+an open one, and only the first of an episode begins a new one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select, update
+
+from scanner.store.engine import insert_rows, listed
+from scanner.store.interning import CHUNK
+from scanner.store.resolutions import Resolution
+from scanner.store.tables import CHECKS, FINDINGS, FIXES, OPEN
+
+_OF_FIXES = ("cluster", "revision", "language", "policy", "opened", "problems")
+_OPENED = func.coalesce(FINDINGS.c.problem_opened, FINDINGS.c.opened, FINDINGS.c.since)
+_FIRST = func.coalesce(FINDINGS.c.problem_first, FINDINGS.c.first)
+
+
+def set_clocks(connection: Connection, cluster: int, come: Sequence[int], now: int) -> None:
+    """Give the rows that a scan inserted for findings that were not open before the clocks of their problems."""
+    if not come:
+        return
+    rows, first, opened = array("I"), array("I"), array("I")
+    for number, begin, opening in _clocks(connection, cluster, come, now):
+        rows.append(number)
+        first.append(begin)
+        opened.append(opening)
+    of_row = update(FINDINGS).where(FINDINGS.c.id == bindparam("row"))
+    set_clock = of_row.values(problem_first=bindparam("begin"), problem_opened=bindparam("opening"))
+    for start in range(0, len(rows), CHUNK):
+        own = slice(start, start + CHUNK)
+        portion = zip(rows[own], first[own], opened[own], strict=True)
+        values = [{"row": number, "begin": begin, "opening": opening} for number, begin, opening in portion]
+        connection.execute(set_clock, values)
+
+
+def _clocks(connection: Connection, cluster: int, come: Sequence[int], now: int) -> Iterator[Sequence[int]]:
+    """The ids of rows whose problems are known from earlier scans, each with the revisions that saw them first and opened them."""
+    inserted = FINDINGS.c.id.in_(listed(connection, come))
+    fresh = select(FINDINGS.c.id, FINDINGS.c.problem).where(inserted).subquery()
+    was_open = FINDINGS.c.until >= now
+    earlier = (
+        select(FINDINGS.c.problem, func.min(_FIRST).label("first"), func.min(_OPENED).filter(was_open).label("opened"))
+        .where(FINDINGS.c.cluster == cluster, FINDINGS.c.since < now)
+        .where(FINDINGS.c.problem.in_(select(fresh.c.problem)))
+        .group_by(FINDINGS.c.problem)
+        .subquery()
+    )
+    wanted = select(fresh.c.id, earlier.c.first, func.coalesce(earlier.c.opened, now)).join_from(
+        fresh, earlier, earlier.c.problem == fresh.c.problem
+    )
+    yield from connection.execute(wanted.execution_options(yield_per=CHUNK))
+
+
+def record_fixes(connection: Connection, cluster: int, revision: int) -> None:
+    """Count the problems that a scan saw fixed: it resolved all findings that were open, and every one was fixed."""
+    resolved = FINDINGS.c.until == revision, FINDINGS.c.last_seen.is_not(None), FINDINGS.c.problem.is_not(None)
+    fixed = (
+        select(FINDINGS.c.problem, CHECKS.c.language, CHECKS.c.policy, func.min(_OPENED).label("opened"))
+        .join(CHECKS, CHECKS.c.id == FINDINGS.c.check)
+        .where(FINDINGS.c.cluster == cluster, *resolved)
+        .group_by(FINDINGS.c.problem, CHECKS.c.language, CHECKS.c.policy)
+        .having(_every(FINDINGS.c.resolution == Resolution.FIXED.value))
+    )
+    candidates = {problem: tuple(about) for problem, *about in connection.execute(fixed)}
+    if not candidates:
+        return
+    still_open = select(FINDINGS.c.problem).where(FINDINGS.c.cluster == cluster, FINDINGS.c.until == OPEN)
+    chosen = FINDINGS.c.problem.in_(listed(connection, candidates))
+    for problem in connection.execute(still_open.where(chosen)).scalars():
+        candidates.pop(problem, None)
+    counted = Counter(candidates.values())
+    rows = [(cluster, revision, *about, number) for about, number in sorted(counted.items())]
+    insert_rows(connection, FIXES, _OF_FIXES, rows)
+
+
+def _every(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    return func.count() == func.count().filter(condition)
