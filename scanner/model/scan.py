@@ -10,6 +10,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final, Literal, TypeAlias
 
+from scanner.model.cause import Cause
 from scanner.model.census import Bucket, Census
 from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
@@ -352,6 +353,8 @@ class StoredFinding:
 
     `first_seen` never moves; `opened_at` is the beginning of the latest episode. `resolution` is the reason of a resolution, and
     `problem` the id of the finding's problem. Older versions recorded none of these three: they are None or empty then.
+    `cause` is that of the change with which the scan found it new, reopened, changed or resolved, else None; `continues` is the
+    id of the finding that it continues since this scan. `problem_first_seen` and `problem_opened_at` are those of the problem.
     A `preview` comes from a binding that `--assume-bound` added: it has no history, and belongs to this scan alone.
     `workload` is that of the object, which may be the object itself; None if it is not known, as for scans of older versions.
     """
@@ -366,6 +369,17 @@ class StoredFinding:
     opened_at: datetime | None = None
     resolution: str = ""
     problem: str = ""
+    cause: Cause | None = None
+    continues: str = ""
+    problem_first_seen: datetime | None = None
+    problem_opened_at: datetime | None = None
+
+
+class ProblemFinding(NamedTuple):
+    """A finding of a scan for the joining of problems; the scan did not check it if `checked` is false."""
+
+    stored: StoredFinding
+    checked: bool
 
 
 def census_of(findings: Iterable[StoredFinding]) -> Census:
@@ -384,7 +398,7 @@ class ScanRecord:
     """All data of a report about one stored scan. Findings are streams, because there can be many.
 
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
-    those that it resolved; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
+    those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
     the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, if the source of the record
     can count without reading them. `population` yields the objects that the scan examined, and `evaluated` the objects that
     each check matched: nothing for a scan of an older version. `rules`, `uncovered` and `method` are empty or None then.
@@ -399,6 +413,7 @@ class ScanRecord:
     tallies: Mapping[TallyKey, int]
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]
+    by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
     unchecked: int = 0
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None

@@ -9,51 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
+from scanner.model.cause import CauseKind
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.rule import RuleObject, RuleType
 
 _Key = TypeVar("_Key")
-
-
-class CauseKind(StrEnum):
-    """The parts of a decision, in the order in which they explain a change. `coverage`: the earlier scan did not evaluate it."""
-
-    POLICY = "policy"
-    BINDING = "binding"
-    PARAM = "param"
-    EXCEPTION = "exception"
-    NAMESPACE = "namespace"
-    WAIVER = "waiver"
-    COVERAGE = "coverage"
-    SERVER = "server"
-    ASSAY = "assay"
-    OPTIONS = "options"
-    OBJECT_CREATED = "objectCreated"
-    OBJECT_DELETED = "objectDeleted"
-    OBJECT_CHANGED = "objectChanged"
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Why a finding or a problem appeared, changed or was resolved. `also` are the other changes, in their order."""
-
-    kind: CauseKind
-    also: tuple[CauseKind, ...] = ()
-
-    @property
-    def kinds(self) -> tuple[CauseKind, ...]:
-        """All changes, in their order."""
-        return self.kind, *self.also
-
-
-def cause_of(kinds: Collection[CauseKind]) -> Cause:
-    """The cause for some changes, of which there must be one."""
-    first, *others = (kind for kind in CauseKind if kind in kinds)
-    return Cause(first, tuple(others))
 
 
 @dataclass(frozen=True, slots=True)

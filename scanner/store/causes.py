@@ -12,10 +12,11 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, select, update
 
+from scanner.model.cause import Cause, CauseKind, cause_of
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import policy_label
 from scanner.model.scan import Coverage, CoverageState, Scope
-from scanner.posture.causes import Cause, CauseKind, Circumstances, Comparison, Coordinates, cause_of
+from scanner.posture.causes import Circumstances, Comparison, Coordinates
 from scanner.store import codec
 from scanner.store.circumstances import circumstances_of
 from scanner.store.comparable import newest_comparable

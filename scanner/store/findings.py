@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Select, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, func, select
 
+from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Finding
 from scanner.model.population import Workload
-from scanner.model.scan import StoredFinding
+from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.posture.problems import problem_id
 from scanner.store.columns import (
     ROW,
@@ -112,11 +113,16 @@ def select_findings() -> Select[*tuple[Any, ...]]:
 
 
 class ReadFinding(NamedTuple):
-    """A row of `findings`, its finding, and the workload of its object, None if it is not known."""
+    """A row of `findings`, its finding, and the workload of its object, None if it is not known.
+
+    `cause` is that of the beginning of the row, `end_cause` that of the resolution; None for rows of older versions.
+    """
 
     row: FindingRow
     finding: Finding
     workload: Workload | None
+    cause: Cause | None
+    end_cause: Cause | None
 
 
 def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[StoredFinding]:
@@ -134,6 +140,34 @@ def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator
     times = times_of(connection, cluster)
     for read in _streamed(connection, resolved_in(cluster, revision), revision - 1, without=RowIdSet()):
         yield resolved(read, times)
+
+
+def by_problem(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[ProblemFinding]:
+    """The open and the resolved findings of the scan of a revision; those of a problem follow each other, ordered by policy.
+
+    `unchecked` are the ids of the open rows that this scan did not check.
+    """
+    times = times_of(connection, cluster)
+    chosen = (seen_in(cluster, revision) & (FINDINGS.c.event != PREVIEW)) | resolved_in(cluster, revision)
+    rows = select_findings().where(chosen).subquery()
+    # A row of an older version is a problem of its own.
+    problem = func.coalesce(rows.c.problem, -rows.c.id)
+    first = {name: func.min(rows.c[name]).over(partition_by=problem) for name in ("policy", "namespace_1", "name")}
+    ordered = select(rows).order_by(rows.c.language, *first.values(), problem, rows.c.id)
+    with connection.execute(ordered.execution_options(yield_per=CHUNK)) as result:
+        for portion in result.partitions():
+            read = list(map(FindingRow.of, portion))
+            # The workload of a resolved object is that of the revision before.
+            ended = [row for row in read if row.history.until == revision]
+            found = with_findings(connection, (row for row in read if row.history.until != revision), revision)
+            of_row = {each.row.history.id: each for each in (*found, *with_findings(connection, ended, revision - 1))}
+            for row in read:
+                each = of_row[row.history.id]
+                if row.history.until == revision:
+                    yield ProblemFinding(resolved(each, times), checked=True)
+                else:
+                    stored = open_finding(each, times, newest=revision, last_seen=revision)
+                    yield ProblemFinding(stored, checked=row.history.id not in unchecked)
 
 
 def seen_in(cluster: int, revision: int) -> ColumnElement[bool]:
@@ -164,6 +198,9 @@ def open_finding(read: ReadFinding, times: Times, *, newest: int, last_seen: int
         workload=read.workload,
         opened_at=_opened(history, times),
         problem=_problem(read.row),
+        cause=read.cause if history.since == newest else None,
+        continues=_continues(history) if history.since == newest else "",
+        **_clocks(history, times),
     )
 
 
@@ -196,7 +233,28 @@ def resolved(read: ReadFinding, times: Times) -> StoredFinding:
         opened_at=_opened(history, times),
         resolution=history.resolution or "",
         problem=_problem(read.row),
+        cause=read.end_cause,
+        **_clocks(history, times),
     )
+
+
+class _Clocks(TypedDict):
+    problem_first_seen: datetime
+    problem_opened_at: datetime
+
+
+def _clocks(history: HistoryColumns, times: Times) -> _Clocks:
+    """The clocks of the problem of a row; of a row of an older version, its own."""
+    first = history.first if history.problem_first is None else history.problem_first
+    opened = history.since if history.opened is None else history.opened
+    return {
+        "problem_first_seen": times[first],
+        "problem_opened_at": times[opened if history.problem_opened is None else history.problem_opened],
+    }
+
+
+def _continues(history: HistoryColumns) -> str:
+    return "" if history.continues is None else history.continues.hex()[:SHORT]
 
 
 def _opened(history: HistoryColumns, times: Times) -> datetime | None:
@@ -222,6 +280,7 @@ def with_findings(connection: Connection, rows: Iterable[FindingRow], revision: 
     evidence = _texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in portion})
     excerpts = _texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in portion})
     workloads = workloads_at(connection, [row.columns.object for row in portion], revision)
+    causes = _causes(connection, {cause for row in portion for cause in (row.history.cause, row.history.end_cause)})
     return [
         ReadFinding(
             row,
@@ -229,6 +288,8 @@ def with_findings(connection: Connection, rows: Iterable[FindingRow], revision: 
                 *row, verdicts[row.columns.verdict], evidence[row.columns.evidence], excerpts[row.columns.excerpt]
             ),
             _workload(row, workloads),
+            causes[row.history.cause],
+            causes[row.history.end_cause],
         )
         for row in portion
     ]
@@ -250,6 +311,16 @@ def _streamed(
         for portion in result.partitions():
             rows = map(FindingRow.of, portion)
             yield from with_findings(connection, (row for row in rows if row.history.id not in without), revision)
+
+
+def _causes(connection: Connection, numbers: set[int | None]) -> dict[int | None, Cause | None]:
+    """The causes by id; None for None."""
+    causes: dict[int | None, Cause | None] = {None: None}
+    wanted = select(CAUSES.c.id, CAUSES.c.kind, CAUSES.c.also)
+    there = sorted(number for number in numbers if number is not None)
+    for number, kind, also in connection.execute(wanted.where(CAUSES.c.id.in_(there))) if there else ():
+        causes[number] = Cause(CauseKind(kind), tuple(map(CauseKind, also.split(","))) if also else ())
+    return causes
 
 
 def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, VerdictColumns]:
