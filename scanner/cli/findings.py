@@ -176,7 +176,7 @@ def _print_findings(record: ScanRecord, wanted: Filter, output: Output, limit: i
 
     def as_json(stored: StoredFinding) -> object:
         depends = (stored.finding.policy_key, stored.finding.check) in requester
-        return finding_json(stored, depends_on_requester=depends)
+        return finding_json(stored, record.check_ids, depends_on_requester=depends)
 
     def cells(stored: StoredFinding) -> tuple[str, ...]:
         finding = stored.finding
@@ -193,6 +193,7 @@ def _print_findings(record: ScanRecord, wanted: Filter, output: Output, limit: i
             f"{stored.first_seen:%Y-%m-%dT%H:%M:%SZ}",
             resolved,
             stored.resolution,
+            stored.cause.kind if stored.cause else "",
             finding.language,
             finding.policy,
             finding.binding,
@@ -235,8 +236,10 @@ def _print_problems(record: ScanRecord, wanted: Filter, output: Output, limit: i
             problem.id,
             problem.status,
             f"{problem.first_seen:%Y-%m-%dT%H:%M:%SZ}",
-            f"{problem.opened_at:%Y-%m-%dT%H:%M:%SZ}" if problem.opened_at else "",
+            f"{problem.opened_at:%Y-%m-%dT%H:%M:%SZ}",
             f"{problem.resolved_at:%Y-%m-%dT%H:%M:%SZ}" if problem.resolved_at else "",
+            problem.resolution,
+            problem.cause.kind if problem.cause else "",
             str(problem.findings),
             problem.language,
             problem.policy,
@@ -249,22 +252,29 @@ def _print_problems(record: ScanRecord, wanted: Filter, output: Output, limit: i
 
     # The status is that of the whole problem, so all its findings are joined first.
     of_findings = replace(wanted, statuses=tuple(status.value for status in Status))
-    joined = problems(filter(of_findings.selects, chain(record.findings(), record.resolved())))
+    joined = problems(each for each in record.by_problem() if of_findings.selects(each.stored))
     statuses = wanted.statuses or tuple(status.value for status in Status if status is not Status.RESOLVED)
     chosen = (problem for problem in joined if problem.status in statuses or wanted.ids)
-    form = _Form("problems", _PROBLEM, cells, _PROBLEM_COLUMNS, columns, problem_json)
+    form = _Form(
+        "problems",
+        _PROBLEM,
+        cells,
+        _PROBLEM_COLUMNS,
+        columns,
+        lambda problem: problem_json(problem, record.check_ids),
+    )
     _print(record, chosen, form, output, limit)
 
 
 _FINDING: Final = ("FINDING", "STATUS", "SINCE", "POLICY", "OBJECT")
 _FINDING_COLUMNS: Final = (
-    *("id", "problem", "status", "firstSeen", "resolvedAt", "resolution", "language", "policy", "binding", "outcome"),
-    *("actions", "kind", "namespace", "name", "workload", "message"),
+    *("id", "problem", "status", "firstSeen", "resolvedAt", "resolution", "cause", "language", "policy", "binding"),
+    *("outcome", "actions", "kind", "namespace", "name", "workload", "message"),
 )
 _PROBLEM: Final = ("PROBLEM", "STATUS", "SINCE", "FINDINGS", "POLICY", "WORKLOAD")
 _PROBLEM_COLUMNS: Final = (
-    *("id", "status", "firstSeen", "openedAt", "resolvedAt", "findings", "language", "policy", "check", "action"),
-    *("kind", "namespace", "name"),
+    *("id", "status", "firstSeen", "openedAt", "resolvedAt", "resolution", "cause", "findings", "language", "policy"),
+    *("check", "action", "kind", "namespace", "name"),
 )
 
 

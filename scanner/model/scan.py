@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from scanner.model.cause import Cause
 from scanner.model.census import Bucket, Census
@@ -376,10 +376,14 @@ class StoredFinding:
 
 
 class ProblemFinding(NamedTuple):
-    """A finding of a scan for the joining of problems; the scan did not check it if `checked` is false."""
+    """A finding of a scan for the joining of problems; the scan did not check it if `checked` is false.
+
+    `episode` is the status of its problem as long as a finding is open: new or reopened if this scan was the first to find one.
+    """
 
     stored: StoredFinding
     checked: bool
+    episode: Literal["new", "reopened", "open"]
 
 
 def census_of(findings: Iterable[StoredFinding]) -> Census:
@@ -402,6 +406,7 @@ class ScanRecord:
     the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, if the source of the record
     can count without reading them. `population` yields the objects that the scan examined, and `evaluated` the objects that
     each check matched: nothing for a scan of an older version. `rules`, `uncovered` and `method` are empty or None then.
+    `check_ids` are the ids of the checks (`posture.check_names`).
     """
 
     scan: Scan
@@ -424,6 +429,7 @@ class ScanRecord:
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
     census: Census | None = None
     resolved_total: int | None = None
+    check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
 
     def counted(self) -> Census:
         """The numbers of `findings`."""

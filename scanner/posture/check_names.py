@@ -37,7 +37,7 @@ _Place: TypeAlias = tuple[CheckKey | None, CheckKey | None]
 def check_keys(policy: Policy) -> dict[tuple[str, int], CheckKey]:
     """The checks of a policy by kind and position. Its match conditions are one check, and so is its configuration."""
     keys: dict[tuple[str, int], CheckKey] = {}
-    for kind, texts in _expressions(policy):
+    for kind, texts in expressions(policy):
         seen: list[str] = []
         for index, text in enumerate(texts):
             expression = text.strip()
@@ -67,7 +67,8 @@ def _new_name(key: CheckKey, known: Mapping[CheckKey, str], used: frozenset[str]
     return next(name for again in count() if (name := check_id(*key, again)) not in used)
 
 
-def _expressions(policy: Policy) -> Iterator[tuple[str, list[str]]]:
+def expressions(policy: Policy) -> Iterator[tuple[str, list[str]]]:
+    """The texts of the checks of a policy by kind."""
     yield CheckKind.VALIDATION.value, [validation.expression for validation in policy.validations]
     yield CheckKind.AUDIT_ANNOTATION.value, [annotation.value_expression for annotation in policy.audit_annotations]
     yield CheckKind.MUTATION.value, [mutation.expression for mutation in policy.mutations]

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Final
 
+from scanner.model.cause import Cause, cause_of
 from scanner.model.outcome import Check
 from scanner.model.population import Workload
-from scanner.model.scan import StoredFinding
+from scanner.model.scan import ProblemFinding, StoredFinding
 
 _STRICTEST: Final = ("Deny", "Warn", "Audit")
+_WEAKEST: Final = ("rulesChanged", "unbound", "notMatched", "objectGone", "fixed")
+"""The reasons of resolutions, the first of which counts for a problem: it is fixed only if all its findings are."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem. `findings` is the number of its open findings.
+    """A problem. `findings` is the number of its open findings, `unchecked` of those that the scan did not check.
 
-    `first_seen` is the earliest of its findings', `opened_at` the earliest beginning of an episode; None if it is not known.
+    `first_seen` never moves; `opened_at` is the beginning of the latest episode, which goes on while one finding is open. `action`
+    is the strictest one, empty for a policy whose bindings have none. `cause` is None if the scan changed nothing about the problem.
     """
 
     id: str
@@ -29,62 +34,63 @@ class Problem:
     first_seen: datetime
     last_seen: datetime
     status: str
-    opened_at: datetime | None = None
-    resolved_at: datetime | None = None
-    denies: bool = False
-    actions: set[str] = field(default_factory=set)
-    findings: int = 0
-
-    @property
-    def action(self) -> str:
-        """The strictest action; empty for a policy whose bindings have none."""
-        return next((action for action in _STRICTEST if action in self.actions), "")
+    opened_at: datetime
+    resolved_at: datetime | None
+    resolution: str
+    action: str
+    denies: bool
+    findings: int
+    unchecked: int
+    cause: Cause | None
 
 
-def problems(findings: Iterable[StoredFinding]) -> list[Problem]:
-    """The problems of some findings, resolved ones included, in the order in which their first findings come.
+def problems(findings: Iterable[ProblemFinding]) -> Iterator[Problem]:
+    """The problems of the findings of a scan, of which those of a problem follow each other; none without a checked finding.
 
-    A problem is new if all its findings are, resolved if all are, and otherwise open: a rollout, which resolves some findings
-    and opens others, leaves it open. A finding of an older version, whose problem is not known, is a problem of its own.
+    A problem is new or reopened if none of its findings was open before, resolved if none is open now, and otherwise open: a
+    rollout, which resolves some findings and opens others, leaves it open. A finding of an older version, whose problem is not
+    known, is a problem of its own.
     """
-    joined: dict[str, Problem] = {}
-    statuses: dict[str, set[str]] = {}
-    for stored in findings:
-        key = stored.problem or stored.id
-        problem = joined.get(key) or joined.setdefault(key, _problem(key, stored))
-        statuses.setdefault(key, set()).add(stored.status)
-        problem.first_seen = min(problem.first_seen, stored.first_seen)
-        problem.last_seen = max(problem.last_seen, stored.last_seen)
-        problem.resolved_at = max(filter(None, (problem.resolved_at, stored.resolved_at)), default=None)
-        problem.opened_at = min(filter(None, (problem.opened_at, stored.opened_at)), default=None)
-        if stored.status != "resolved":
-            problem.findings += 1
-            problem.denies |= stored.finding.denies
-            problem.actions |= set(stored.finding.actions)
-    for key, problem in joined.items():
-        problem.status = _status(statuses[key])
-        if problem.status != "resolved":
-            problem.resolved_at = None
-    return list(joined.values())
+    for key, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
+        own = list(group)
+        if any(each.checked for each in own):
+            yield _problem(key, own)
 
 
-def _problem(key: str, stored: StoredFinding) -> Problem:
-    finding = stored.finding
-    own = Workload(finding.api_version, finding.kind, finding.namespace, finding.name)
+def _problem(key: str, group: Sequence[ProblemFinding]) -> Problem:
+    findings = [each.stored for each in group]
+    first = findings[0]
+    still_open = [stored for stored in findings if stored.status != "resolved"]
+    status = group[0].episode if still_open else "resolved"
+    actions = {action for stored in still_open for action in stored.finding.actions}
+    ended = [] if still_open else findings
     return Problem(
         id=key,
-        policy=finding.policy,
-        language=finding.language,
-        check=finding.check,
-        workload=stored.workload or own,
-        first_seen=stored.first_seen,
-        last_seen=stored.last_seen,
-        status=stored.status,
+        policy=first.finding.policy,
+        language=first.finding.language,
+        check=(still_open or findings)[0].finding.check,
+        workload=first.workload or _itself(first),
+        first_seen=min(stored.problem_first_seen or stored.first_seen for stored in findings),
+        last_seen=max(stored.last_seen for stored in findings),
+        status=status,
+        opened_at=min(stored.problem_opened_at or stored.first_seen for stored in findings),
+        resolved_at=max((stored.resolved_at for stored in ended if stored.resolved_at), default=None),
+        resolution=next((each for each in _WEAKEST if each in {stored.resolution for stored in ended}), ""),
+        action=next((action for action in _STRICTEST if action in actions), ""),
+        denies=any(stored.finding.denies for stored in still_open),
+        findings=len(still_open),
+        unchecked=sum(not each.checked for each in group),
+        cause=_cause(status, findings),
     )
 
 
-def _status(statuses: set[str]) -> str:
-    """The status of a problem with findings of these statuses."""
-    if len(statuses) == 1:
-        return next(iter(statuses))
-    return "reopened" if statuses <= {"new", "reopened"} else "open"
+def _itself(stored: StoredFinding) -> Workload:
+    finding = stored.finding
+    return Workload(finding.api_version, finding.kind, finding.namespace, finding.name)
+
+
+def _cause(status: str, findings: Iterable[StoredFinding]) -> Cause | None:
+    """The parts that changed for any finding; of a problem that goes on, for the findings that went on."""
+    changed = [stored for stored in findings if stored.cause and (status != "open" or stored.status == "open")]
+    kinds = {kind for stored in changed if stored.cause for kind in stored.cause.kinds}
+    return cause_of(kinds) if kinds else None

@@ -116,6 +116,7 @@ class Document:
     health: tuple[Health, ...]
     outside: tuple[OutOfScope, ...]
     requester_checks: frozenset[tuple[PolicyKey, Check]]
+    check_ids: Mapping[tuple[PolicyKey, Check], str]
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
@@ -153,6 +154,7 @@ def document_of(record: ScanRecord) -> Document:
         gaps=tuple(sorted(record.gaps)),
         health=tuple(sorted(record.health)),
         outside=tuple(sorted(record.outside)),
+        check_ids=record.check_ids,
         requester_checks=frozenset((key.policy_key, key.check) for key in record.tallies if key.requester),
         findings=record.findings,
         resolved=record.resolved,

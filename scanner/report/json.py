@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import BinaryIO, TypeAlias, Union
 
+from scanner.model.cause import Cause
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
 from scanner.model.opinion import Opinion
@@ -57,24 +58,25 @@ def render(document: Document, out: BinaryIO) -> None:
     for name in _SECTIONS:
         value = _section(document, name)
         out.write(b",\n" + dump(_camel(name)) + b": " + dump(value))
-    _stream(out, "findings", document.findings(), document.requester_checks)
-    _stream(out, "resolved", document.resolved(), document.requester_checks)
+    _stream(out, "findings", document.findings(), document)
+    _stream(out, "resolved", document.resolved(), document)
     out.write(b"\n}\n")
 
 
-def _stream(
-    out: BinaryIO, name: str, findings: Iterator[StoredFinding], requester: frozenset[tuple[PolicyKey, Check]]
-) -> None:
+def _stream(out: BinaryIO, name: str, findings: Iterator[StoredFinding], document: Document) -> None:
     out.write(b",\n" + dump(name) + b": [")
     separator = b"\n"
     for stored in findings:
-        depends = (stored.finding.policy_key, stored.finding.check) in requester
-        out.write(separator + dump(finding_json(stored, depends_on_requester=depends)))
+        depends = (stored.finding.policy_key, stored.finding.check) in document.requester_checks
+        out.write(separator + dump(finding_json(stored, document.check_ids, depends_on_requester=depends)))
         separator = b",\n"
     out.write(b"\n]")
 
 
-def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[str, Plain]:
+CheckIds: TypeAlias = Mapping[tuple[PolicyKey, Check], str]
+
+
+def finding_json(stored: StoredFinding, check_ids: CheckIds, *, depends_on_requester: bool) -> dict[str, Plain]:
     """A finding as a JSON object."""
     finding = stored.finding
     return {
@@ -87,15 +89,13 @@ def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[s
         "lastSeen": iso(stored.last_seen),
         "resolvedAt": iso(stored.resolved_at) if stored.resolved_at else None,
         "resolution": stored.resolution or None,
+        "cause": cause_json(stored.cause),
+        "continues": stored.continues or None,
         "policy": finding.policy,
         "language": finding.language,
         "binding": finding.binding,
         "param": {"namespace": finding.param_namespace, "name": finding.param_name} if finding.param_name else None,
-        "check": {
-            "kind": str(finding.check.kind),
-            "index": finding.check.index,
-            "expression": finding.check.expression,
-        },
+        "check": _check(finding.policy_key, finding.check, check_ids),
         **_outcome(stored),
         "object": {
             "apiVersion": finding.api_version,
@@ -115,24 +115,37 @@ def finding_json(stored: StoredFinding, *, depends_on_requester: bool) -> dict[s
     }
 
 
-def problem_json(problem: Problem) -> dict[str, Plain]:
+def problem_json(problem: Problem, check_ids: CheckIds) -> dict[str, Plain]:
     """A problem as a JSON object."""
-    check = problem.check
     return {
         "id": problem.id,
         "status": problem.status,
         "firstSeen": iso(problem.first_seen),
         "lastSeen": iso(problem.last_seen),
-        "openedAt": iso(problem.opened_at) if problem.opened_at else None,
+        "openedAt": iso(problem.opened_at),
         "resolvedAt": iso(problem.resolved_at) if problem.resolved_at else None,
+        "resolution": problem.resolution or None,
+        "cause": cause_json(problem.cause),
         "policy": problem.policy,
         "language": problem.language,
-        "check": {"kind": str(check.kind), "index": check.index, "expression": check.expression},
+        "check": _check((problem.language, problem.policy), problem.check, check_ids),
         "workload": _workload(problem.workload),
         "action": problem.action or None,
         "wouldDeny": problem.denies,
         "findings": problem.findings,
+        "unchecked": problem.unchecked,
     }
+
+
+def _check(policy: PolicyKey, check: Check, check_ids: CheckIds) -> Plain:
+    """A check of a policy; its id is null if it is not one of this scan's, as that of a resolved finding may be."""
+    number = check_ids.get((policy, check))
+    return {"id": number, "kind": str(check.kind), "index": check.index, "expression": check.expression}
+
+
+def cause_json(cause: Cause | None) -> Plain:
+    """A cause as a JSON object, or null if nothing changed."""
+    return None if cause is None else {"kind": cause.kind.value, "also": [kind.value for kind in cause.also]}
 
 
 def _workload(workload: Workload | None) -> Plain:

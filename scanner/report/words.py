@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from math import ceil, floor
 
+from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated, WouldChange
 from scanner.model.policy import Binding, ParamRef
 from scanner.model.reading import Auditability
@@ -69,9 +70,34 @@ RESOLUTIONS = {
     "fixed": "the object was fixed",
     "objectGone": "the object is gone",
     "rulesChanged": "the rules changed",
+    "unbound": "the policy is not bound any more",
     "notMatched": "the policy no longer matches the object",
 }
 """The reasons of resolutions, after a colon."""
+
+CAUSES = {
+    CauseKind.POLICY: "the policy changed",
+    CauseKind.BINDING: "the binding changed",
+    CauseKind.PARAM: "the param changed",
+    CauseKind.EXCEPTION: "an exception changed",
+    CauseKind.NAMESPACE: "the labels of the namespace changed",
+    CauseKind.WAIVER: "a waiver changed",
+    CauseKind.COVERAGE: "no earlier scan evaluated it",
+    CauseKind.SERVER: "the API server changed",
+    CauseKind.ASSAY: "Assay changed",
+    CauseKind.OPTIONS: "the options of the scan changed",
+    CauseKind.OBJECT_CREATED: "the object was created",
+    CauseKind.OBJECT_DELETED: "the object was deleted",
+    CauseKind.OBJECT_CHANGED: "the object changed",
+}
+"""What changed, as a clause."""
+
+
+def cause_text(cause: Cause) -> str:
+    """A cause as a clause: `the policy changed; the object changed, too`."""
+    also = ", and ".join(CAUSES[kind] for kind in cause.also)
+    return f"{CAUSES[cause.kind]}; {also}, too" if also else CAUSES[cause.kind]
+
 
 AUDITABILITY_MEANINGS = {
     Auditability.FULL: "The verdict about a stored object is the verdict that admission would give.",

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, delete, select
 
-from scanner.model.policy import Policy
+from scanner.model.outcome import Check, CheckKind
+from scanner.model.policy import Policy, PolicyKey
 from scanner.model.texts import clean
-from scanner.posture.check_names import CheckKey, check_keys, names_of
+from scanner.posture.check_names import CheckKey, check_keys, expressions, names_of
 from scanner.posture.problems import check_id
 from scanner.store import codec
 from scanner.store.columns import CheckColumns
@@ -46,6 +47,21 @@ class CheckNames:
     def _name(self, check: CheckColumns) -> str:
         name = self._names.get((check.language, check.policy, check.kind, check.index))
         return name or check_id(check.language, check.policy, check.kind, check.expression.strip(), 0)
+
+
+def check_ids(
+    connection: Connection, cluster: int, policies: Sequence[Policy]
+) -> Mapping[tuple[PolicyKey, Check], str]:
+    """The ids that the checks of policies have in the history of a cluster now."""
+    known = _known(connection, cluster, policies)
+    return {
+        (policy.key, Check(CheckKind(kind), index, text)): known[keys[kind, index]]
+        for policy in policies
+        for keys in (check_keys(policy),)
+        for kind, texts in expressions(policy)
+        for index, text in enumerate(texts)
+        if keys[kind, index] in known
+    }
 
 
 def _newest(connection: Connection, cluster: int) -> int:

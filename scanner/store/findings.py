@@ -33,6 +33,7 @@ from scanner.store.interning import CHUNK, chunks
 from scanner.store.recorded_objects import workloads_at
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import (
+    CAUSES,
     CHECKS,
     CONTINUED,
     EVIDENCE,
@@ -149,11 +150,11 @@ def by_problem(connection: Connection, cluster: int, revision: int, unchecked: R
     """
     times = times_of(connection, cluster)
     chosen = (seen_in(cluster, revision) & (FINDINGS.c.event != PREVIEW)) | resolved_in(cluster, revision)
-    rows = select_findings().where(chosen).subquery()
     # A row of an older version is a problem of its own.
-    problem = func.coalesce(rows.c.problem, -rows.c.id)
-    first = {name: func.min(rows.c[name]).over(partition_by=problem) for name in ("policy", "namespace_1", "name")}
-    ordered = select(rows).order_by(rows.c.language, *first.values(), problem, rows.c.id)
+    problem = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
+    first = (func.min(column).over(partition_by=problem) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
+    order = CHECKS.c.policy, CHECKS.c.language, *first, problem, FINDINGS.c.id
+    ordered = select_findings().where(chosen).order_by(*order)
     with connection.execute(ordered.execution_options(yield_per=CHUNK)) as result:
         for portion in result.partitions():
             read = list(map(FindingRow.of, portion))
@@ -164,10 +165,17 @@ def by_problem(connection: Connection, cluster: int, revision: int, unchecked: R
             for row in read:
                 each = of_row[row.history.id]
                 if row.history.until == revision:
-                    yield ProblemFinding(resolved(each, times), checked=True)
+                    stored, checked = resolved(each, times), True
                 else:
                     stored = open_finding(each, times, newest=revision, last_seen=revision)
-                    yield ProblemFinding(stored, checked=row.history.id not in unchecked)
+                    checked = row.history.id not in unchecked
+                yield ProblemFinding(stored, checked, _episode(row.history, revision))
+
+
+def _episode(history: HistoryColumns, revision: int) -> Literal["new", "reopened", "open"]:
+    if history.problem_opened != revision:
+        return "open"
+    return "new" if history.problem_first == revision else "reopened"
 
 
 def seen_in(cluster: int, revision: int) -> ColumnElement[bool]:

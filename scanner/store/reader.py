@@ -27,6 +27,7 @@ from scanner.model.scan import (
     OutcomeName,
     OutOfScope,
     PolicyRecord,
+    ProblemFinding,
     Scan,
     ScanRecord,
     ScanState,
@@ -37,8 +38,9 @@ from scanner.model.uncovered import UncoveredKind
 from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved
+from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
-from scanner.store.findings import CHECK_ORDER, resolved_by, seen_by
+from scanner.store.findings import CHECK_ORDER, by_problem, resolved_by, seen_by
 from scanner.store.recorded_objects import evaluated_objects, population_of
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.rules import read_rules
@@ -85,10 +87,12 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
         dead = abandoned(connection, now)
         stored = _stored_scan(connection, scan_id, dead)
         owners = owners_of(connection, stored.number)
+        policies = _policies(connection, owners, stored.matched)
         return ScanRecord(
             scan=with_current_state(_scan(connection, SCANS.c.number == stored.number), dead),
             previous=_previous(connection, stored),
-            policies=_policies(connection, owners, stored.matched),
+            policies=policies,
+            check_ids=check_ids(connection, stored.cluster, [each.policy for each in policies]),
             coverage=_coverage(connection, stored.number),
             health=tuple(
                 Health(HealthKind(kind), *rest) for kind, *rest in read_rows(connection, HEALTH, owners.health)
@@ -97,6 +101,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             tallies=_tallies(connection, stored.number),
             findings=_streaming(engine, address, stored, _seen),
             resolved=_streaming(engine, address, stored, _resolved),
+            by_problem=_streaming(engine, address, stored, _by_problem),
             census=_census(connection, stored),
             resolved_total=_resolved_total(connection, stored),
             unchecked=stored.unchecked,
@@ -237,6 +242,10 @@ def _streaming(
 
 def _seen(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[StoredFinding]:
     return seen_by(connection, stored.cluster, revision, _unchecked(connection, stored))
+
+
+def _by_problem(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[ProblemFinding]:
+    return by_problem(connection, stored.cluster, revision, _unchecked(connection, stored))
 
 
 def _unchecked(connection: Connection, stored: _StoredScan) -> RowIdSet:
