@@ -206,8 +206,19 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
         yield f"Preview of {_stamp(stored.last_seen)}: the policy is not bound, and the finding has no history."
         return
     yield f"First seen {_stamp(stored.first_seen)}, last seen {_stamp(stored.last_seen)}, now {_state(stored)}."
+    yield from _events(explained)
     if stored.problem:
         yield f"It belongs to the problem {stored.problem}: this check and the workload of the object."
+
+
+def _events(explained: ExplainedFinding) -> Iterator[str]:
+    """What scans changed about the finding, and why."""
+    from scanner.report import words
+
+    for event in explained.events:
+        name = f"continues finding {event.continues}" if event.continues else words.EVENTS.get(event.event, event.event)
+        why = f": {words.cause_text(event.cause)}" if event.cause else ""
+        yield f"    {_stamp(event.at)}  {name}{why}"
 
 
 def _state(stored: StoredFinding) -> str:

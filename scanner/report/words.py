@@ -75,6 +75,9 @@ RESOLUTIONS = {
 }
 """The reasons of resolutions, after a colon."""
 
+EVENTS = {**dict.fromkeys(RESOLUTIONS, "resolved"), "fixed": "fixed"}
+"""The events of a finding's history that have another name in reports."""
+
 CAUSES = {
     CauseKind.POLICY: "the policy changed",
     CauseKind.BINDING: "the binding changed",
@@ -82,7 +85,7 @@ CAUSES = {
     CauseKind.EXCEPTION: "an exception changed",
     CauseKind.NAMESPACE: "the labels of the namespace changed",
     CauseKind.WAIVER: "a waiver changed",
-    CauseKind.COVERAGE: "no earlier scan evaluated it",
+    CauseKind.COVERAGE: "the earlier scan did not evaluate it",
     CauseKind.SERVER: "the API server changed",
     CauseKind.ASSAY: "Assay changed",
     CauseKind.OPTIONS: "the options of the scan changed",

@@ -288,7 +288,7 @@ def with_findings(connection: Connection, rows: Iterable[FindingRow], revision: 
     evidence = _texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in portion})
     excerpts = _texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in portion})
     workloads = workloads_at(connection, [row.columns.object for row in portion], revision)
-    causes = _causes(connection, {cause for row in portion for cause in (row.history.cause, row.history.end_cause)})
+    causes = causes_of(connection, {cause for row in portion for cause in (row.history.cause, row.history.end_cause)})
     return [
         ReadFinding(
             row,
@@ -321,7 +321,7 @@ def _streamed(
             yield from with_findings(connection, (row for row in rows if row.history.id not in without), revision)
 
 
-def _causes(connection: Connection, numbers: set[int | None]) -> dict[int | None, Cause | None]:
+def causes_of(connection: Connection, numbers: set[int | None]) -> dict[int | None, Cause | None]:
     """The causes by id; None for None."""
     causes: dict[int | None, Cause | None] = {None: None}
     wanted = select(CAUSES.c.id, CAUSES.c.kind, CAUSES.c.also)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, func, select
 
 from scanner.errors import UsageError
+from scanner.model.cause import Cause
 from scanner.model.outcome import Finding
 from scanner.model.policy import Policy
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import Scan, StoredFinding
 from scanner.store import codec
 from scanner.store.clusters import StoredCluster, find_cluster, stored_clusters
+from scanner.store.columns import HistoryColumns, columns_of
 from scanner.store.findings import (
     SHORT,
     FindingRow,
+    Times,
+    causes_of,
     open_finding,
     previewed,
     resolved,
@@ -37,13 +41,30 @@ _HEX = re.compile(r"[0-9a-f]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
+class FindingEvent:
+    """What a scan changed about a finding: `event` is new, changed, reopened, continued or a reason of resolution.
+
+    `continues` is the id of the finding that goes on under this one's id.
+    """
+
+    at: datetime
+    event: str
+    cause: Cause | None
+    continues: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainedFinding:
-    """The current state of a finding, the latest scan with it, and the policy as that scan used it."""
+    """The current state of a finding, the latest scan with it, the policy as that scan used it, and its events, oldest first.
+
+    Events of pruned scans may be missing.
+    """
 
     stored: StoredFinding
     scan: Scan
     policy: Policy | None
     reading: Reading = UNKNOWN
+    events: tuple[FindingEvent, ...] = ()
 
 
 def scans(connection: Connection, limit: int) -> tuple[Scan, ...]:
@@ -111,7 +132,7 @@ def find_scan(connection: Connection, text: str, cluster: str | None) -> Scan:
 
 
 def find_finding(connection: Connection, text: str) -> ExplainedFinding:
-    """The finding whose fingerprint begins with `text`. Raises UsageError unless there is exactly one.
+    """The finding whose fingerprint begins with `text`, or the one that continues it. Raises UsageError unless there is one.
 
     If several clusters have it, the finding of the latest scan is returned.
     """
@@ -130,6 +151,14 @@ def _latest_rows(connection: Connection, text: str) -> list[FindingRow]:
     if not _HEX.fullmatch(text):
         return []
     low, high = bytes.fromhex(text.ljust(64, "0")), bytes.fromhex(text.ljust(64, "f"))
+    if rows := _latest_between(connection, low, high):
+        return rows
+    later = select(FINDINGS.c.fingerprint, FINDINGS.c.since).where(FINDINGS.c.continues.between(low, high))
+    row = connection.execute(later.order_by(FINDINGS.c.since.desc()).limit(1)).one_or_none()
+    return [] if row is None else _latest_rows(connection, bytes(row.fingerprint).hex())
+
+
+def _latest_between(connection: Connection, low: bytes, high: bytes) -> list[FindingRow]:
     wanted = (
         select_findings()
         .where(FINDINGS.c.fingerprint.between(low, high))
@@ -160,7 +189,25 @@ def _explained(connection: Connection, row: FindingRow) -> ExplainedFinding:
         stored = resolved(read, times)
     place = (SCANS.c.cluster == cluster) & (SCANS.c.revision == seen)
     scan = scan_of(connection.execute(select_scans().where(place)).one())
-    return ExplainedFinding(stored, scan, *_policy(connection, scan.id, read.finding))
+    events = tuple(_events(connection, history, times))
+    return ExplainedFinding(stored, scan, *_policy(connection, scan.id, read.finding), events)
+
+
+def _events(connection: Connection, latest: HistoryColumns, times: Times) -> Iterator[FindingEvent]:
+    """The events of a finding, and before them those of the findings that it continues."""
+    own = columns_of(FINDINGS, HistoryColumns)
+    of_finding = select(*own).where(FINDINGS.c.cluster == latest.cluster, FINDINGS.c.fingerprint == latest.fingerprint)
+    ordered = of_finding.where(FINDINGS.c.since <= latest.since).order_by(FINDINGS.c.since)
+    rows = [HistoryColumns._make(row) for row in connection.execute(ordered)]
+    first = next((row for row in rows if row.continues), None)
+    if first is not None and first.continues is not None:
+        yield from _events(connection, first._replace(fingerprint=first.continues, since=first.since - 1), times)
+    causes = causes_of(connection, {cause for row in rows for cause in (row.cause, row.end_cause)})
+    for row in rows:
+        continues = row.continues.hex()[:SHORT] if row.continues else ""
+        yield FindingEvent(times[row.since], row.event, causes[row.cause], continues)
+        if row.resolution:
+            yield FindingEvent(times[row.until], row.resolution, causes[row.end_cause])
 
 
 def _policy(connection: Connection, scan_id: str, finding: Finding) -> tuple[Policy | None, Reading]:

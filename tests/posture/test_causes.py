@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from scanner.model.cause import Cause, CauseKind, cause_of
+from scanner.model.json import JsonObject
 from scanner.model.rule import RuleObject, RuleType
-from scanner.posture.causes import CauseKind, Circumstances, Coordinates, changes
+from scanner.posture.causes import Circumstances, Comparison, Coordinates
 
 POLICY = "ValidatingAdmissionPolicy", "replicas"
 LIMITS = RuleObject(RuleType.PARAM, "ConfigMap shop/limits", "three", {})
@@ -48,8 +50,8 @@ FINDING = Coordinates(*POLICY, "strict", "shop", "limits", "shop")
 )
 def test_a_change_of_what_decides_is_named(now: Circumstances, expected: tuple[CauseKind, ...]) -> None:
     """In the order in which the parts explain a change, in both directions."""
-    assert expected == changes(BEFORE, now, FINDING)
-    assert expected == changes(now, BEFORE, FINDING)
+    assert expected == Comparison(BEFORE, now).changes(FINDING)
+    assert expected == Comparison(now, BEFORE).changes(FINDING)
 
 
 @pytest.mark.parametrize(
@@ -74,4 +76,44 @@ def test_a_change_of_what_decides_is_named(now: Circumstances, expected: tuple[C
 )
 def test_what_concerns_other_findings_is_not_named(now: Circumstances) -> None:
     """The finding was decided by other parts."""
-    assert changes(BEFORE, now, FINDING) == ()
+    assert Comparison(BEFORE, now).changes(FINDING) == ()
+
+
+def test_the_first_part_that_changed_is_the_cause() -> None:
+    """In the order of the parts of a decision; the others are listed in this order, too."""
+    assert Cause(CauseKind.PARAM, (CauseKind.ASSAY, CauseKind.OBJECT_CHANGED)) == cause_of(
+        {CauseKind.OBJECT_CHANGED, CauseKind.ASSAY, CauseKind.PARAM}
+    )
+
+
+def test_other_sources_of_policies_are_no_change() -> None:
+    """The policies themselves are compared; the sources only tell whether a missing one was deleted."""
+    assert not Comparison(BEFORE, replace(BEFORE, sources=("policies/",))).rules_changed
+
+
+@pytest.mark.parametrize(
+    ("bindings", "renamed"),
+    [
+        pytest.param({(*POLICY, "renamed"): "digest"}, True, id="same content"),
+        pytest.param({(*POLICY, "renamed"): "other"}, False, id="other content"),
+        pytest.param({(*POLICY, "strict"): "digest", (*POLICY, "renamed"): "digest"}, False, id="a copy"),
+    ],
+)
+def test_a_binding_is_renamed_if_its_content_stays(bindings: dict[tuple[str, str, str], str], *, renamed: bool) -> None:
+    """The earlier one is gone, and the new one was not there."""
+    comparison = Comparison(BEFORE, replace(BEFORE, bindings=bindings))
+    assert renamed is comparison.renamed_binding((*POLICY, "strict"), (*POLICY, "renamed"))
+
+
+@pytest.mark.parametrize(
+    ("data", "renamed"), [pytest.param("3", True, id="same content"), pytest.param("300", False, id="other content")]
+)
+def test_a_param_is_renamed_if_its_content_stays(data: str, *, renamed: bool) -> None:
+    """The name is part of the content of a param; all the rest must stay."""
+
+    def limits(name: str, value: str) -> RuleObject:
+        document: JsonObject = {"metadata": {"name": name, "namespace": "shop"}, "data": {"max": value}}
+        return RuleObject(RuleType.PARAM, f"ConfigMap shop/{name}", f"{name}{value}", document)
+
+    before, now = (replace(BEFORE, rules=(limits(*each),)) for each in (("limits", "3"), ("limits-2", data)))
+    assert renamed is Comparison(before, now).renamed_param("shop/limits", "shop/limits-2")
