@@ -14,7 +14,9 @@ POLICY = "ValidatingAdmissionPolicy", "replicas"
 
 def finding(number: int, *, uid: int = 1, name: str = "web", binding: str = "strict") -> LadderFinding:
     """A finding of an object, which `uid` identifies."""
-    return LadderFinding(number, uid, ("apps", "Deployment", "shop", name), Coordinates(*POLICY, binding, "", "", "shop"))
+    return LadderFinding(
+        number, uid, ("apps", "Deployment", "shop", name), Coordinates(*POLICY, binding, "", "", "shop")
+    )
 
 
 def scan(*bindings: str) -> Circumstances:
@@ -41,9 +43,13 @@ RENAMED = scan("strict"), scan("renamed")
         pytest.param([finding(1)], [finding(2, uid=7)], SAME, [(1, 2)], id="the object is recreated"),
         pytest.param([finding(1)], [finding(2, binding="renamed")], RENAMED, [(1, 2)], id="the binding is renamed"),
         pytest.param([finding(1)], [finding(2, uid=7, name="web-2")], SAME, [], id="a pod is replaced by another"),
-        pytest.param([finding(1)], [finding(2, binding="renamed")], SAME, [], id="another binding, the first one is there"),
+        pytest.param(
+            [finding(1)], [finding(2, binding="renamed")], SAME, [], id="another binding, the first one is there"
+        ),
         pytest.param([finding(1)], [finding(2, uid=7, binding="renamed")], RENAMED, [], id="two changes at once"),
-        pytest.param([finding(1), finding(2)], [finding(3)], SAME, [], id="two findings, and one that may continue both"),
+        pytest.param(
+            [finding(1), finding(2)], [finding(3)], SAME, [], id="two findings, and one that may continue both"
+        ),
         pytest.param([finding(1)], [finding(2), finding(3)], SAME, [], id="two that may continue one"),
         pytest.param(
             [finding(1), finding(2, uid=5)], [finding(3), finding(4, uid=7)], SAME, [(1, 3), (2, 4)], id="in order"
