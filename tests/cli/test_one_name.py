@@ -84,10 +84,13 @@ def test_all_policies_of_the_name_are_explained(same: Assay) -> None:
     assert "it matched 2 objects and has 0 findings" in text
 
 
-def test_only_an_evaluated_policy_has_its_findings_resolved(same: Assay, write: Callable[[str, str], Path]) -> None:
-    """A scan without the mutating policy leaves its drift open, although it evaluated another policy of the name."""
+def test_a_policy_of_the_name_in_another_language_keeps_no_finding_open(
+    same: Assay, write: Callable[[str, str], Path]
+) -> None:
+    """The mutating policy was deleted: its drift is resolved as unbound, although two other policies have its name."""
     write(
         "all.yaml", f"{config_map('one')}---\n{config_map('two')}---\n{bound('same', expression='true')}---\n{KYVERNO}"
     )
-    changes = same("scan", "--from", "all.yaml", "-q", "-o", "json").report["changes"]
-    assert (2, 0) == (dig(changes, "unchecked"), dig(changes, "resolved"))
+    report = same("scan", "--from", "all.yaml", "-q", "-o", "json").report
+    drift = [each for each in as_list(report["resolved"]) if dig(each, "language") == "MutatingAdmissionPolicy"]
+    assert ["unbound", "unbound"] == [dig(each, "resolution") for each in drift]
