@@ -17,6 +17,7 @@ from benchmarks import (
     mutating,
     pages,
     postgres,
+    quarter,
 )
 
 ROWS: dict[str, Callable[[], None]] = {
@@ -32,6 +33,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "compile": compiling.ready,
     "kyverno": kyverno.against_admission,
     "mutating": mutating.beside_validating,
+    "quarter": quarter.main,
     "variables": compiling.growing,
 }
 

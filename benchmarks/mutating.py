@@ -8,36 +8,24 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Final
 
-import orjson
-
 from benchmarks.measured import ROUNDS, say
+from benchmarks.memory_cluster import MemoryCluster, paged, stored
 from benchmarks.objects import namespaces, objects
 from benchmarks.policies import policies
-from scanner.cel import Decider
-from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas
-from scanner.model.json import Json, JsonObject, as_object, as_text
-from scanner.model.object_counts import ServerCounts
-from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scan import ClusterIdentity, Scan
+from scanner.model.json import Json, JsonObject
+from scanner.model.scan import Scan
 from scanner.scan.documents import Manifest
-from scanner.scan.edges import Discovery
 from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import open_store
 
 _GOAL = 1.3
 _OBJECTS = 20_000
-_PAGE = 500
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _PODS: Final = ("", "pods")
 _WORKLOADS: Final = ("apps", "deployments", "replicasets")
@@ -86,7 +74,8 @@ def beside_validating() -> None:
     """Row mutating: whole scans, by each set of policies in turn."""
     validating = tuple(Manifest("cluster", document) for document in policies())
     both = (*validating, *(Manifest("cluster", document) for document in _mutating()))
-    cluster = _Cluster(_pages())
+    everything = (*namespaces(), *objects(_OBJECTS))
+    cluster = MemoryCluster(paged(stored(made, number) for number, made in enumerate(everything)))
     scans = {"with": both, "without": validating}
     scanned = {name: _scanned(cluster, manifests)[0] for name, manifests in scans.items()}
     drift = scanned["with"].findings - scanned["without"].findings
@@ -103,76 +92,12 @@ def beside_validating() -> None:
     say(f"bench=mutating ratio={least['with'] / least['without']:.4g} goal=<={_GOAL} rounds={ROUNDS} ({compared})")
 
 
-def _scanned(cluster: _Cluster, manifests: tuple[Manifest, ...]) -> tuple[Scan, float]:
+def _scanned(cluster: MemoryCluster, manifests: tuple[Manifest, ...]) -> tuple[Scan, float]:
     """Return a scan into a new database, and its processor time in seconds."""
     with tempfile.TemporaryDirectory() as folder, open_store(str(Path(folder) / "assay.db")) as store:
         started = time.process_time()
         scan = run(cluster, store, Options(manifests=manifests), scan_id="scan", clock=lambda: datetime.now(UTC))
         return scan, time.process_time() - started
-
-
-@dataclass(frozen=True)
-class _Cluster:
-    """A cluster whose lists are in memory."""
-
-    lists: dict[tuple[str, str], list[bytes]]
-
-    def identity(self) -> ClusterIdentity:
-        return ClusterIdentity("benchmark", "uid-of-kube-system", "v1.36.0")
-
-    def requester(self) -> UserInfo:
-        return UserInfo("auditor", groups=("system:authenticated",))
-
-    def object_counts(self) -> ServerCounts:
-        return ServerCounts(why_not="a cluster in memory has no API server")
-
-    def authorizer(self) -> Decider | None:
-        return None
-
-    def schemas(self) -> KnownSchemas:
-        return KnownSchemas(builtin_schemas())
-
-    def discover(self) -> Discovery:
-        return Discovery(builtin_kinds())
-
-    def while_waiting(self, beat: Callable[[], None]) -> None:
-        pass
-
-    def paused(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
-        pass
-
-    def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
-        del namespace, selector
-        return self.metadata(kind)
-
-    def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
-        del namespace
-        for number, data in enumerate(self.lists.get((kind.api_version, kind.kind), [b'{"items":[]}']), start=1):
-            yield Page(kind, number, data, resource_version="1")
-
-
-@cache
-def _pages() -> dict[tuple[str, str], list[bytes]]:
-    """Return every object as the server would list it, in pages by kind."""
-    by_kind: defaultdict[tuple[str, str], list[JsonObject]] = defaultdict(list)
-    for number, made in enumerate((*namespaces(), *objects(_OBJECTS))):
-        body = made.body
-        metadata = {
-            **as_object(body["metadata"]),
-            "uid": f"{number:08d}-0000-4000-8000-000000000000",
-            "resourceVersion": "1",
-        }
-        status = {"status": made.status} if made.status else {}
-        by_kind[as_text(body["apiVersion"]), as_text(body["kind"])].append({**body, "metadata": metadata, **status})
-    return {key: [*_paged(items)] for key, items in by_kind.items()}
-
-
-def _paged(items: list[JsonObject]) -> Iterator[bytes]:
-    for start in range(0, len(items), _PAGE):
-        yield orjson.dumps({"items": items[start : start + _PAGE]})
 
 
 def _mutating() -> Iterator[JsonObject]:
