@@ -62,7 +62,10 @@ class EarlierScan:
         gaps = tuple(_gaps(connection, number))
         self._without = frozenset(gap.where for gap in gaps if gap.kind is GapKind.EVALUATION)
         scope = connection.execute(select(SCANS.c.scope).where(SCANS.c.number == number)).scalar_one()
-        self._reach = listing_reach(codec.from_text(Scope, scope), _coverage(connection, number), gaps)
+        coverage = tuple(_coverage(connection, number))
+        self._reach = listing_reach(codec.from_text(Scope, scope), coverage, gaps)
+        # Older versions recorded no objects: whether an object existed is not known.
+        self._recorded_objects = bool(self._examined) or not any(line.objects for line in coverage)
 
     def changes(self, finding: FindingPlace) -> Iterator[CauseKind]:
         """What changed since then for a finding that the scan does not have. If nothing else did, its object changed."""
@@ -74,10 +77,12 @@ class EarlierScan:
                 yield CauseKind.COVERAGE
             elif not rules:
                 yield CauseKind.OBJECT_CHANGED
-        elif self._reach.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name):
-            yield CauseKind.OBJECT_CREATED
-        else:
+        elif not self._reach.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name):
             yield CauseKind.COVERAGE
+        elif self._recorded_objects:
+            yield CauseKind.OBJECT_CREATED
+        elif not rules:
+            yield CauseKind.OBJECT_CHANGED
 
     def _missed(self, finding: FindingPlace) -> bool:
         """Return whether the scan examined the object of a finding, but could not evaluate the check."""
@@ -196,9 +201,10 @@ def _gaps(connection: Connection, number: int) -> Iterator[Gap]:
 
 
 def _coverage(connection: Connection, number: int) -> Iterator[Coverage]:
-    wanted = select(COVERAGE.c.api_version, COVERAGE.c.kind, COVERAGE.c.state).where(COVERAGE.c.scan == number)
-    for api_version, kind, state in connection.execute(wanted):
-        yield Coverage(api_version, kind, CoverageState(state))
+    own = COVERAGE.c
+    wanted = select(own.api_version, own.kind, own.state, own.objects).where(own.scan == number)
+    for api_version, kind, state, objects in connection.execute(wanted):
+        yield Coverage(api_version, kind, CoverageState(state), objects=objects)
 
 
 def _group(api_version: str) -> str:
