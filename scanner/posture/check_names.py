@@ -17,8 +17,11 @@ from scanner.model.outcome import CheckKind
 from scanner.model.policy import Policy
 from scanner.posture.problems import check_id
 
-LADDER: Final = 1
-"""The version of these rules. Scans record it: findings of the past are not regrouped by newer rules."""
+LADDER: Final = 2
+"""The version of these rules and of those of `ladder`. Scans record it: newer rules do not regroup findings of the past.
+
+Version 1 carried on the ids of checks alone; version 2 joins findings, too.
+"""
 
 
 class CheckKey(NamedTuple):

@@ -40,9 +40,20 @@ metadata:
 PODS = bound("pods").replace("configmaps", "pods")
 
 
+@pytest.fixture(scope="module")
+def made() -> dict[str, bytes]:
+    """The database of `twice`, once it is made: every test gets a copy."""
+    return {}
+
+
 @pytest.fixture
-def twice(assay: Assay, write: Write) -> Assay:
+def twice(assay: Assay, write: Write, home: Path, made: dict[str, bytes]) -> Assay:
     """A database of two scans: `a` and `b` of shop and `c` of bank, then `a` and the new `d`; the pods were replaced."""
+    database = home / ".local" / "share" / "assay" / "assay.db"
+    if made:
+        database.parent.mkdir(parents=True)
+        database.write_bytes(made["database"])
+        return assay
     rules = f"{bound('maps')}---\n{PODS}---\n{DEPLOYMENT}---\n{SET}"
     write("cluster/rules.yaml", rules)
     first = [config_map("a"), config_map("b"), config_map("c", namespace="bank"), *pods("web-1-x", "web-1-y")]
@@ -50,6 +61,7 @@ def twice(assay: Assay, write: Write) -> Assay:
     assert 0 == assay("scan", "--from", "cluster", "-q").code
     write("cluster/all.yaml", "---\n".join([config_map("a"), config_map("d"), *pods("web-1-z", "web-1-y")]))
     assert 0 == assay("scan", "--from", "cluster", "-q").code
+    made["database"] = database.read_bytes()
     return assay
 
 
