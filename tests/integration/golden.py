@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -85,16 +85,15 @@ class GoldenCluster:
 
     def __init__(self, assets: Path, folder: Path, kept: ExitStack) -> None:
         """Start the server, which stops with `kept`."""
-        self._start: Callable[[str], ApiServer] = lambda name: kept.enter_context(running(assets, made_folder(name)))
-
-        def made_folder(name: str) -> Path:
-            (folder / name).mkdir()
-            return folder / name
-
-        self.server = self._start("server")
+        self._assets, self._folder, self._kept = assets, folder, kept
+        self.server = self._started("server")
         self._documents: dict[str, JsonObject] = {}
         self._under: dict[str, str] = {}
         self._allowed: set[str] = set()
+
+    def _started(self, name: str) -> ApiServer:
+        (self._folder / name).mkdir()
+        return self._kept.enter_context(running(self._assets, self._folder / name))
 
     def do(self, act: Fields) -> None:
         """Do what one line of a step describes."""
@@ -155,7 +154,7 @@ class GoldenCluster:
 
     def _restore(self) -> None:
         """Store every object on another server."""
-        self.server = self._start("restored")
+        self.server = self._started("restored")
         self._allow(self._allowed)
         for place in self._documents:
             self._store(place)
@@ -244,5 +243,3 @@ def _binding(*, policy: str, params: bool = False, env: str = "") -> JsonObject:
     if env:
         spec["matchResources"] = {"namespaceSelector": {"matchLabels": {"env": env}}}
     return spec
-
-

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from difflib import unified_diff
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import SqlStore, open_store
 from scanner.store.integrity import check_database
-from tests.integration.golden import SCANNER, GoldenCluster, Step, golden_history
+from tests.integration.golden import SCANNER, Fields, GoldenCluster, Step, golden_history
 from tests.store.databases import KINDS, POSTGRES, count, database
 
 NAME = "golden"
@@ -102,12 +103,14 @@ class Player:
         """The moment of the current step."""
         return self._now
 
-    def play(self, steps: Sequence[Step]) -> None:
-        """Play all steps. A step that names another one under `during` is overtaken by it."""
+    def play(self, begin: Sequence[Fields], steps: Sequence[Step]) -> None:
+        """Fill the cluster and play all steps. A step that names another one under `during` is overtaken by it."""
+        for act in begin:
+            self._cluster.do(act)
         overtaken_by = {step.during: step for step in steps if step.during}
         for step in steps:
             if step.step in overtaken_by:
-                self._overtake(overtaken_by[step.step], lambda step=step: self._play(step))  # type: ignore[misc]
+                self._overtake(overtaken_by[step.step], partial(self._play, step))
             elif not step.during:
                 self._play(step)
 
@@ -121,11 +124,8 @@ class Player:
     def _overtake(self, step: Step, between: Callable[[], None]) -> None:
         """Scan into all databases, and let something happen before the first of these scans ends."""
         for history in self.histories.values():
-            between = self._nested(history, step, between)
+            between = partial(self._scan, history, step, between)
         between()
-
-    def _nested(self, history: History, step: Step, between: Callable[[], None]) -> Callable[[], None]:
-        return lambda: self._scan(history, step, between)
 
     def _scan(self, history: History, step: Step, between: Callable[[], None] = lambda: None) -> None:
         kubeconfig = str(self._cluster.server.kubeconfig_for(SCANNER))
@@ -204,9 +204,7 @@ def histories(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         for kind in KINDS if POSTGRES else KINDS[:1]:
             url = kept.enter_context(database(kind, folder))
             player.histories[kind] = History(url, kept.enter_context(open_store(url, player.clock)))
-        for act in begin:
-            player._cluster.do(act)
-        player.play(steps)
+        player.play(begin, steps)
         yield player.histories
 
 
@@ -226,3 +224,75 @@ def test_every_scan_records_what_was_expected(history: History) -> None:
         for line in unified_diff(step.log, history.logs[step.step], f"step {step.step}", step.title, n=0, lineterm="")
     ]
     assert [] == differences, "\n".join(differences)
+
+
+def test_no_problem_is_new_twice_or_reopened_while_it_is_open(history: History) -> None:
+    """Counted over all scans, whatever the log of each of them is."""
+    known: dict[str, str] = {}
+    for step in STEPS:
+        for problem in problems(history.records[step.step].by_problem()):
+            before = known.get(problem.id, "")
+            expected = {"": "new", "resolved": "reopened"}.get(before, "open")
+            assert problem.status in {expected, "resolved"}, (step.title, before, problem)
+            known[problem.id] = problem.status
+
+
+def test_only_corrected_objects_are_fixes(history: History) -> None:
+    """Three objects were corrected while everything else stayed; those are counted for the time to fix."""
+    fixed = [step.step for step in STEPS if any(line.endswith(" fixed") for line in history.logs[step.step])]
+    assert ([14, 23, 25], 3) == (fixed, count(history.url, "fixes"))
+
+
+def test_first_seen_never_moves(history: History) -> None:
+    """Neither that of a problem nor that of a finding, also of one that continues another."""
+    first: dict[str, datetime] = {}
+    for step in STEPS:
+        record = history.records[step.step]
+        for stored in record.findings():
+            assert stored.first_seen == first.setdefault(stored.id, first.get(stored.continues, stored.first_seen))
+        for problem in problems(record.by_problem()):
+            assert problem.first_seen == first.setdefault(problem.id, problem.first_seen)
+
+
+def test_opened_at_is_the_beginning_of_the_episode(history: History) -> None:
+    """It stays until the finding, or the last finding of the problem, is resolved."""
+    opened: dict[str, datetime] = {}
+    for step in STEPS:
+        record = history.records[step.step]
+        for stored in record.findings():
+            if stored.continues:
+                opened[stored.id] = opened[stored.continues]
+            elif stored.status != "open":
+                opened[stored.id] = step.at
+            assert opened[stored.id] == stored.opened_at
+        for problem in problems(record.by_problem()):
+            if problem.status in {"new", "reopened"}:
+                opened[problem.id] = step.at
+            assert opened[problem.id] == problem.opened_at
+
+
+def test_a_report_of_a_day_stays_as_it_was(history: History) -> None:
+    """After 40 scans, each record says what it said when its scan had ended."""
+    again = {step.step: log_of(history.store.record(f"step-{step.step}")) for step in STEPS}
+    assert history.logs == again
+
+
+def test_the_name_of_a_restored_cluster_has_to_be_confirmed(history: History) -> None:
+    """The cluster has another UID, so that it could be another cluster."""
+    assert "restored or built anew, add --restored-cluster to continue its history" in history.refused
+
+
+def test_the_database_is_whole(history: History) -> None:
+    """`assay db check` finds no problem."""
+    assert [] == check_database(history.url, all_digests=True)
+
+
+def test_the_databases_agree(histories: dict[str, History]) -> None:
+    """The same problems and findings have the same ids in each of them."""
+    ids = {
+        kind: [
+            sorted((stored.id, stored.problem) for stored in history.records[step.step].findings()) for step in STEPS
+        ]
+        for kind, history in histories.items()
+    }
+    assert all(each == ids[KINDS[0]] for each in ids.values())
