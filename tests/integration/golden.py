@@ -23,7 +23,7 @@ from tests.integration.manifests import apply, delete
 SCANNER = "auditor"
 AUDIT: Json = ["Audit"]
 USED: JsonObject = {"use": "limits"}
-RESOURCES = {"pods": "", "configmaps": "", "services": "", "secrets": "", "deployments": "apps"}
+RESOURCES = {"pods": "", "configmaps": "", "services": "", "secrets": "", "deployments": "apps", "statefulsets": "apps"}
 """The API groups of resources that policies match."""
 KINDS = {
     "Policy": "ValidatingAdmissionPolicy",
@@ -183,8 +183,6 @@ def manifest(kind: str, *, name: str, **fields: Any) -> JsonObject:
         metadata["namespace"] = namespace
     if "labels" in fields:
         metadata["labels"] = fields["labels"]
-    if kind == "Namespace" and "env" in fields:
-        metadata["labels"] = {"env": fields["env"]}
     if kind == "Param":
         metadata["labels"] = USED
     document: JsonObject = {"apiVersion": GROUPS.get(kind, "v1"), "kind": KINDS.get(kind, kind), "metadata": metadata}
