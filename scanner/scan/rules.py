@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from scanner.admission.dispatch import BoundPolicy
@@ -15,6 +15,9 @@ from scanner.scan.param_table import ParamTable
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 """The label that equals the name of its namespace, and so decides nothing that the name does not."""
+_READ_FIELDS: Final = ("labels", "annotations")
+_EVERY_KEY: Final = ""
+"""Stands for all keys of a field: an expression reads the field as a whole, or with a key that it computes."""
 
 
 def rules_of(
@@ -25,13 +28,13 @@ def rules_of(
 ) -> tuple[RuleObject, ...]:
     """The rule objects of the policies in force, sorted by type and name; of policies that are not evaluable, no params.
 
-    A namespace without a label that a selector reads has no rule object.
+    A namespace without a label or an annotation that a selector or an expression reads has no rule object.
     """
-    bound = tuple(languages)
+    bound, in_force = tuple(languages), tuple(evaluable)
     rules = (
-        *_params(evaluable, params),
+        *_params(in_force, params),
         *(rule_object(*document) for language in bound for document in language.rules()),
-        *_namespace_labels(bound, namespaces),
+        *_namespaces(bound, in_force, namespaces),
     )
     distinct = {(rule.type.value, rule.name, rule.digest): rule for rule in rules}
     return tuple(distinct[key] for key in sorted(distinct))
@@ -60,19 +63,42 @@ def _param_name(param: Resource) -> str:
     return f"{kind} {'/'.join(filter(None, (param.namespace, param.name)))}"
 
 
-def _namespace_labels(languages: Iterable[BoundLanguage], namespaces: Iterable[JsonObject]) -> Iterator[RuleObject]:
+def _namespaces(
+    languages: Iterable[BoundLanguage], evaluable: Iterable[BoundPolicy], namespaces: Iterable[JsonObject]
+) -> Iterator[RuleObject]:
+    """The labels and annotations of namespaces that selectors and expressions read."""
     selectors = (selector for language in languages for selector in language.namespace_selectors())
-    keys = {requirement.key for selector in selectors for requirement in selector.requirements} - {_NAME_LABEL}
-    for namespace in namespaces if keys else ():
-        labels = text_map(dig(namespace, "metadata", "labels"))
-        read = {key: labels[key] for key in sorted(keys & labels.keys())}
-        if read:
-            yield rule_object(
-                RuleType.NAMESPACE_LABELS, as_text(dig(namespace, "metadata", "name")), _reduced(namespace, read)
-            )
+    read = {("labels", requirement.key) for selector in selectors for requirement in selector.requirements}
+    for bound_policy in evaluable:
+        for _, expression in bound_policy.compiled.expressions():
+            read.update(_read_by(expression.paths))
+    read.discard(("labels", _NAME_LABEL))
+    for namespace in namespaces if read else ():
+        texts = {field: _read_texts(namespace, field, read) for field in _READ_FIELDS}
+        if any(texts.values()):
+            name = as_text(dig(namespace, "metadata", "name"))
+            yield rule_object(RuleType.NAMESPACE_LABELS, name, _reduced(namespace, texts))
 
 
-def _reduced(namespace: JsonObject, labels: JsonObject) -> JsonObject:
-    """A Namespace with some of its labels, and with its version in case that one of these is withheld."""
+def _read_by(paths: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    """Fields of the metadata of a namespace, and keys in them, that paths of an expression lead to."""
+    for path in paths:
+        for field in _READ_FIELDS:
+            place = ("namespaceObject", "metadata", field)
+            if path[: len(place)] == place[: len(path)]:
+                key = "".join(path[len(place) : len(place) + 1])
+                # Keys of labels and annotations begin with a letter or a digit, marks in paths do not.
+                yield field, key if key[:1].isalnum() else _EVERY_KEY
+
+
+def _read_texts(namespace: JsonObject, field: str, read: Collection[tuple[str, str]]) -> JsonObject:
+    texts = text_map(dig(namespace, "metadata", field))
+    whole = (field, _EVERY_KEY) in read
+    return {key: texts[key] for key in sorted(texts) if key != _NAME_LABEL and (whole or (field, key) in read)}
+
+
+def _reduced(namespace: JsonObject, texts: JsonObject) -> JsonObject:
+    """A Namespace with some of its labels and annotations, and with its version in case that one of these is withheld."""
     metadata = {key: dig(namespace, "metadata", key) for key in ("name", "uid", "resourceVersion")}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**metadata, "labels": labels}}
+    fields = {field: value for field, value in texts.items() if value}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**metadata, **fields}}

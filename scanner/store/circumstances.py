@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
+
 from sqlalchemy import Connection, select
 
 from scanner.model.method import Method
+from scanner.model.policy import Binding
 from scanner.model.scan import Scope
 from scanner.posture.causes import Circumstances
 from scanner.store import codec
@@ -28,16 +32,30 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
         .where(SCAN_POLICIES.c.scan == owners.policies)
     )
     bindings = (
-        select(binding.language, binding.policy_name, binding.name, binding.spec_digest)
+        select(binding.language, binding.policy_name, binding.name, binding.spec_digest, binding.document)
         .join(SCAN_BINDINGS)
         .where(SCAN_BINDINGS.c.scan == owners.bindings)
     )
     return Circumstances(
         policies={(language, name): digest for language, name, digest in connection.execute(policies)},
-        bindings={(language, of, name): digest for language, of, name, digest in connection.execute(bindings)},
+        bindings={
+            (language, of, name): _content(digest, document)
+            for language, of, name, digest, document in connection.execute(bindings)
+        },
         rules=read_rules(connection, owners.rules),
         server=server,
         assay=assay,
         options=(operation, requester, made.kyverno_compat, str(made.network), *made.network_to),
         sources=made.policy_sources,
     )
+
+
+def _content(digest: str, document: str) -> str:
+    """The digest of the spec of a binding: without its name, so that a binding that is renamed has the same one.
+
+    A binding without a spec, which no manifest contains, has its own digest.
+    """
+    spec = codec.from_text(Binding, document).manifest.get("spec")
+    if spec is None:
+        return digest
+    return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()

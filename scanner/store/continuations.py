@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, case, select, update
 
 from scanner.posture.causes import Comparison, Coordinates
 from scanner.posture.ladder import LadderFinding, Pair, continuations
@@ -62,7 +62,9 @@ def join_rows(connection: Connection, pairs: Sequence[tuple[int, int]], now: int
     wanted = select(own.id, own.fingerprint, own.first, own.opened, own.reopened)
     names = "row", "of", "begin", "opening", "times"
     joined = update(FINDINGS).where(own.id == bindparam("row")).values(event=CONTINUED, continues=bindparam("of"))
-    joined = joined.values(first=bindparam("begin"), opened=bindparam("opening"), reopened=bindparam("times"))
+    # A finding that was known before the one that it continues keeps its first scan.
+    first = case((own.first < bindparam("begin"), own.first), else_=bindparam("begin"))
+    joined = joined.values(first=first, opened=bindparam("opening"), reopened=bindparam("times"))
     for start in range(0, len(pairs), CHUNK):
         following = dict(pairs[start : start + CHUNK])
         rows = connection.execute(wanted.where(among(connection, own.id, list(following)))).all()

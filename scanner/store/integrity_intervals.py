@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, select
 
 from scanner.store.retention_plan import Needed
-from scanner.store.tables import CLUSTERS, FINDINGS, OPEN, POPULATION, PREVIEW, SCANS
+from scanner.store.tables import CLUSTERS, CONTINUED, FINDINGS, OPEN, POPULATION, PREVIEW, SCANS
 
 
 class IntervalProblem(Enum):
@@ -44,6 +44,8 @@ class _Interval:
     first: int
     event: str
     last_seen: int | None
+    continued_by: int | None
+    """The id of the row of another finding that goes on where this row ends."""
 
 
 def interval_problems(connection: Connection) -> Iterator[tuple[IntervalProblem, str]]:
@@ -64,9 +66,16 @@ def _revisions(connection: Connection, cluster: int) -> _Revisions:
 
 
 def _of_findings(connection: Connection, cluster: int, revisions: _Revisions) -> Iterator[tuple[IntervalProblem, str]]:
-    own = FINDINGS.c
+    own, other = FINDINGS.c, FINDINGS.alias("other")
     columns = own.id, own.fingerprint, own.since, own.until, own.superseded, own.first, own.event, own.last_seen
-    wanted = select(*columns).where(own.cluster == cluster, own.event != PREVIEW)
+    goes_on = (
+        (other.c.continues == own.fingerprint) & (other.c.cluster == own.cluster) & (other.c.since == own.superseded)
+    )
+    wanted = (
+        select(*columns, other.c.id)
+        .select_from(FINDINGS.outerjoin(other, goes_on))
+        .where(own.cluster == cluster, own.event != PREVIEW)
+    )
     ordered = wanted.order_by(own.fingerprint, own.since, own.id).execution_options(yield_per=1000)
     with connection.execute(ordered) as rows:
         for _, group in groupby((_Interval(*row) for row in rows), key=attrgetter("fingerprint")):
@@ -79,12 +88,11 @@ def _of_finding(intervals: Sequence[_Interval], revisions: _Revisions) -> Iterat
     reported = revisions.reported
     for each in intervals:
         yield from ((problem, each) for problem in _of_times(each.since, each.until, revisions.newest))
-        if each.first > each.since or each.first != intervals[0].first:
+        if each.first > each.since:
             yield IntervalProblem.FIRST, each
         if each.last_seen is not None and each.last_seen >= each.until:
             yield IntervalProblem.RESOLVED, each
-        if (each.superseded is None) is not (each is intervals[-1]):
-            yield IntervalProblem.LATEST, each
+    yield from ((IntervalProblem.LATEST, each) for each in _without_latest_row(intervals, reported))
     before = 0
     for each in intervals:
         # A row that changed continues the one before it.
@@ -95,8 +103,21 @@ def _of_finding(intervals: Sequence[_Interval], revisions: _Revisions) -> Iterat
         if earlier.until > later.since:
             yield IntervalProblem.OVERLAP, later
         follows = earlier.superseded
-        if follows is not None and follows != later.since and reported.within(follows, follows + 1):
+        if follows == later.since:
+            # A finding that continues another one may be as old as that.
+            if later.first > earlier.first or (later.first != earlier.first and later.event != CONTINUED):
+                yield IntervalProblem.FIRST, later
+        elif follows is not None and earlier.continued_by is None and reported.within(follows, follows + 1):
             yield IntervalProblem.GAP, later
+
+
+def _without_latest_row(intervals: Sequence[_Interval], reported: Needed) -> Iterator[_Interval]:
+    """The rows that are the latest one and should not be, or the reverse. A finding that another one continues has none."""
+    *earlier, last = intervals
+    yield from (each for each in earlier if each.superseded is None)
+    ended = last.superseded
+    if ended is not None and last.continued_by is None and reported.within(ended, ended + 1):
+        yield last
 
 
 def _of_population(

@@ -116,6 +116,7 @@ def test_the_status_of_a_param_is_a_rule_where_an_expression_can_read_it(express
     assert digest(1) != digest(2)
 
 
+BY = {"annotations": {"by": "ops"}}
 ON_PODS_OF_GOLD = {
     "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
     "namespaceSelector": {"matchLabels": {"tier": "gold"}},
@@ -152,6 +153,29 @@ def test_the_name_label_of_a_namespace_is_no_rule() -> None:
 
     assert () == before.rules
     assert before.policy_set_digest == after.policy_set_digest
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("namespaceObject.metadata.labels['tier'] == 'gold'", {"labels": {"tier": "gold"}}),
+        ("namespaceObject.metadata.labels.exists(k, k == 'x')", {"labels": {"team": "shop", "tier": "gold"}}),
+        ("namespaceObject.metadata.labels[object.metadata.name] == 'x'", {"labels": {"team": "shop", "tier": "gold"}}),
+        ("has(namespaceObject.metadata.annotations) && namespaceObject.metadata.annotations['by'] == 'x'", BY),
+        ("namespaceObject.metadata.name == 'prod'", None),
+        ("object.metadata.labels['tier'] == 'gold'", None),
+    ],
+)
+def test_labels_and_annotations_that_an_expression_reads_are_rules(
+    expression: str, expected: dict[str, dict[str, str]] | None
+) -> None:
+    """Without them, a change of a namespace would look like a fix of its objects."""
+    prod = namespace("prod", tier="gold", team="shop")
+    prod["metadata"]["annotations"] = {"by": "ops"}
+    start = scanned(FakeCluster([namespace("default"), prod, policy("p", expression), binding("b", "p")])).start
+    documents = [rule.document["metadata"] for rule in start.rules]
+
+    assert ([{"name": "prod", **expected}] if expected else []) == documents
 
 
 def test_a_label_that_exempts_a_namespace_changes_the_policy_set() -> None:

@@ -13,9 +13,11 @@ from scanner.model.method import Method
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import VALIDATING
 from scanner.model.scan import CoverageState, ScanEnd, ScanStart, Scope, StoredFinding
+from scanner.policies.manifest import read_binding
 from scanner.posture.problem_rows import Problem, problems
 from scanner.store import SqlStore
 from scanner.store.tables import FIXES
+from tests import documents
 from tests.store.made import CHECK, Round, binding, ended, finding, listed, page_of, policy
 from tests.store.test_problems import OTHER, Rules, only, record_pods, with_checks
 
@@ -148,6 +150,31 @@ def test_a_renamed_binding_continues_its_findings_there_and_back(store: SqlStore
     assert (A.fingerprint[:12], Cause(CauseKind.BINDING)) == (there.continues, there.cause)
     assert (RENAMED.fingerprint[:12], ended(1)) == (back.continues, back.first_seen)
     assert (0, 0) == (scan.new, scan.resolved)
+
+
+def test_a_binding_of_a_manifest_is_renamed_if_its_spec_stays(store: SqlStore) -> None:
+    """Its digest is another one, because that has the name."""
+    earlier, later = (
+        read_binding(documents.binding(name, "replicas"), language=VALIDATING)
+        for name in ("replicas-binding", "renamed")
+    )
+    Known((A,), own_bindings=(earlier,)).record(store, 1)
+    Known((RENAMED,), own_bindings=(later,)).record(store, 2)
+
+    assert earlier.digest != later.digest
+    assert A.fingerprint[:12] == found_in(store, 2).continues
+
+
+def test_a_finding_that_continues_a_younger_one_is_as_old_as_ever(store: SqlStore) -> None:
+    """It was seen, resolved, and comes back when the binding of the younger one gets its name."""
+    renamed = binding("replicas", name="renamed")
+    Known((A,)).record(store, 1)
+    UNBOUND.record(store, 2)
+    Known((RENAMED,), own_bindings=(renamed,)).record(store, 3)
+    Known((A,)).record(store, 4)
+
+    stored = found_in(store, 4)
+    assert (RENAMED.fingerprint[:12], ended(1), ended(3)) == (stored.continues, stored.first_seen, stored.opened_at)
 
 
 def test_a_binding_with_other_content_is_another_one(store: SqlStore) -> None:

@@ -15,7 +15,8 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.integrity import Problem, check_database
 from tests.store.databases import execute
-from tests.store.made import Round, clock, finding
+from tests.store.made import Round, binding, clock, finding
+from tests.store.test_endings import RENAMED, UNBOUND, A, Known
 
 OLD = Path(__file__).parent / "old"
 
@@ -45,6 +46,26 @@ def test_a_sound_database_has_no_problem(filled: SqlStore, url: str) -> None:
     """With a sample of the digests, and with all."""
     assert filled.scans()
     assert ([], []) == (problems_of(url), check_database(url))
+
+
+def test_findings_that_continue_others_are_no_problem(store: SqlStore, url: str) -> None:
+    """There and back, as old as before, and again after the finding that continued another was resolved."""
+    named, renamed = Known((A,)), Known((RENAMED,), own_bindings=(binding("replicas", name="renamed"),))
+    for number, each in enumerate((named, renamed, named, UNBOUND, renamed, named, renamed, UNBOUND, named)):
+        each.record(store, number)
+    events = [store.record(f"scan-{number}").scan.new for number in range(9)]
+
+    assert [1, 0, 0, 0, 1, 0, 0, 0, 1] == events
+    assert [] == problems_of(url)
+
+
+def test_a_continuing_row_that_is_lost_is_found(store: SqlStore, url: str) -> None:
+    """The finding ended, and no other goes on."""
+    Known((A,)).record(store, 1)
+    Known((RENAMED,), own_bindings=(binding("replicas", name="renamed"),)).record(store, 2)
+    execute(url, "DELETE FROM findings WHERE continues IS NOT NULL")
+
+    assert "findings have no latest row, or several" in {problem.what for problem in problems_of(url)}
 
 
 @pytest.mark.parametrize(
