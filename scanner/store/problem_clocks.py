@@ -18,8 +18,10 @@ from scanner.store.resolutions import Resolution
 from scanner.store.tables import CHECKS, FINDINGS, FIXES, OPEN
 
 _OF_FIXES = ("cluster", "revision", "language", "policy", "opened", "problems")
-_OPENED = func.coalesce(FINDINGS.c.problem_opened, FINDINGS.c.opened, FINDINGS.c.since)
-_FIRST = func.coalesce(FINDINGS.c.problem_first, FINDINGS.c.first)
+OPENED = func.coalesce(FINDINGS.c.problem_opened, FINDINGS.c.opened, FINDINGS.c.since)
+"""The revision that opened the problem of a row; for a row of an older version, the best that is known of it."""
+FIRST = func.coalesce(FINDINGS.c.problem_first, FINDINGS.c.first)
+"""The revision that saw the problem of a row first; for a row of an older version, that of its finding."""
 
 
 def set_clocks(connection: Connection, cluster: int, come: Sequence[int], now: int) -> None:
@@ -46,7 +48,7 @@ def _clocks(connection: Connection, cluster: int, come: Sequence[int], now: int)
     fresh = select(FINDINGS.c.id, FINDINGS.c.problem).where(inserted).subquery()
     was_open = FINDINGS.c.until >= now
     earlier = (
-        select(FINDINGS.c.problem, func.min(_FIRST).label("first"), func.min(_OPENED).filter(was_open).label("opened"))
+        select(FINDINGS.c.problem, func.min(FIRST).label("first"), func.min(OPENED).filter(was_open).label("opened"))
         .where(FINDINGS.c.cluster == cluster, FINDINGS.c.since < now)
         .where(FINDINGS.c.problem.in_(select(fresh.c.problem)))
         .group_by(FINDINGS.c.problem)
@@ -62,7 +64,7 @@ def record_fixes(connection: Connection, cluster: int, revision: int) -> None:
     """Count the problems that a scan saw fixed: it resolved all findings that were open, and every one was fixed."""
     resolved = FINDINGS.c.until == revision, FINDINGS.c.last_seen.is_not(None), FINDINGS.c.problem.is_not(None)
     fixed = (
-        select(FINDINGS.c.problem, CHECKS.c.language, CHECKS.c.policy, func.min(_OPENED).label("opened"))
+        select(FINDINGS.c.problem, CHECKS.c.language, CHECKS.c.policy, func.min(OPENED).label("opened"))
         .join(CHECKS, CHECKS.c.id == FINDINGS.c.check)
         .where(FINDINGS.c.cluster == cluster, *resolved)
         .group_by(FINDINGS.c.problem, CHECKS.c.language, CHECKS.c.policy)

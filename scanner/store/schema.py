@@ -19,7 +19,7 @@ from scanner.store.backup import back_up
 from scanner.store.engine import writing_shared
 from scanner.store.tables import MARK, METADATA
 
-HEAD = "0019"
+HEAD = "0020"
 """The newest migration; a test compares it with the folder."""
 
 _VERSIONS = "alembic_version"
@@ -148,21 +148,28 @@ def _create(connection: Connection) -> None:
 
     For SQLite alone: the tables lack some definitions for PostgreSQL, where databases are rarely created.
     """
+    # Most runs create no database, and need no queries of views.
+    from scanner.store.views import create_views
+
     METADATA.create_all(connection)
+    create_views(connection)
     key = "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
     connection.execute(text(f"CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, {key})"))
     connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
 
 
 def run_migrations(connection: Connection) -> None:
-    """Upgrade a database to the newest schema, step by step, over a connection that holds its lock."""
+    """Upgrade a database to the newest schema and its views, step by step, over a connection that holds its lock."""
     # Importing Alembic takes as long as importing SQLAlchemy, and most runs do not need it.
     from alembic import command
     from alembic.config import Config
 
+    from scanner.store.views import views_after
+
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(migrations()).replace("%", "%%"))
-    command.upgrade(config, "head")
+    with views_after(connection):
+        command.upgrade(config, "head")
 
 
 def _older(address: Address) -> StoreError:

@@ -1,0 +1,311 @@
+"""The queries of the read-only views, which `docs/sql.md` describes: their columns are an interface.
+
+Columns are added at the end; none is removed or gets another meaning within a major version. Both databases return the same
+values: times are texts in UTC, ids are those of the reports, facts are 1 or 0. A view has nothing that reports do not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import ColumnElement, FromClause, Select, and_, case, func, null, select
+from sqlalchemy.sql.selectable import NamedFromClause
+
+from scanner.store.findings import SHORT
+from scanner.store.problem_clocks import FIRST, OPENED
+from scanner.store.tables import (
+    CHECKS,
+    CLUSTERS,
+    COVERAGE,
+    DAILY,
+    DAILY_KEYS,
+    DAYS,
+    FINDINGS,
+    HEALTH,
+    KINDS,
+    OBJECTS,
+    OPEN,
+    POPULATION,
+    SCANS,
+    VERDICTS,
+    WORKLOADS,
+)
+from scanner.store.templates import ESCAPE, NAME, NAMESPACE
+from scanner.store.view_words import Character, Digits, Moment, ProblemId
+
+_Sql: TypeAlias = ColumnElement[Any]
+
+_NEWEST = (
+    select(SCANS.c.cluster, func.max(SCANS.c.revision).label("revision")).group_by(SCANS.c.cluster).subquery("newest")
+)
+"""The newest revision of each cluster."""
+_CLUSTER: Final = CLUSTERS.c.name.label("cluster"), CLUSTERS.c.id.label("cluster_id")
+_ACTIONS: Final = "Audit", "Warn", "Deny"
+"""From the mildest to the strictest."""
+
+
+def _fact(condition: _Sql) -> _Sql:
+    """1 or 0: PostgreSQL compares no boolean with a number, and SQLite has no booleans."""
+    return case((condition, 1), else_=0)
+
+
+def _contains(text: _Sql, part: str | Character) -> _Sql:
+    return func.replace(text, part, "") != text
+
+
+def _strictness(actions: _Sql) -> _Sql:
+    """The place of the strictest action, from 1 on; 0 if there is none."""
+    ranks = [(_contains(actions, action), _ACTIONS.index(action) + 1) for action in reversed(_ACTIONS)]
+    return case(*ranks, else_=0)
+
+
+def _action(strictness: _Sql) -> _Sql:
+    return case(*((strictness == place, action) for place, action in enumerate(_ACTIONS, 1)), else_="")
+
+
+def _filled(template: _Sql) -> _Sql:
+    """The text of a template about the object of a finding: see `templates.filled`."""
+    name, namespace, escape = (Character(ord(mark)) for mark in (NAME, NAMESPACE, ESCAPE))
+    replaced = func.replace(func.replace(template, name, OBJECTS.c.name), namespace, OBJECTS.c.namespace)
+    # The mark itself is the last: before, the first of two would be taken for the one before another mark.
+    unescaped = template
+    for mark in (name, namespace, escape):
+        unescaped = func.replace(unescaped, escape.concat(mark), mark)
+    return case((_contains(template, escape), unescaped), else_=replaced)
+
+
+def _finding_id(fingerprint: _Sql) -> _Sql:
+    return func.substr(Digits(fingerprint), 1, SHORT)
+
+
+def _problem_id(problem: _Sql, fingerprint: _Sql) -> _Sql:
+    """The id of a problem. A finding of an older version, whose problem is not known, is a problem of its own."""
+    return case((problem.is_not(None), ProblemId(problem)), else_=_finding_id(fingerprint))
+
+
+def _known_workload(column: str, own: _Sql) -> _Sql:
+    """A part of the workload of an object, which may be the object itself; null if no interval of the object is stored."""
+    return case((POPULATION.c.object.is_(None), null()), else_=func.coalesce(WORKLOADS.c[column], own))
+
+
+_OWN_WORKLOAD: Final[Mapping[str, _Sql]] = {
+    "api_version": KINDS.c.api_version,
+    "kind": KINDS.c.kind,
+    "namespace": OBJECTS.c.namespace,
+    "name": OBJECTS.c.name,
+}
+
+
+def _with_content(findings: FromClause) -> FromClause:
+    """Rows of findings, joined to everything to which they refer, and to the newest interval of their objects."""
+    interval = POPULATION.alias("later")
+    newest = select(func.max(interval.c.since)).where(interval.c.object == findings.c.object)
+    newest = newest.where(interval.c.since < findings.c.until).correlate(findings)
+    of_object = and_(POPULATION.c.object == findings.c.object, POPULATION.c.since == newest.scalar_subquery())
+    return (
+        findings.join(CLUSTERS, CLUSTERS.c.id == findings.c.cluster)
+        .join(CHECKS, CHECKS.c.id == findings.c.check)
+        .join(KINDS, KINDS.c.id == findings.c.kind)
+        .join(OBJECTS, OBJECTS.c.id == findings.c.object)
+        .join(VERDICTS, VERDICTS.c.id == findings.c.verdict)
+        .join(_NEWEST, _NEWEST.c.cluster == findings.c.cluster)
+        .outerjoin(POPULATION, of_object)
+        .outerjoin(WORKLOADS, WORKLOADS.c.id == POPULATION.c.workload)
+    )
+
+
+def _at(name: str, cluster: _Sql, revision: _Sql) -> tuple[NamedFromClause, _Sql]:
+    """The scan of a revision, by the name of an alias, and the condition to join it. Tombstones have the times of their scans."""
+    scan = SCANS.alias(name)
+    return scan, and_(scan.c.cluster == cluster, scan.c.revision == revision)
+
+
+def _findings_open() -> Select[Any]:
+    own, check, verdict = FINDINGS.c, CHECKS.c, VERDICTS.c
+    first, of_first = _at("first_scan", own.cluster, own.first)
+    opened, of_opened = _at("opening_scan", own.cluster, own.opened)
+    begins = own.since == _NEWEST.c.revision
+    columns = {
+        "finding": _finding_id(own.fingerprint),
+        "problem": _problem_id(own.problem, own.fingerprint),
+        "status": case((and_(begins, own.event.in_(("new", "reopened"))), own.event), else_="open"),
+        "first_seen": Moment(first.c.finished_at),
+        "opened_at": Moment(opened.c.finished_at),
+        "language": check.language,
+        "policy": check.policy,
+        "binding": check.binding,
+        "param_namespace": check.param_namespace,
+        "param_name": check.param_name,
+        "check_kind": check.kind,
+        "check_index": check.index,
+        "expression": check.expression,
+        "outcome": verdict.outcome,
+        "message": case((verdict.outcome == "wouldChange", null()), else_=_filled(verdict.message)),
+        "operation": verdict.operation,
+        "action": _action(_strictness(verdict.actions)),
+        "actions": verdict.actions,
+        "denies": _fact(verdict.denies),
+        "excepted_by": verdict.excepted_by,
+        "api_version": KINDS.c.api_version,
+        "kind": KINDS.c.kind,
+        "namespace": OBJECTS.c.namespace,
+        "name": OBJECTS.c.name,
+        "uid": OBJECTS.c.uid,
+        **{f"workload_{name}": _known_workload(name, column) for name, column in _OWN_WORKLOAD.items()},
+    }
+    joined = _with_content(FINDINGS).join(first, of_first).outerjoin(opened, of_opened)
+    return _labelled(_CLUSTER, columns).select_from(joined).where(own.until == OPEN)
+
+
+def _latest() -> FromClause:
+    """The latest row of each finding with the clocks of its problem: `last` is the greatest end of a finding of the problem."""
+    own = FINDINGS.c
+    number = func.coalesce(own.problem, -own.id)
+    columns = [
+        own[name] for name in ("cluster", "fingerprint", "until", "check", "kind", "object", "verdict", "problem")
+    ]
+    last = func.max(own.until).over(partition_by=(own.cluster, number))
+    first = func.min(FIRST).over(partition_by=(own.cluster, number))
+    known = func.coalesce(own.problem_opened, own.opened)
+    counted = last.label("last"), first.label("first"), OPENED.label("opening"), known.label("opened")
+    rows = select(number.label("number"), *columns, own.resolution, *counted).where(own.superseded.is_(None))
+    return rows.subquery("latest")
+
+
+def _decisive() -> FromClause:
+    """The problems: one row for each, made of its open findings, or of those that ended last."""
+    latest = _latest()
+    own, check, verdict = latest.c, CHECKS.c, VERDICTS.c
+    # A problem is fixed only if all its findings were.
+    not_fixed = func.max(own.resolution).filter(own.resolution != "fixed")
+    columns = {
+        "newest": func.max(_NEWEST.c.revision),
+        "problem": func.min(_problem_id(own.problem, own.fingerprint)),
+        "until": func.max(own.until),
+        "first": func.min(own.first),
+        "opening": func.min(own.opening),
+        "opened": func.min(own.opened),
+        "findings": func.count(),
+        "excepted": func.sum(_fact(verdict.excepted_by != "")),
+        "resolution": func.coalesce(not_fixed, func.max(own.resolution)),
+        "language": func.min(check.language),
+        "policy": func.min(check.policy),
+        "check_kind": func.min(check.kind),
+        "check_index": func.min(check.index),
+        "expression": func.min(check.expression),
+        "action": _action(func.max(_strictness(verdict.actions))),
+        "denies": func.max(_fact(verdict.denies)),
+        **{
+            f"workload_{name}": func.coalesce(func.min(_known_workload(name, column)), func.min(column))
+            for name, column in _OWN_WORKLOAD.items()
+        },
+    }
+    grouped = _labelled(_CLUSTER, columns).select_from(_with_content(latest)).where(own.until == own.last)
+    return grouped.group_by(CLUSTERS.c.id, CLUSTERS.c.name, own.number).subquery("problems")
+
+
+def _problems() -> Select[Any]:
+    own = _decisive().c
+    first, of_first = _at("first_scan", own.cluster_id, own.first)
+    opened, of_opened = _at("opening_scan", own.cluster_id, own.opened)
+    resolved, of_resolved = _at("last_scan", own.cluster_id, own.until)
+    is_open = own.until == OPEN
+    appeared = case((own.first == own.newest, "new"), else_="reopened")
+    columns = {
+        "problem": own.problem,
+        "status": case((~is_open, "resolved"), (own.opening == own.newest, appeared), else_="open"),
+        "first_seen": Moment(first.c.finished_at),
+        "opened_at": Moment(opened.c.finished_at),
+        "resolved_at": Moment(resolved.c.finished_at),
+        "resolution": own.resolution,
+        "findings": case((is_open, own.findings), else_=0),
+        "excepted": case((is_open, own.excepted), else_=0),
+        "action": own.action,
+        "denies": own.denies,
+        **{name: own[name] for name in ("language", "policy", "check_kind", "check_index", "expression")},
+        **{f"workload_{name}": own[f"workload_{name}"] for name in _OWN_WORKLOAD},
+    }
+    joined = first.join(own.problem.table, of_first).outerjoin(opened, of_opened).outerjoin(resolved, of_resolved)
+    return _labelled((own.cluster, own.cluster_id), columns).select_from(joined)
+
+
+_SCAN: Final[Mapping[str, _Sql]] = {
+    "scan": SCANS.c.id,
+    "finished_at": Moment(SCANS.c.finished_at),
+    "newest": _fact(SCANS.c.revision == _NEWEST.c.revision),
+}
+"""The scan of a row: `newest` is 1 for the newest scan in the history of its cluster."""
+
+
+def _of_scans() -> FromClause:
+    return SCANS.join(CLUSTERS, CLUSTERS.c.id == SCANS.c.cluster).join(_NEWEST, _NEWEST.c.cluster == SCANS.c.cluster)
+
+
+def _scans() -> Select[Any]:
+    own = SCANS.c
+    counts = ("findings", "new", "reopened", "resolved", "unchecked")
+    columns = {
+        "scan": own.id,
+        "state": own.state,
+        "started_at": Moment(own.started_at),
+        "finished_at": _SCAN["finished_at"],
+        "newest": _SCAN["newest"],
+        **{name: own[name] for name in counts},
+        "source": own.source,
+        "server_version": own.server_version,
+        "tool_version": own.tool_version,
+        "pruned": _fact(own.pruned_at.is_not(None)),
+        "pruned_at": Moment(own.pruned_at),
+    }
+    return _labelled(_CLUSTER, columns).select_from(_of_scans())
+
+
+def _coverage() -> Select[Any]:
+    own = COVERAGE.c
+    names = ("api_version", "kind", "state", "objects", "evaluated", "pages", "bytes", "seconds", "note")
+    joined = _of_scans().join(COVERAGE, own.scan == SCANS.c.number)
+    columns = {**_SCAN, **{name: own[name] for name in names}}
+    return _labelled(_CLUSTER, columns).select_from(joined).where(SCANS.c.pruned_at.is_(None))
+
+
+def _policy_health() -> Select[Any]:
+    own = HEALTH.c
+    owner = case((SCANS.c.health_of == 0, SCANS.c.number), else_=SCANS.c.health_of)
+    joined = _of_scans().join(HEALTH, own.scan == owner)
+    columns = {**_SCAN, **{name: own[name] for name in ("kind", "language", "policy", "binding", "detail")}}
+    finished = SCANS.c.pruned_at.is_(None), SCANS.c.finished_at.is_not(None)
+    return _labelled(_CLUSTER, columns).select_from(joined).where(*finished)
+
+
+def _daily() -> Select[Any]:
+    key = DAILY_KEYS.c
+    columns = {
+        "day": DAYS.c.day,
+        "scan": SCANS.c.id,
+        **{name: key[name] for name in ("language", "policy", "namespace", "outcome")},
+        "depends_on_requester": _fact(key.requester),
+        "count": DAILY.c.count,
+    }
+    joined = (
+        DAYS.join(CLUSTERS, CLUSTERS.c.id == DAYS.c.cluster)
+        .join(SCANS, SCANS.c.number == DAYS.c.scan)
+        .join(DAILY, DAILY.c.day == DAYS.c.number)
+        .join(DAILY_KEYS, key.id == DAILY.c.key)
+    )
+    return _labelled(_CLUSTER, columns).select_from(joined)
+
+
+def _labelled(cluster: Sequence[_Sql], columns: Mapping[str, _Sql]) -> Select[Any]:
+    return select(*cluster, *(column.label(name) for name, column in columns.items()))
+
+
+VIEWS: Final[Mapping[str, Select[Any]]] = {
+    "v_findings_open": _findings_open(),
+    "v_problems": _problems(),
+    "v_scans": _scans(),
+    "v_coverage": _coverage(),
+    "v_policy_health": _policy_health(),
+    "v_daily": _daily(),
+}
+"""The queries of the views, by name."""
