@@ -14,7 +14,7 @@ from scanner.model.population import Workload
 from scanner.model.scan import ProblemFinding, StoredFinding
 
 _STRICTEST: Final = ("Deny", "Warn", "Audit")
-_WEAKEST: Final = ("rulesChanged", "unbound", "notMatched", "objectGone", "fixed")
+WEAKEST: Final = ("rulesChanged", "unbound", "notMatched", "objectGone", "fixed")
 """The reasons of resolutions, the first of which counts for a problem: it is fixed only if all its findings are."""
 
 
@@ -75,7 +75,7 @@ def _problem(key: str, group: Sequence[ProblemFinding]) -> Problem:
         status=status,
         opened_at=min(stored.problem_opened_at or stored.first_seen for stored in findings),
         resolved_at=max((stored.resolved_at for stored in ended if stored.resolved_at), default=None),
-        resolution=next((each for each in _WEAKEST if each in {stored.resolution for stored in ended}), ""),
+        resolution=next((each for each in WEAKEST if each in {stored.resolution for stored in ended}), ""),
         action=next((action for action in _STRICTEST if action in actions), ""),
         denies=any(stored.finding.denies for stored in still_open),
         findings=len(still_open),

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import ColumnElement, FromClause, Select, and_, case, func, null, select
 from sqlalchemy.sql.selectable import NamedFromClause
 
+from scanner.posture.problem_rows import WEAKEST
 from scanner.store.findings import SHORT
 from scanner.store.problem_clocks import FIRST, OPENED
 from scanner.store.tables import (
@@ -167,8 +168,7 @@ def _latest() -> FromClause:
     ]
     last = func.max(own.until).over(partition_by=(own.cluster, number))
     first = func.min(FIRST).over(partition_by=(own.cluster, number))
-    known = func.coalesce(own.problem_opened, own.opened)
-    counted = last.label("last"), first.label("first"), OPENED.label("opening"), known.label("opened")
+    counted = last.label("last"), first.label("first"), OPENED.label("opened")
     rows = select(number.label("number"), *columns, own.resolution, *counted).where(own.superseded.is_(None))
     return rows.subquery("latest")
 
@@ -177,18 +177,16 @@ def _decisive() -> FromClause:
     """The problems: one row for each, made of its open findings, or of those that ended last."""
     latest = _latest()
     own, check, verdict = latest.c, CHECKS.c, VERDICTS.c
-    # A problem is fixed only if all its findings were.
-    not_fixed = func.max(own.resolution).filter(own.resolution != "fixed")
+    resolution = func.min(case({reason: place for place, reason in enumerate(WEAKEST)}, value=own.resolution))
     columns = {
         "newest": func.max(_NEWEST.c.revision),
         "problem": func.min(_problem_id(own.problem, own.fingerprint)),
         "until": func.max(own.until),
         "first": func.min(own.first),
-        "opening": func.min(own.opening),
         "opened": func.min(own.opened),
         "findings": func.count(),
         "excepted": func.sum(_fact(verdict.excepted_by != "")),
-        "resolution": func.coalesce(not_fixed, func.max(own.resolution)),
+        "resolution": case(dict(enumerate(WEAKEST)), value=resolution),
         "language": func.min(check.language),
         "policy": func.min(check.policy),
         "check_kind": func.min(check.kind),
@@ -206,7 +204,8 @@ def _decisive() -> FromClause:
 
 
 def _problems() -> Select[Any]:
-    own = _decisive().c
+    problems = _decisive()
+    own = problems.c
     first, of_first = _at("first_scan", own.cluster_id, own.first)
     opened, of_opened = _at("opening_scan", own.cluster_id, own.opened)
     resolved, of_resolved = _at("last_scan", own.cluster_id, own.until)
@@ -214,7 +213,7 @@ def _problems() -> Select[Any]:
     appeared = case((own.first == own.newest, "new"), else_="reopened")
     columns = {
         "problem": own.problem,
-        "status": case((~is_open, "resolved"), (own.opening == own.newest, appeared), else_="open"),
+        "status": case((~is_open, "resolved"), (own.opened == own.newest, appeared), else_="open"),
         "first_seen": Moment(first.c.finished_at),
         "opened_at": Moment(opened.c.finished_at),
         "resolved_at": Moment(resolved.c.finished_at),
@@ -226,7 +225,7 @@ def _problems() -> Select[Any]:
         **{name: own[name] for name in ("language", "policy", "check_kind", "check_index", "expression")},
         **{f"workload_{name}": own[f"workload_{name}"] for name in _OWN_WORKLOAD},
     }
-    joined = first.join(own.problem.table, of_first).outerjoin(opened, of_opened).outerjoin(resolved, of_resolved)
+    joined = problems.join(first, of_first).join(opened, of_opened).outerjoin(resolved, of_resolved)
     return _labelled((own.cluster, own.cluster_id), columns).select_from(joined)
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from scanner.store.tables import METADATA
+from scanner.store.view_queries import VIEWS
 
 KINDS = ("sqlite", "postgresql")
 POSTGRES = os.environ.get("ASSAY_TEST_POSTGRES", "")
@@ -85,7 +86,8 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0019, but for foreign keys."""
+    """Undo migrations 0008 to 0020, but for foreign keys."""
+    without_views(connection)
     without_causes(connection)
     without_retention(connection)
     without_excerpts(connection)
@@ -112,6 +114,12 @@ def without_population(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE staged_pages DROP COLUMN sets")
     for table in ("population", "workloads", "object_sets", "set_lists", "objects"):
         connection.execute(f"DROP TABLE {table}")
+
+
+def without_views(connection: sqlite3.Connection) -> None:
+    """Undo migration 0020."""
+    for name in VIEWS:
+        connection.execute(f"DROP VIEW {name}")
 
 
 def without_causes(connection: sqlite3.Connection) -> None:

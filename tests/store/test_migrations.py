@@ -94,9 +94,10 @@ def described(url: str) -> dict[str, object]:
             }
             for name in seen.get_table_names()
         }
+        views = {name: seen.get_view_definition(name) for name in seen.get_view_names()}
         version = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
     engine.dispose()
-    return {"tables": tables, "version": version}
+    return {"tables": tables, "views": views, "version": version}
 
 
 def without_type_objects(column: ReflectedColumn) -> dict[str, object]:

@@ -45,9 +45,9 @@ def older(tmp_path: Path) -> Path:
     with open_store(str(path), clock) as store:
         Both((finding("a"), DRIFT)).record(store, 1)
     with closing(sqlite3.connect(path)) as connection, connection:
+        without_shared_rows(connection)
         for table in ("checks", "health"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN language")
-        without_shared_rows(connection)
         connection.execute("ALTER TABLE scans DROP COLUMN opinion")
         without_column(connection, "findings", "evidence")
         connection.execute("DROP TABLE evidence")
