@@ -81,10 +81,11 @@ def fill(store: SqlStore) -> None:
 def rows(url: str, query: str) -> Rows:
     """The rows of a query."""
     engine = create_engine(url)
-    with engine.connect() as connection:
-        answered = [dict(row._mapping) for row in connection.execute(text(query))]
-    engine.dispose()
-    return answered
+    try:
+        with engine.connect() as connection:
+            return [dict(row._mapping) for row in connection.execute(text(query))]
+    finally:
+        engine.dispose()
 
 
 def columns_of(url: str) -> dict[str, str]:
