@@ -1,8 +1,10 @@
-"""`assay trend`: the daily tallies of a cluster as a table with lines of characters, as JSON or as CSV."""
+"""`assay trend`: the daily tallies of a cluster and the times to fix, as tables, as JSON or as CSV.
+
+The JSON has the form of `docs/trend.schema.json`.
+"""
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
@@ -23,10 +25,12 @@ from scanner.model.scan import OutcomeName
 
 if TYPE_CHECKING:
     from scanner.store.daily import DailyTally, Day
+    from scanner.store.fixes import TimeToFix
 
 EPILOG = (
     "The last complete scan of each day (UTC) counts; a scan of some namespaces, kinds, policies or labels does not. "
-    "Daily tallies stay when scans are pruned, for 400 days or longer."
+    "The time to fix is the time from the scan that opened a problem to the scan that saw the problem fixed. "
+    "Daily tallies and fixes stay when scans are pruned, for 400 days or longer."
 )
 
 _WIDTH: Final = 30
@@ -38,8 +42,6 @@ _ASCII_LEVELS: Final = "_.-:=+*#"
 _FAILING: Final = frozenset(
     name.value for name in (OutcomeName.VIOLATED, OutcomeName.ERRORED_DENY, OutcomeName.WOULD_CHANGE)
 )
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""The first characters of a cell that spreadsheets take for a formula."""
 _COLUMNS: Final[Mapping[str, str]] = {
     OutcomeName.PASSED.value: "PASSED",
     OutcomeName.VIOLATED.value: "VIOLATED",
@@ -50,6 +52,8 @@ _COLUMNS: Final[Mapping[str, str]] = {
 _OTHER: Final = "OTHER"
 _DEPENDS: Final = "DEPENDS"
 _CSV: Final = ("day", "cluster", "language", "policy", "namespace", "outcome", "depends_on_requester", "count")
+_FIXES_CSV: Final = ("cluster", "since", "until", "language", "policy", "fixed", "median_seconds", "p90_seconds")
+_HOUR: Final = 3600
 
 
 class TrendForm(StrEnum):
@@ -78,6 +82,9 @@ def command(
         typer.Option("--policy", metavar="NAME", help="Policy, or a pattern such as 'require-*'.", show_default=False),
     ] = "",
     days: Annotated[int, typer.Option("--days", min=1, metavar="N", help="Number of days, today included.")] = 90,
+    fixes: Annotated[
+        bool, typer.Option("--fixes", help="Print the times to fix alone, without daily tallies.")
+    ] = False,
     output: Annotated[TrendForm, typer.Option("-o", "--output", help="Output format.")] = TrendForm.TABLE,
     db: DbOption = "",
     cluster_name: Annotated[
@@ -90,7 +97,7 @@ def command(
         ),
     ] = "",
 ) -> None:
-    """Print the daily tallies of a cluster: outcomes by policy, namespace and day."""
+    """Print the daily tallies of a cluster, and the times to fix: outcomes by policy, namespace and day."""
     from datetime import UTC, datetime
 
     today = datetime.now(UTC).date()
@@ -99,14 +106,21 @@ def command(
         cluster = store.cluster(cluster_name or None)
         if not cluster_name:
             name_chosen_cluster(store, cluster.name)
-        recorded = _selected(store.days(cluster.id, period.first), policy)
+        fixed = [each for each in store.times_to_fix(cluster.id, period.first) if _chosen(policy, each.policy)]
+        recorded = None if fixes else _selected(store.days(cluster.id, period.first), policy)
         match output:
             case TrendForm.JSON:
-                _print_json(cluster.name, recorded)
+                _print_json(cluster.name, period, recorded, fixed)
             case TrendForm.CSV:
-                _print_csv(cluster.name, recorded)
+                _print_csv(cluster.name, period, recorded, fixed)
             case TrendForm.TABLE:
-                _print_table(list(recorded), policy, period)
+                _print_tables(None if recorded is None else list(recorded), fixed, policy, period)
+            case _ as never:
+                assert_never(never)
+
+
+def _chosen(pattern: str, policy: str) -> bool:
+    return not pattern or fnmatchcase(policy, pattern)
 
 
 def _selected(recorded: Iterable[Day], policy: str) -> Iterator[Day]:
@@ -114,19 +128,41 @@ def _selected(recorded: Iterable[Day], policy: str) -> Iterator[Day]:
         yield from recorded
         return
     for day in recorded:
-        yield day._replace(tallies=tuple(each for each in day.tallies if fnmatchcase(each.policy, policy)))
+        yield day._replace(tallies=tuple(each for each in day.tallies if _chosen(policy, each.policy)))
 
 
-def _print_table(recorded: Sequence[Day], policy: str, period: Period) -> None:
+def _print_tables(recorded: Sequence[Day] | None, fixed: Sequence[TimeToFix], policy: str, period: Period) -> None:
+    if recorded is None:
+        _print_fixes(fixed, period)
+        return
+    has_tallies = any(day.tallies for day in recorded)
     if not recorded:
         sys.stderr.write(f"No complete scan of the whole cluster since {period.first}. Run: assay scan\n")
-        return
-    if policy and not any(day.tallies for day in recorded):
+    elif policy and not has_tallies and not fixed:
         raise UsageError(f"No daily tally is of a policy {policy!r}. `assay trend` lists the policies.")
-    if policy:
+    elif policy and has_tallies:
         _print_days(recorded, period)
-    else:
+    elif not policy:
         _print_policies(recorded, period)
+    if fixed:
+        text([""] if recorded else [])
+        _print_fixes(fixed, period)
+
+
+def _print_fixes(fixed: Sequence[TimeToFix], period: Period) -> None:
+    """A row for each policy with fixed problems."""
+    if not fixed:
+        sys.stderr.write(f"No scan saw a problem fixed since {period.first}.\n")
+        return
+    text([f"Time to fix of the problems fixed since {period.first}:", ""])
+    rows = ((_short(each.policy), f"{each.problems:,}", _time(each.median), _time(each.p90)) for each in fixed)
+    table(("POLICY", "FIXED", "MEDIAN", "90 %"), rows)
+
+
+def _time(took: timedelta) -> str:
+    """A time in days, or in hours if it is shorter than two days."""
+    seconds = took.total_seconds()
+    return f"{seconds / _HOUR:.0f} h" if took < timedelta(days=2) else f"{seconds / (24 * _HOUR):.0f} d"
 
 
 def _print_policies(recorded: Sequence[Day], period: Period) -> None:
@@ -206,11 +242,17 @@ def _number(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
 
 
-def _print_json(cluster: str, recorded: Iterable[Day]) -> None:
+def _print_json(cluster: str, period: Period, recorded: Iterable[Day] | None, fixed: Iterable[TimeToFix]) -> None:
+    """Print one object; the days, of which there can be many, one on each line."""
     import orjson
 
+    head = {"cluster": cluster, "since": period.first, "until": period.last, "fixes": [_fix(each) for each in fixed]}
     with standard_output() as out:
-        out.write(f'{{"cluster":{orjson.dumps(cluster).decode()},"days":[')
+        out.write(orjson.dumps(head).decode()[:-1])
+        if recorded is None:
+            out.write("}\n")
+            return
+        out.write(',"days":[')
         for number, day in enumerate(recorded):
             document = {
                 "day": day.day,
@@ -224,6 +266,20 @@ def _print_json(cluster: str, recorded: Iterable[Day]) -> None:
         out.write("\n]}\n")
 
 
+def _fix(fixed: TimeToFix) -> dict[str, str | int]:
+    return {
+        "language": fixed.language,
+        "policy": fixed.policy,
+        "problems": fixed.problems,
+        "medianSeconds": _seconds(fixed.median),
+        "p90Seconds": _seconds(fixed.p90),
+    }
+
+
+def _seconds(took: timedelta) -> int:
+    return round(took.total_seconds())
+
+
 def _tally(tally: DailyTally) -> dict[str, str | bool | int]:
     return {
         "language": tally.language,
@@ -235,17 +291,32 @@ def _tally(tally: DailyTally) -> dict[str, str | bool | int]:
     }
 
 
-def _print_csv(cluster: str, recorded: Iterable[Day]) -> None:
+def _print_csv(cluster: str, period: Period, recorded: Iterable[Day] | None, fixed: Iterable[TimeToFix]) -> None:
+    """Print one table: daily tallies, or times to fix alone."""
+    if recorded is None:
+        _print_fixes_csv(cluster, period, fixed)
+    else:
+        _print_tallies_csv(cluster, recorded)
+
+
+def _print_tallies_csv(cluster: str, recorded: Iterable[Day]) -> None:
+    from scanner.report import spreadsheet
+
+    def cells(day: Day, each: DailyTally) -> tuple[str, ...]:
+        names = (cluster, each.language, each.policy, each.namespace, each.outcome)
+        return day.day.isoformat(), *map(visible, names), str(each.requester).lower(), str(each.count)
+
     with standard_output() as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(_CSV)
-        for day in recorded:
-            for each in day.tallies:
-                names = (cluster, each.language, each.policy, each.namespace, each.outcome)
-                cells = (_without_formula(visible(name)) for name in names)
-                writer.writerow((day.day.isoformat(), *cells, str(each.requester).lower(), each.count))
+        spreadsheet.write(out, _CSV, (cells(day, each) for day in recorded for each in day.tallies))
 
 
-def _without_formula(cell: str) -> str:
-    """The cell, with an apostrophe before a text that a spreadsheet would take for a formula."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+def _print_fixes_csv(cluster: str, period: Period, fixed: Iterable[TimeToFix]) -> None:
+    from scanner.report import spreadsheet
+
+    def cells(each: TimeToFix) -> tuple[str, ...]:
+        names = map(visible, (each.language, each.policy))
+        numbers = each.problems, _seconds(each.median), _seconds(each.p90)
+        return visible(cluster), period.first.isoformat(), period.last.isoformat(), *names, *map(str, numbers)
+
+    with standard_output() as out:
+        spreadsheet.write(out, _FIXES_CSV, map(cells, fixed))

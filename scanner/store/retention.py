@@ -20,6 +20,7 @@ from scanner.store.address import Address, address_of
 from scanner.store.clusters import stored_clusters
 from scanner.store.daily import KEPT_DAYS, forget_days
 from scanner.store.engine import engine_for, lock_bodies, merge_log, reading_engine_for, writing
+from scanner.store.fixes import forget_fixes
 from scanner.store.interning import chunks
 from scanner.store.retention_bodies import Bodies, rows_of, scans_of
 from scanner.store.retention_intervals import delete_unneeded, unneeded
@@ -126,7 +127,7 @@ def _prune_cluster(engine: Engine, cluster: int, rule: Rule, now: datetime) -> t
             pruned += len(going)
             if not going:
                 before = now.astimezone(UTC).date() - timedelta(days=max(KEPT_DAYS, rule.days))
-                deleted += forget_days(connection, cluster, before)
+                deleted += forget_days(connection, cluster, before) + forget_fixes(connection, cluster, before)
                 break
     return pruned, deleted + delete_unneeded(engine, cluster)
 

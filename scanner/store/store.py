@@ -19,7 +19,7 @@ from scanner.model.resource import Kind
 from scanner.model.run import RunDetails
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.model.texts import clean
-from scanner.store import clusters, daily, lookup, object_counts, problem_counts, reader, runs, sizes, writer
+from scanner.store import clusters, daily, fixes, lookup, object_counts, problem_counts, reader, runs, sizes, writer
 from scanner.store.address import Address, address_of
 from scanner.store.clusters import StoredCluster
 from scanner.store.engine import (
@@ -119,6 +119,11 @@ class SqlReader:
         """The daily tallies of a cluster, by its id, from a date on, the oldest first."""
         with self._reading() as connection:
             yield from daily.days(connection, cluster, since)
+
+    def times_to_fix(self, cluster: int, since: date) -> tuple[fixes.TimeToFix, ...]:
+        """The times of the problems of a cluster, by its id, that scans saw fixed from a date on, by policy."""
+        with self._reading() as connection:
+            return fixes.times_to_fix(connection, cluster, since)
 
     def stats(self) -> sizes.Stats:
         """The size of the database."""

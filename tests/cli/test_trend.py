@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from scanner.model.json import as_list
 from scanner.model.scan import ClusterIdentity, Scope
@@ -15,10 +18,13 @@ from scanner.store import open_store
 from tests.cli.conftest import Assay
 from tests.cli.test_db import NOW, record
 from tests.command import assay as assay_process
+from tests.docs.pages import ROOT
 from tests.store.made import Round, finding
+from tests.store.test_fixes import fixing
 
 A, B = finding("a"), finding("b")
 FORMULA = finding("c", namespace="-bank", policy="=1+1")
+SCHEMA = json.loads((ROOT / "docs" / "trend.schema.json").read_text("utf-8"))
 TODAY, YESTERDAY = ((NOW - timedelta(days=days)).date().isoformat() for days in (0, 1))
 
 
@@ -136,3 +142,73 @@ def test_an_unknown_policy_is_a_usage_error(assay: Assay, db: Path) -> None:
 
     assert (2, b"") == (ran.code, ran.stdout)
     assert "No daily tally is of a policy 'none'. `assay trend` lists the policies." in ran.stderr
+
+
+@pytest.fixture
+def fixed(tmp_path: Path) -> Path:
+    """A database in which one problem was fixed after a day, and one after ten days."""
+    path = tmp_path / "fixed.db"
+    with open_store(str(path)) as store:
+        for number, days_ago, fixed in ((1, 20, ()), (2, 10, (FORMULA,)), (3, 9, (FORMULA, A))):
+            each = fixing((A, FORMULA), fixed)
+            record(store, number, days_ago, replace(each, policies=("replicas", "=1+1"), bound=("replicas", "=1+1")))
+    return path
+
+
+def test_times_to_fix_follow_the_tallies(assay: Assay, fixed: Path) -> None:
+    """By policy, for the fixes of the shown days."""
+    lines = assay("trend", "--db", fixed).stdout.decode().splitlines()
+    recent = assay("trend", "--days", "10", "--fixes", "--db", fixed).stdout.decode().splitlines()
+
+    assert ["POLICY    FIXED  MEDIAN  90 %", "=1+1      1      10 d    10 d", "replicas  1      11 d    11 d"] == lines[
+        -3:
+    ]
+    assert "POLICY" in lines[2]
+    assert ["replicas  1      11 d    11 d"] == recent[3:]
+    assert recent[0].startswith("Time to fix of the problems fixed since ")
+
+
+def test_times_to_fix_of_a_policy(assay: Assay, fixed: Path) -> None:
+    """Others are left out."""
+    lines = assay("trend", "--policy", "rep*", "--db", fixed).stdout.decode().splitlines()
+
+    assert not [line for line in lines if line.startswith("=")]
+    assert "replicas  1      11 d    11 d" == lines[-1]
+
+
+def test_json_follows_its_schema(assay: Assay, db: Path, fixed: Path) -> None:
+    """With days and fixes, with fixes alone, and with neither."""
+    reports = [
+        assay("trend", "-o", "json", *flags, "--db", each).report
+        for each in (db, fixed)
+        for flags in ((), ("--fixes",))
+    ]
+
+    assert [[], [], [], []] == [list(Draft202012Validator(SCHEMA).iter_errors(report)) for report in reports]
+    assert [True, False, True, False] == ["days" in report for report in reports]
+    assert {
+        "language": "ValidatingAdmissionPolicy",
+        "policy": "replicas",
+        "problems": 1,
+        "medianSeconds": 11 * 24 * 3600,
+        "p90Seconds": 11 * 24 * 3600,
+    } == as_list(reports[2]["fixes"])[1]
+    assert reports[2]["fixes"] == reports[3]["fixes"]
+    assert ([], TODAY) == (reports[0]["fixes"], reports[0]["until"])
+
+
+def test_csv_has_tallies_or_fixes(assay: Assay, fixed: Path) -> None:
+    """One table in one file."""
+    ran = assay("trend", "-o", "csv", "--fixes", "--db", fixed)
+    head, *rows = csv.reader(io.StringIO(ran.stdout.decode()))
+
+    assert ["cluster", "since", "until", "language", "policy", "fixed", "median_seconds", "p90_seconds"] == head
+    assert [["'=1+1", "1", "864000", "864000"], ["replicas", "1", "950400", "950400"]] == [row[4:] for row in rows]
+
+
+def test_no_fix_is_no_error(assay: Assay, db: Path) -> None:
+    """Stderr states it."""
+    ran = assay("trend", "--fixes", "--db", db)
+
+    assert (0, b"") == (ran.code, ran.stdout)
+    assert ran.stderr.endswith(f"No scan saw a problem fixed since {NOW.date() - timedelta(days=89)}.\n")

@@ -56,10 +56,11 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 class _Filled(dict[str, str]):
     def __init__(self, kept: ExitStack, folders: pytest.TempPathFactory) -> None:
         super().__init__()
-        self.make = lambda kind: kept.enter_context(database(kind, folders.mktemp("sql")))
+        self.kept = kept
+        self.folders = folders
 
     def __missing__(self, kind: str) -> str:
-        url = self[kind] = self.make(kind)
+        url = self[kind] = self.kept.enter_context(database(kind, self.folders.mktemp("sql")))
         with open_store(url, clock) as store:
             fill(store)
         return url
