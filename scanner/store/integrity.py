@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Table, and_, func, select, text
 
 from scanner.store.engine import reading_engine_for
+from scanner.store.integrity_clocks import SHOWN, clock_problems
 from scanner.store.integrity_intervals import IntervalProblem, interval_problems
 from scanner.store.interning import digest
 from scanner.store.retention import existing
@@ -39,7 +40,6 @@ from scanner.store.tables import (
 
 SAMPLE: Final = 1000
 """The number of rows of each table whose digests are computed, unless all are."""
-_SHOWN: Final = 5
 _RESTORE: Final = "Restore the database from a backup, and scan again."
 
 
@@ -77,6 +77,7 @@ def problems(connection: Connection, sample: int | None = SAMPLE) -> Iterator[Pr
     yield from _orphans(connection)
     yield from _owners(connection)
     yield from _intervals(connection)
+    yield from (Problem(what, where, _RESTORE) for what, where in clock_problems(connection))
     yield from _ids(connection)
     yield from _sets(connection)
     yield from _digests(connection, sample)
@@ -99,7 +100,7 @@ def _orphans(connection: Connection) -> Iterator[Problem]:
         orphans = select(column).distinct().where(column.is_not(None), ~of_none).order_by(column)
         if referred.table in {WORKLOADS, KEPT}:
             orphans = orphans.where(column != 0)
-        rows = connection.execute(orphans.limit(_SHOWN)).scalars().all()
+        rows = connection.execute(orphans.limit(SHOWN)).scalars().all()
         if rows:
             names = ", ".join(map(str, rows))
             what = f"rows refer to {referred.table.name} {names}, which do not exist"
@@ -115,7 +116,7 @@ def _owners(connection: Connection) -> Iterator[Problem]:
         wrong = owner.c.number.is_(None) | (owner.c[f"{rows}_of"] != 0) | (owner.c.cluster != SCANS.c.cluster)
         if rows not in OF_EVALUATION:
             wrong |= and_(owner.c.pruned_at.is_not(None), SCANS.c.pruned_at.is_(None))
-        found = select(SCANS.c.id).select_from(joined).where(column != 0, wrong).limit(_SHOWN)
+        found = select(SCANS.c.id).select_from(joined).where(column != 0, wrong).limit(SHOWN)
         for scan in connection.execute(found).scalars():
             yield Problem(f"the scan shares {rows} of a scan that has none", f"scan {scan}", _RESTORE)
 
@@ -124,7 +125,7 @@ def _intervals(connection: Connection) -> Iterator[Problem]:
     by_problem: dict[IntervalProblem, list[str]] = {}
     for problem, row in interval_problems(connection):
         places = by_problem.setdefault(problem, [])
-        if len(places) < _SHOWN:
+        if len(places) < SHOWN:
             places.append(row)
     for problem, places in by_problem.items():
         yield Problem(problem.value, ", ".join(places), _RESTORE)
@@ -171,7 +172,7 @@ def _ids_of(connection: Connection, table: Table) -> RowIdSet:
 def _missing(numbers: RowIdSet, stored: RowIdSet) -> str:
     """Some of the numbers that are not stored, as text."""
     missing = difference(numbers, stored)
-    return ", ".join(str(number) for number, _ in zip(missing, range(_SHOWN), strict=False)) if missing.count else ""
+    return ", ".join(str(number) for number, _ in zip(missing, range(SHOWN), strict=False)) if missing.count else ""
 
 
 def _digests(connection: Connection, sample: int | None) -> Iterator[Problem]:
@@ -186,7 +187,7 @@ def _digests(connection: Connection, sample: int | None) -> Iterator[Problem]:
             wrong = [str(number) for number, stored, *key in rows if bytes(stored) != of_row(key, added)]
         if wrong:
             what = "the content has changed since it was stored: its digest is another one"
-            yield Problem(what, f"{table.name} {', '.join(wrong[:_SHOWN])}", _RESTORE)
+            yield Problem(what, f"{table.name} {', '.join(wrong[:SHOWN])}", _RESTORE)
 
 
 def _digest_of_key(key: Sequence[Any], added: int) -> bytes:

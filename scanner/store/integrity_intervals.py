@@ -1,13 +1,17 @@
-"""Checks the intervals of revisions of findings and objects: none overlap, and none is missing where a scan has a report."""
+"""Checks the intervals of revisions of findings and objects: none overlap, and none is missing where a scan has a report.
+
+The rows of a finding are a chain, in which a row ends when the next one begins. A chain ends when another finding continues
+this one; when the finding comes back, its next chain begins with a first scan of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, select
 
@@ -25,6 +29,7 @@ class IntervalProblem(Enum):
     LATEST = "findings have no latest row, or several"
     FIRST = "rows of the same finding have several first scans, or a first scan after their own"
     RESOLVED = "findings were last seen by a scan outside of their time"
+    CONTINUED = "findings end without the one that continues them, or continue one that does not end"
 
 
 class _Revisions(NamedTuple):
@@ -44,8 +49,24 @@ class _Interval:
     first: int
     event: str
     last_seen: int | None
-    continued_by: int | None
-    """The id of the row of another finding that goes on where this row ends."""
+    continues: bytes | None
+
+    @property
+    def may_end_chain(self) -> bool:
+        """Whether another finding may continue this one after the row."""
+        return self.superseded == self.until and self.last_seen is None
+
+
+_Place: TypeAlias = tuple[bytes, int]
+"""A fingerprint, and the revision in which a finding with it ends and another one continues it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Continuations:
+    """The places that rows continue, and those of them in which a chain ends."""
+
+    continued: frozenset[_Place]
+    ended: set[_Place] = field(default_factory=set)
 
 
 def interval_problems(connection: Connection) -> Iterator[tuple[IntervalProblem, str]]:
@@ -66,33 +87,37 @@ def _revisions(connection: Connection, cluster: int) -> _Revisions:
 
 
 def _of_findings(connection: Connection, cluster: int, revisions: _Revisions) -> Iterator[tuple[IntervalProblem, str]]:
-    own, other = FINDINGS.c, FINDINGS.alias("other")
+    own = FINDINGS.c
     columns = own.id, own.fingerprint, own.since, own.until, own.superseded, own.first, own.event, own.last_seen
-    goes_on = (
-        (other.c.continues == own.fingerprint) & (other.c.cluster == own.cluster) & (other.c.since == own.superseded)
-    )
-    wanted = (
-        select(*columns, other.c.id)
-        .select_from(FINDINGS.outerjoin(other, goes_on))
-        .where(own.cluster == cluster, own.event != PREVIEW)
-    )
+    wanted = select(*columns, own.continues).where(own.cluster == cluster, own.event != PREVIEW)
     ordered = wanted.order_by(own.fingerprint, own.since, own.id).execution_options(yield_per=1000)
+    continuing = select(own.continues, own.since, own.id).where(own.cluster == cluster, own.continues.is_not(None))
+    rows_of = {(bytes(before), since): number for before, since, number in connection.execute(continuing)}
+    continuations = _Continuations(frozenset(rows_of))
     with connection.execute(ordered) as rows:
         for _, group in groupby((_Interval(*row) for row in rows), key=attrgetter("fingerprint")):
-            for problem, interval in _of_finding(list(group), revisions):
+            for problem, interval in _of_finding(list(group), revisions, continuations):
                 yield problem, f"findings {interval.id}"
+    for place, number in rows_of.items():
+        # The report of the scan before needs the row that ends.
+        if place not in continuations.ended and revisions.reported.within(place[1] - 1, place[1]):
+            yield IntervalProblem.CONTINUED, f"findings {number}"
 
 
-def _of_finding(intervals: Sequence[_Interval], revisions: _Revisions) -> Iterator[tuple[IntervalProblem, _Interval]]:
+def _of_finding(
+    intervals: Sequence[_Interval], revisions: _Revisions, continuations: _Continuations
+) -> Iterator[tuple[IntervalProblem, _Interval]]:
     """The problems of the rows of one finding, in their order."""
     reported = revisions.reported
     for each in intervals:
         yield from ((problem, each) for problem in _of_times(each.since, each.until, revisions.newest))
-        if each.first > each.since:
-            yield IntervalProblem.FIRST, each
         if each.last_seen is not None and each.last_seen >= each.until:
             yield IntervalProblem.RESOLVED, each
-    yield from ((IntervalProblem.LATEST, each) for each in _without_latest_row(intervals, reported))
+        place = bytes(each.fingerprint), each.until
+        if each.may_end_chain and place in continuations.continued:
+            continuations.ended.add(place)
+    for chain in _chains(intervals):
+        yield from ((IntervalProblem.FIRST, each) for each in chain if not chain[0].first == each.first <= each.since)
     before = 0
     for each in intervals:
         # A row that changed continues the one before it.
@@ -102,22 +127,39 @@ def _of_finding(intervals: Sequence[_Interval], revisions: _Revisions) -> Iterat
     for earlier, later in pairwise(intervals):
         if earlier.until > later.since:
             yield IntervalProblem.OVERLAP, later
+    yield from _of_ends(intervals, reported, continuations.continued)
+
+
+def _of_ends(
+    intervals: Sequence[_Interval], reported: Needed, continued: frozenset[_Place]
+) -> Iterator[tuple[IntervalProblem, _Interval]]:
+    """The problems of the ends of rows: the next row begins then, or that of another finding which continues this one."""
+    last = intervals[-1]
+    if last.superseded is not None and not last.may_end_chain:
+        yield IntervalProblem.LATEST, last
+    for earlier, later in zip(intervals, (*intervals[1:], None), strict=True):
         follows = earlier.superseded
-        if follows == later.since:
-            # A finding that continues another one may be as old as that.
-            if later.first > earlier.first or (later.first != earlier.first and later.event != CONTINUED):
-                yield IntervalProblem.FIRST, later
-        elif follows is not None and earlier.continued_by is None and reported.within(follows, follows + 1):
-            yield IntervalProblem.GAP, later
+        if follows is None:
+            if later is not None:
+                yield IntervalProblem.LATEST, earlier
+            continue
+        if later is not None and later.since == follows:
+            continue
+        if earlier.may_end_chain and (bytes(earlier.fingerprint), follows) in continued:
+            continue
+        if reported.within(follows, follows + 1) and (later is not None or earlier.may_end_chain):
+            yield IntervalProblem.CONTINUED if later is None else IntervalProblem.GAP, later or earlier
 
 
-def _without_latest_row(intervals: Sequence[_Interval], reported: Needed) -> Iterator[_Interval]:
-    """The rows that are the latest one and should not be, or the reverse. A finding that another one continues has none."""
-    *earlier, last = intervals
-    yield from (each for each in earlier if each.superseded is None)
-    ended = last.superseded
-    if ended is not None and last.continued_by is None and reported.within(ended, ended + 1):
-        yield last
+def _chains(intervals: Sequence[_Interval]) -> Iterator[list[_Interval]]:
+    """The rows between continuations. Where a prune deleted rows, a chain may have ended."""
+    chain = [intervals[0]]
+    for earlier, later in pairwise(intervals):
+        if later.event in {"new", CONTINUED} or (earlier.may_end_chain and earlier.until != later.since):
+            yield chain
+            chain = []
+        chain.append(later)
+    yield chain
 
 
 def _of_population(

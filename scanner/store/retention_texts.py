@@ -19,6 +19,7 @@ from scanner.store.interning import chunks
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import (
     BINDINGS,
+    CAUSES,
     CHECKS,
     COVERAGE,
     DAILY,
@@ -57,6 +58,7 @@ REFERENCES: Final[Mapping[Table, Sequence[Column[int]]]] = {
     VERDICTS: (FINDINGS.c.verdict,),
     EVIDENCE: (FINDINGS.c.evidence,),
     EXCERPTS: (FINDINGS.c.excerpt,),
+    CAUSES: (FINDINGS.c.cause, FINDINGS.c.end_cause),
     POLICIES: (SCAN_POLICIES.c.policy,),
     BINDINGS: (SCAN_BINDINGS.c.binding,),
     RULES: (SCAN_RULES.c.rule,),

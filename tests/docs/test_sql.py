@@ -16,9 +16,9 @@ from sqlalchemy.exc import ProgrammingError
 
 from scanner.store import open_store
 from tests.docs.pages import ROOT
-from tests.store.databases import KINDS, database, execute
+from tests.store.databases import KINDS, Rows, database, execute, rows
 from tests.store.made import clock
-from tests.store.test_views import COLUMNS, Rows, fill, rows
+from tests.store.test_views import COLUMNS, fill
 
 PAGE = (ROOT / "docs" / "sql.md").read_text()
 BLOCKS = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

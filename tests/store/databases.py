@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -17,6 +18,7 @@ from scanner.store.tables import METADATA
 from scanner.store.view_queries import VIEWS
 
 KINDS = ("sqlite", "postgresql")
+Rows = list[dict[str, Any]]
 POSTGRES = os.environ.get("ASSAY_TEST_POSTGRES", "")
 
 
@@ -72,6 +74,16 @@ def execute(url: str, statement: str, **values: object) -> None:
     with engine.begin() as connection:
         connection.execute(text(statement), values)
     engine.dispose()
+
+
+def rows(url: str, query: str) -> Rows:
+    """The rows of a query."""
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
+            return [dict(row._mapping) for row in connection.execute(text(query))]
+    finally:
+        engine.dispose()
 
 
 def without_column(connection: sqlite3.Connection, table: str, column: str) -> None:

@@ -12,13 +12,16 @@ import pytest
 from scanner.errors import StoreError, UsageError
 from scanner.model.outcome import Violated
 from scanner.model.rule import RuleObject, RuleType
-from scanner.store import SqlStore, open_store, upgrade
+from scanner.store import SqlStore, open_store, prune, upgrade
 from scanner.store.integrity import Problem, check_database
-from tests.store.databases import execute
-from tests.store.made import Round, binding, clock, finding
-from tests.store.test_endings import RENAMED, UNBOUND, A, Known
+from scanner.store.retention_plan import Rule
+from tests.store.databases import execute, rows
+from tests.store.made import CHECK, Round, binding, clock, ended, finding
+from tests.store.test_endings import RENAMED, REWORDED, UNBOUND, A, B, Known
+from tests.store.test_problems import OTHER, passing, record_pods, with_checks
 
 OLD = Path(__file__).parent / "old"
+MANY = replace(A, outcome=Violated("far too many"))
 
 
 def problems_of(url: str) -> list[Problem]:
@@ -65,7 +68,8 @@ def test_a_continuing_row_that_is_lost_is_found(store: SqlStore, url: str) -> No
     Known((RENAMED,), own_bindings=(binding("replicas", name="renamed"),)).record(store, 2)
     execute(url, "DELETE FROM findings WHERE continues IS NOT NULL")
 
-    assert "findings have no latest row, or several" in {problem.what for problem in problems_of(url)}
+    what = "findings end without the one that continues them, or continue one that does not end"
+    assert what in {problem.what for problem in problems_of(url)}
 
 
 @pytest.mark.parametrize(
@@ -107,6 +111,94 @@ def test_a_problem_has_a_place_and_a_remedy(filled: SqlStore, url: str, statemen
 
     assert found
     assert "Restore" in found[0].remedy
+
+
+@pytest.fixture
+def continued(store: SqlStore) -> SqlStore:
+    """A store with a finding that continues as another one, comes back, changes, and is fixed; and with an open one."""
+    there, back = Known((A, B)), Known((REWORDED, B), own_policies=(with_checks(OTHER.expression),))
+    first = replace(there, own_policies=(with_checks(CHECK.expression),))
+    for number, each in enumerate((first, back, first, replace(first, findings=(MANY, B))), 1):
+        each.record(store, number)
+    passing(replace(first, findings=()), store, 5)
+    first.record(store, 6)
+    record_pods(store, 7, [finding(name, kind="Pod") for name in ("pod-1", "pod-2")])
+    return store
+
+
+def test_continuations_are_no_problem(continued: SqlStore, url: str) -> None:
+    """A fingerprint may come back, with a first scan before its first row; also if a prune deleted rows between."""
+    assert continued.scans()
+    assert [] == problems_of(url)
+    prune(url, Rule(1), ended(7))
+    assert [] == problems_of(url)
+
+
+def test_a_finding_that_comes_back_beside_the_one_that_continued_it_begins_anew(store: SqlStore, url: str) -> None:
+    """Its rows have two first scans."""
+    both = Known((A, RENAMED), own_bindings=(binding("replicas"), binding("replicas", name="renamed")))
+    Known((A,)).record(store, 1)
+    Known((RENAMED,), own_bindings=both.own_bindings[1:]).record(store, 2)
+    both.record(store, 3)
+    replace(both, findings=(MANY, RENAMED)).record(store, 4)
+
+    assert 2 == len(rows(url, f"SELECT DISTINCT first FROM findings WHERE fingerprint = {literal(url)}"))
+    assert [] == problems_of(url)
+
+
+def literal(url: str) -> str:
+    """The fingerprint of A in SQL."""
+    return f"x'{A.fingerprint}'" if url.startswith("sqlite") else f"'\\x{A.fingerprint}'"
+
+
+LAST_OF_A = "event = 'new' AND superseded = 2"
+
+
+@pytest.mark.parametrize(
+    ("statement", "what", "where"),
+    [
+        pytest.param(
+            "DELETE FROM findings WHERE event = 'continued' AND since = 2", "end without", "findings", id="end"
+        ),
+        pytest.param(f"DELETE FROM findings WHERE {LAST_OF_A}", "end without", "findings", id="continued row missing"),
+        pytest.param(
+            f"UPDATE findings SET until = 1 WHERE {LAST_OF_A}", "end without", "findings", id="ends elsewhere"
+        ),
+        pytest.param(
+            "UPDATE findings SET continues = NULL WHERE since = 2", "without naming", "findings", id="unnamed"
+        ),
+        pytest.param("UPDATE findings SET first = 2 WHERE event = 'changed'", "several first", "findings", id="first"),
+        pytest.param("UPDATE findings SET first = 9 WHERE since = 3", "several first", "findings", id="first too late"),
+        pytest.param("DELETE FROM causes", "rows refer to causes", "findings.cause", id="causes"),
+        pytest.param("DELETE FROM causes", "rows refer to causes", "findings.end_cause", id="causes of ends"),
+        pytest.param("UPDATE findings SET problem = NULL", "no problem", "findings", id="problem"),
+        pytest.param("UPDATE findings SET opened = 0", "opened before", "findings", id="opened too early"),
+        pytest.param("UPDATE findings SET opened = 9", "opened before", "findings", id="opened too late"),
+        pytest.param(
+            "UPDATE findings SET opened = 1 WHERE event = 'reopened'", "opened before", "findings", id="old episode"
+        ),
+        pytest.param("UPDATE findings SET problem_first = 9", "contradict", "findings", id="problem first too late"),
+        pytest.param("UPDATE findings SET problem_opened = 9", "contradict", "findings", id="problem opened too late"),
+        pytest.param("UPDATE findings SET problem_first = NULL", "contradict", "findings", id="half a clock"),
+        pytest.param(
+            "UPDATE findings SET problem_opened = 6 WHERE id = (SELECT max(id) FROM findings)",
+            "several begins",
+            "findings",
+            id="two episodes at once",
+        ),
+        pytest.param("UPDATE findings SET resolution = NULL", "without a reason", "findings", id="no reason"),
+        pytest.param("UPDATE findings SET resolution = 'fixed'", "were not resolved", "findings", id="open and fixed"),
+        pytest.param(
+            "UPDATE findings SET resolution = 'x' WHERE last_seen > 0", "a reason", "findings", id="unknown reason"
+        ),
+        pytest.param("UPDATE check_names SET name = 'replicas'", "another form", "check_names", id="ids of checks"),
+        pytest.param("UPDATE fixes SET revision = 99", "do not exist", "fixes.revision", id="fixes"),
+        pytest.param("UPDATE fixes SET opened = 99", "do not exist", "fixes.opened", id="episodes of fixes"),
+    ],
+)
+def test_histories_and_clocks_are_checked(continued: SqlStore, url: str, statement: str, what: str, where: str) -> None:
+    """Each rule is checked."""
+    test_a_problem_has_a_place_and_a_remedy(continued, url, statement, what, where)
 
 
 def test_missing_objects_are_found(filled: SqlStore, url: str) -> None:

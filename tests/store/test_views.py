@@ -23,7 +23,7 @@ from scanner.store.retention_plan import Rule
 from scanner.store.schema import run_migrations
 from scanner.store.view_queries import VIEWS
 from scanner.store.views import create_views, drop_views, views_after
-from tests.store.databases import KINDS, database, execute
+from tests.store.databases import KINDS, database, execute, rows
 from tests.store.made import CHECK, Round, clock, ended, finding, listed, page_of
 from tests.store.test_endings import REWORDED, Known
 from tests.store.test_integrity import OLD, problems_of
@@ -52,7 +52,6 @@ COLUMNS = {
     "v_daily": "cluster cluster_id day scan language policy namespace outcome depends_on_requester count",
 }
 """The columns that programs of users name: add columns at the end, and change nothing else within a major version."""
-Rows = list[dict[str, Any]]
 WEB = finding("web", outcome=Violated("web in shop has too many replicas"))
 MANY = replace(WEB, outcome=Violated("web in shop has far too many replicas\x01"))
 LET_BE = finding("let-be", excepted_by="team/let-be", denies=False, actions=("Warn", "Audit"))
@@ -76,16 +75,6 @@ def fill(store: SqlStore) -> None:
     store.page("scan-9", each.page())
     store.finish("scan-9", replace(each.end(9), health=(HEALTH,)))
     store.begin(Round().start(10))
-
-
-def rows(url: str, query: str) -> Rows:
-    """The rows of a query."""
-    engine = create_engine(url)
-    try:
-        with engine.connect() as connection:
-            return [dict(row._mapping) for row in connection.execute(text(query))]
-    finally:
-        engine.dispose()
 
 
 def columns_of(url: str) -> dict[str, str]:
