@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, select, updat
 from scanner.store.engine import insert_rows, listed
 from scanner.store.interning import CHUNK
 from scanner.store.resolutions import Resolution
-from scanner.store.tables import CHECKS, FINDINGS, FIXES, OPEN
+from scanner.store.tables import CHECKS, FINDINGS, FIXES, OPEN, PREVIEW
 
 _OF_FIXES = ("cluster", "revision", "language", "policy", "opened", "problems")
 OPENED = func.coalesce(FINDINGS.c.problem_opened, FINDINGS.c.opened, FINDINGS.c.since)
@@ -49,7 +49,7 @@ def _clocks(connection: Connection, cluster: int, come: Sequence[int], now: int)
     was_open = FINDINGS.c.until >= now
     earlier = (
         select(FINDINGS.c.problem, func.min(FIRST).label("first"), func.min(OPENED).filter(was_open).label("opened"))
-        .where(FINDINGS.c.cluster == cluster, FINDINGS.c.since < now)
+        .where(FINDINGS.c.cluster == cluster, FINDINGS.c.since < now, FINDINGS.c.event != PREVIEW)
         .where(FINDINGS.c.problem.in_(select(fresh.c.problem)))
         .group_by(FINDINGS.c.problem)
         .subquery()

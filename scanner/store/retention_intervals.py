@@ -1,8 +1,8 @@
 """Deletes the intervals of findings and objects in which no scan with a report lies.
 
 The latest row of a finding always stays, because its first revision is the time since when the finding is known; so do the rows
-of the scan with which a report is compared. Without a report that shows a row, its evidence goes. Ended intervals never change, so they are found without a lock and deleted in
-portions.
+of a problem without a latest row, and of the scan with which a report is compared. Without a report that shows a row, its evidence
+goes. Ended intervals never change, so they are found without a lock and deleted in portions.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import Connection, Engine, bindparam, delete, select, update
+from sqlalchemy import Connection, Engine, and_, bindparam, delete, select, update
 
 from scanner.store.engine import among, lock_history, writing
 from scanner.store.interning import chunks
 from scanner.store.retention_bodies import last_seeing, scans_of
 from scanner.store.retention_plan import Needed, ScanRow, baselines
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import FINDINGS, OPEN, POPULATION
+from scanner.store.tables import FINDINGS, OPEN, POPULATION, PREVIEW
 
 PORTION: Final = 10_000
 """The number of rows that one transaction deletes."""
@@ -57,14 +57,20 @@ def unneeded(connection: Connection, cluster: int, scans: Sequence[ScanRow], goi
 
 def _findings(connection: Connection, cluster: int, reported: Needed, compared: Needed, found: Unneeded) -> None:
     own = FINDINGS.c
-    columns = own.id, own.since, own.until, own.superseded, own.last_seen, own.evidence, own.excerpt
+    later = FINDINGS.alias("later").c
+    latest = select(later.problem).where(
+        later.cluster == cluster, later.superseded.is_(None), later.problem.is_not(None)
+    )
+    # An object with another workload takes its finding to another problem: then no latest row has the clock of the first one.
+    alone = and_(own.event != PREVIEW, own.problem.is_not(None), own.problem.not_in(latest)).label("alone")
+    columns = own.id, own.since, own.until, own.superseded, own.last_seen, own.evidence, own.excerpt, alone
     ended = select(*columns).where(own.cluster == cluster, own.until != OPEN).execution_options(yield_per=1000)
     with connection.execute(ended) as rows:
-        for number, since, until, superseded, last_seen, evidence, excerpt in rows:
+        for number, since, until, superseded, last_seen, evidence, excerpt, keeps_clock in rows:
             # The report of the scan that resolved a finding shows the finding.
             if reported.within(since, until if last_seen is None else until + 1):
                 continue
-            if superseded is not None and not compared.within(since, until):
+            if superseded is not None and not keeps_clock and not compared.within(since, until):
                 found.findings.add(number)
             elif evidence is not None or excerpt is not None:
                 found.evidence.add(number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from scanner.errors import UsageError
 from scanner.model.evidence import Evidence, Reason
+from scanner.model.method import Method
 from scanner.model.outcome import Finding, Gap, GapKind, Violated
+from scanner.model.policy import VALIDATING, Validation
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import (
@@ -29,12 +31,15 @@ from scanner.model.scan import (
     ScanState,
     Scope,
 )
+from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, would_prune
 from scanner.store.retention_plan import Rule
 from tests.store.databases import count as rows_of
 from tests.store.databases import database
-from tests.store.made import EVERYTHING, Round, binding, clock, ended, finding, policy
+from tests.store.made import CHECK, EVERYTHING, Round, binding, clock, ended, finding, policy
+from tests.store.test_fixes import Fixing
 from tests.store.test_integrity import problems_of
+from tests.store.test_problems import OTHER, record_pods
 
 UNREAD = Gap(GapKind.DOCUMENT, "shop.yaml, document 1", "line 4, column 1: found a tab")
 UNIVERSE = tuple(
@@ -141,7 +146,7 @@ histories = st.lists(periods, min_size=3, max_size=6).map(
 )
 NUMBERS = count(1)
 SETTINGS = settings(
-    max_examples=int(__import__("os").environ.get("EX", "6")),
+    max_examples=6,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -153,11 +158,91 @@ def test_pruning_changes_nothing_that_is_kept(
     url: str, store: SqlStore, reference: SqlStore, history: list[Step], rule: Rule
 ) -> None:
     """In any history, later scans and kept reports are those of a database that is never pruned, and nothing is damaged."""
+    compare(url, store, reference, [*history, Step(prune=rule)])
+
+
+@dataclass(frozen=True)
+class LadderStep(Step):
+    """A scan after bindings were renamed, checks re-worded, objects recreated, and policies deleted.
+
+    `names` are the names of the bindings of both policies, empty for a policy without one; `objects` are the objects that fail,
+    by name, with the number of their recreations; an object without a number passes.
+    """
+
+    names: tuple[str, str] = ("one", "one")
+    reworded: tuple[bool, bool] = (False, False)
+    objects: tuple[int | None, int | None] = (0, 0)
+    deleted: int = 0
+
+    @property
+    def rules(self) -> Iterator[tuple[str, str, str]]:
+        """The policies that exist, with their expressions and their bindings."""
+        for place, name in enumerate(EVERY_POLICY[self.deleted :]):
+            yield name, (OTHER if self.reworded[place] else CHECK).expression, self.names[place]
+
+    def start(self, number: int, cluster: ClusterIdentity) -> ScanStart:
+        """The start of the scan."""
+        started = super().start(number, cluster)
+        policies = (
+            replace(policy(name), validations=(Validation(expression),), digest=expression)
+            for name, expression, _ in self.rules
+        )
+        bindings = (binding(name, name=bound) for name, _, bound in self.rules if bound)
+        return replace(started, policies=tuple(policies), bindings=tuple(bindings), rules=(), method=Method())
+
+    def pages(self, history: int) -> Iterator[PageResult]:
+        """The page of both objects."""
+        examined = tuple(
+            ladder_finding(history, name, *rule, again or 0)
+            for name, again in zip("ab", self.objects, strict=True)
+            for rule in self.rules
+            if rule[2]
+        )
+        passing = tuple(item for item in examined if self.objects["ab".index(item.name)] is None)
+        yield from Fixing(examined, fixed=passing).pages()
+
+    def end(self, number: int) -> ScanEnd:
+        """The end of the scan."""
+        end = super().end(number)
+        evaluated = tuple((VALIDATING, name) for name, _, bound in self.rules if bound)
+        return replace(end, evaluated_policies=evaluated, read_languages=(VALIDATING,))
+
+
+def ladder_finding(history: int, name: str, policy_name: str, expression: str, bound: str, again: int) -> Finding:
+    """A finding whose fingerprint follows from all that the ladder can change."""
+    check = replace(CHECK, expression=expression)
+    made = finding(name, policy=policy_name, binding=bound, check=check, uid=f"{name}-{again}")
+    identity = f"{history} {policy_name} {expression} {bound} {made.uid}"
+    return replace(made, fingerprint=sha256(identity.encode()).hexdigest())
+
+
+ladder_steps = st.builds(
+    LadderStep,
+    names=st.tuples(*[st.sampled_from(["one", "one", "one", "other", ""])] * 2),
+    reworded=st.tuples(*[st.sampled_from([False, False, True])] * 2),
+    objects=st.tuples(*[st.sampled_from([0, 0, 0, 1, None])] * 2),
+    deleted=st.sampled_from([0, 0, 0, 0, 1]),
+    state=st.sampled_from([*[ScanState.COMPLETE] * MOSTLY, ScanState.PARTIAL, ScanState.FAILED]),
+    prune=st.sampled_from([None, Rule(1), Rule(1), Rule(2), Rule(1, 1)]),
+)
+
+
+@given(history=st.lists(ladder_steps, min_size=6, max_size=14), rule=rules)
+@SETTINGS
+def test_pruning_changes_no_continuation(
+    url: str, store: SqlStore, reference: SqlStore, history: list[LadderStep], rule: Rule
+) -> None:
+    """Causes, reasons, episodes and the clocks of problems are those of a database that is never pruned, and so are fixes."""
+    compare(url, store, reference, [*history, LadderStep(prune=rule)])
+
+
+def compare(url: str, store: SqlStore, reference: SqlStore, history: Sequence[Step]) -> None:
+    """Store a history in a database that is pruned, and in one that is not, and compare what they answer."""
     first = next(NUMBERS)
     cluster = ClusterIdentity(f"cluster-{first}")
     numbers: list[int] = []
     waiting: list[tuple[int, Step]] = []
-    for step in [*history, Step(prune=rule)]:
+    for step in history:
         number = next(NUMBERS)
         numbers.append(number)
         for each in (store, reference):
@@ -176,7 +261,7 @@ def test_pruning_changes_nothing_that_is_kept(
     assert [] == problems_of(url)
     kept = [number for number in numbers if not is_pruned(store, number)]
     assert [whole(reference, number) for number in kept] == [whole(store, number) for number in kept]
-    assert days_of(reference, cluster) == days_of(store, cluster)
+    assert answered(reference, cluster) == answered(store, cluster)
 
 
 @pytest.fixture
@@ -219,11 +304,12 @@ def findings_of(store: SqlStore, history: int) -> dict[str, tuple[Any, ...]]:
     return states
 
 
-def days_of(store: SqlStore, cluster: ClusterIdentity) -> list[Any]:
-    """The daily tallies of a cluster."""
+def answered(store: SqlStore, cluster: ClusterIdentity) -> tuple[list[Any], ...]:
+    """The daily tallies and the times to fix of a cluster."""
     with suppress(UsageError):
-        return list(store.days(store.cluster(cluster.name).id, date.min))
-    return []
+        number = store.cluster(cluster.name).id
+        return list(store.days(number, date.min)), list(store.times_to_fix(number, date.min))
+    return ()
 
 
 def test_a_pruned_scan_has_a_tombstone_and_no_report(store: SqlStore, url: str) -> None:
@@ -422,3 +508,28 @@ def test_a_kept_scan_is_compared_as_before(store: SqlStore, url: str) -> None:
     assert before == store.problem_counts("scan-29")
     with pytest.raises(UsageError, match="Scan scan-28 is no baseline any more: it was pruned"):
         store.problem_counts("scan-29", baseline="scan-28")
+
+
+def test_the_clock_of_a_problem_without_findings_stays(store: SqlStore, url: str) -> None:
+    """A pod went over to another workload, and comes back after the scans of its time are pruned."""
+    pod = finding("web-1", kind="Pod")
+    record_pods(store, 1, [pod])
+    for number in (2, 3):
+        Round((pod,)).record(store, number)
+    prune(url, Rule(1), ended(9))
+    record_pods(store, 10, [pod])
+
+    [problem] = problems(store.record("scan-10").by_problem())
+    assert ("reopened", ended(1), ended(10)) == (problem.status, problem.first_seen, problem.opened_at)
+
+
+def test_a_preview_is_no_beginning_of_a_problem(store: SqlStore) -> None:
+    """A policy that was previewed and is bound then has new problems."""
+    for number, assumed in enumerate((True, False), 1):
+        started = Round((WEB,), bound=()).start(number)
+        store.begin(replace(started, bindings=(binding("replicas", assumed=assumed),)))
+        store.page(f"scan-{number}", Round((WEB,)).page())
+        store.finish(f"scan-{number}", Round().end(number))
+
+    [problem] = problems(store.record("scan-2").by_problem())
+    assert ("new", ended(2)) == (problem.status, problem.first_seen)
