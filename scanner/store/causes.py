@@ -33,6 +33,8 @@ _BY_RESOLUTION: Final = {
     Resolution.OBJECT_GONE: CauseKind.OBJECT_DELETED,
 }
 _FIRST: Final = Cause(CauseKind.COVERAGE)
+_UNDONE: Final = {CauseKind.OBJECT_DELETED: CauseKind.OBJECT_CREATED}
+"""What ends a finding by another kind than the one that brings it back."""
 
 
 class FindingPlace(NamedTuple):
@@ -127,10 +129,6 @@ class Causes:
         kinds = {*self.since(revision).changes(finding), *filter(None, [_BY_RESOLUTION.get(resolution)])}
         return self.id_of(cause_of(kinds or {CauseKind.OBJECT_CHANGED}))
 
-    def compared_with(self, ended: int) -> int:
-        """The revision with which a finding is compared that reopens after a scan ended it."""
-        return ended if ended > self.base and self._has_body(ended) else self.base
-
     def attribute_new(self, numbers: Sequence[int], revision: int) -> None:
         """Write the causes of rows that were not open before, compared with the scan of a revision."""
         earlier = self._scan(revision)
@@ -139,6 +137,30 @@ class Causes:
             for number, place in self._places(portion):
                 ids[self.id_of(cause_of(set(earlier.changes(place))))].append(number)
             self._write(ids)
+
+    def attribute_reopened(self, numbers: Sequence[int], ended: int, end_cause: int | None) -> None:
+        """Write the causes of rows of findings that the scan of the revision `ended` had resolved, for a cause with an id.
+
+        If the scan with which new findings are compared still saw them, what changed since then is not all: what had ended
+        them is undone, too. The scan that ended them may be pruned, so it is not asked.
+        """
+        if ended <= self.base:
+            self.attribute_new(numbers, self.base)
+            return
+        undone = {_UNDONE.get(kind, kind) for kind in self._kinds(end_cause)}
+        comparison = self.since(self.base)
+        for portion in chunks(numbers):
+            ids: defaultdict[int, list[int]] = defaultdict(list)
+            for number, place in self._places(portion):
+                kinds = undone.union(comparison.changes(place.coordinates))
+                ids[self.id_of(cause_of(kinds or {CauseKind.OBJECT_CHANGED}))].append(number)
+            self._write(ids)
+
+    def _kinds(self, cause: int | None) -> Sequence[CauseKind]:
+        """The kinds of a cause, by its id; none for a row of an older version."""
+        wanted = select(CAUSES.c.kind, CAUSES.c.also).where(CAUSES.c.id == cause)
+        row = None if cause is None else self._connection.execute(wanted).one_or_none()
+        return [] if row is None else [CauseKind(kind) for kind in (row.kind, *filter(None, row.also.split(",")))]
 
     def attribute_changed(self, numbers: Sequence[int], objects_changed: RowIdSet, revision: int) -> None:
         """Write the causes of rows that changed since the scan of a revision.
@@ -182,11 +204,6 @@ class Causes:
             number = self._connection.execute(select(SCANS.c.number).where(*merged)).scalar_one()
             self._earlier[revision] = EarlierScan(self._connection, number, self.circumstances)
         return self._earlier[revision]
-
-    def _has_body(self, revision: int) -> bool:
-        """Return whether a scan was not pruned."""
-        merged = SCANS.c.cluster == self._cluster, SCANS.c.revision == revision
-        return self._connection.execute(select(SCANS.c.pruned_at).where(*merged)).scalar() is None
 
     def _newest(self, before: int) -> int:
         merged = SCANS.c.cluster == self._cluster, SCANS.c.revision < before

@@ -117,8 +117,8 @@ class Endings:
         causes = self._causes
         if inserted.new:
             causes.attribute_new(inserted.new, causes.base)
-        for ended, reopened in inserted.reopened.items():
-            causes.attribute_new(reopened, causes.compared_with(ended))
+        for (ended, end_cause), reopened in inserted.reopened.items():
+            causes.attribute_reopened(reopened, ended, end_cause)
         if not inserted.changed:
             return
         following = dict(zip(inserted.before, inserted.changed, strict=True))

@@ -63,14 +63,14 @@ class _LatestRow(NamedTuple):
 class InsertedRows:
     """The rows that a scan inserted, by id, unless it is the first of its cluster: a few bytes for each.
 
-    `new` findings were never open; `reopened` ones by the revision that had ended them; `changed` ones, and their rows before.
+    `new` findings were never open; `reopened` ones by the revision and the cause that had ended them; `changed` ones, and their rows before.
     `moved` are changed ones whose problem is another now, `objects_changed` those whose objects have another resource version.
     """
 
     def __init__(self) -> None:
         """Begin with none."""
         self.new = array("I")
-        self.reopened: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
+        self.reopened: defaultdict[tuple[int, int | None], array[int]] = defaultdict(lambda: array("I"))
         self.changed, self.before, self.moved = array("I"), array("I"), array("I")
         self.objects_changed = RowIdSet()
 
@@ -79,7 +79,7 @@ class InsertedRows:
         if latest is None:
             self.new.append(number)
         elif latest.history.until != OPEN:
-            self.reopened[latest.history.until].append(number)
+            self.reopened[latest.history.until, latest.history.end_cause].append(number)
         else:
             self.changed.append(number)
             self.before.append(latest.history.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
@@ -30,7 +30,6 @@ from scanner.model.scan import (
     ScanStart,
     ScanState,
     Scope,
-    StoredFinding,
 )
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, would_prune
@@ -234,7 +233,7 @@ def test_pruning_changes_no_continuation(
     url: str, store: SqlStore, reference: SqlStore, history: list[LadderStep], rule: Rule
 ) -> None:
     """Causes, reasons, episodes and the clocks of problems are those of a database that is never pruned, and so are fixes."""
-    compare(url, store, reference, [*history, LadderStep(prune=rule)], shown=lambda stored: stored)
+    compare(url, store, reference, [*history, LadderStep(prune=rule)])
 
 
 def compare(
@@ -242,13 +241,8 @@ def compare(
     store: SqlStore,
     reference: SqlStore,
     history: Sequence[Step],
-    shown: Callable[[StoredFinding], StoredFinding] | None = None,
 ) -> None:
-    """Store a history in a database that is pruned, and in one that is not, and compare what they answer.
-
-    `shown` is the part of a finding that is compared, by default that of `comparable`.
-    """
-    part = shown or comparable
+    """Store a history in a database that is pruned, and in one that is not, and compare what they answer."""
     first = next(NUMBERS)
     cluster = ClusterIdentity(f"cluster-{first}")
     numbers: list[int] = []
@@ -271,7 +265,7 @@ def compare(
         assert findings_of(reference, first) == findings_of(store, first)
     assert [] == problems_of(url)
     kept = [number for number in numbers if not is_pruned(store, number)]
-    assert [whole(reference, number, part) for number in kept] == [whole(store, number, part) for number in kept]
+    assert [whole(reference, number) for number in kept] == [whole(store, number) for number in kept]
     assert answered(reference, cluster) == answered(store, cluster)
 
 
@@ -287,12 +281,11 @@ def is_pruned(store: SqlStore, number: int) -> bool:
     return bool(store.pruned([store.find_scan(f"scan-{number}")]))
 
 
-def whole(store: SqlStore, number: int, part: Callable[[StoredFinding], StoredFinding]) -> dict[str, Any]:
+def whole(store: SqlStore, number: int) -> dict[str, Any]:
     """The record of a scan with its streams; ids of rows are left out."""
     record = store.record(f"scan-{number}")
     values = {item.name: getattr(record, item.name) for item in fields(record)}
-    streams = {name: [part(stored) for stored in values[name]()] for name in ("findings", "resolved")}
-    streams["by_problem"] = [each._replace(stored=part(each.stored)) for each in values["by_problem"]()]
+    streams = {name: list(values[name]()) for name in ("findings", "resolved", "by_problem")}
     objects = {each.id: each for each in record.population()}
     evaluated = [
         (each.check, each.policy, sorted(name.name for number, name in objects.items() if number in each.evaluated))
@@ -303,15 +296,6 @@ def whole(store: SqlStore, number: int, part: Callable[[StoredFinding], StoredFi
     return {**values, **streams, "population": population, "evaluated": evaluated, "problems": problems}
 
 
-def comparable(stored: StoredFinding) -> StoredFinding:
-    """The finding without the one fact that a prune may change.
-
-    A finding that reopens after a scan of another question resolved it is compared with that scan, while it has a body. Else it
-    is compared with the newest comparable scan, which may be older and give another cause.
-    """
-    return replace(stored, cause=None) if stored.status == "reopened" else stored
-
-
 def findings_of(store: SqlStore, history: int) -> dict[str, tuple[Any, ...]]:
     """The state and the times of every finding; of an open one, also its content and its policy."""
     states: dict[str, tuple[Any, ...]] = {}
@@ -320,7 +304,7 @@ def findings_of(store: SqlStore, history: int) -> dict[str, tuple[Any, ...]]:
             explained = store.finding(fingerprint(item, history))
             stored = explained.stored
             times = stored.status, stored.first_seen, stored.last_seen, stored.resolved_at, explained.scan
-            content = (comparable(stored), explained.policy) if stored.status in {"new", "open", "reopened"} else ()
+            content = (stored, explained.policy) if stored.status in {"new", "open", "reopened"} else ()
             states[item.fingerprint] = (*times, *content)
     return states
 
