@@ -309,8 +309,8 @@ class Replay:
     def _continuations(self, gone: Mapping[str, State], come: Mapping[str, State]) -> Iterator[tuple[str, str]]:
         """Pairs of a finding and the finding that it continues."""
         gone, come = dict(gone), dict(come)
-        for step in (same_object, same_place):
-            pairs = list(one_to_one(gone, come, lambda a, b, step=step: step(a) == step(b)))
+        for alike in (same_object, same_place):
+            pairs = list(one_to_one(gone, come, alike))
             for later, earlier in pairs:
                 del gone[earlier], come[later]
             yield from pairs
@@ -415,17 +415,23 @@ def content(finding: Finding) -> Any:
     return replace(finding, resource_version="", evidence=replace(finding.evidence, excerpt=""))
 
 
-def same_object(state: State) -> Hashable:
+def same_invocation(gone: State, come: State) -> bool:
+    """Problem and invocation."""
+    of = [
+        (state.problem, state.finding.policy, state.finding.binding, state.finding.param_name) for state in (gone, come)
+    ]
+    return of[0] == of[1]
+
+
+def same_object(gone: State, come: State) -> bool:
     """Problem, object and invocation."""
-    finding = state.finding
-    return state.problem, finding.uid, finding.policy, finding.binding, finding.param_name
+    return same_invocation(gone, come) and gone.finding.uid == come.finding.uid
 
 
-def same_place(state: State) -> Hashable:
+def same_place(gone: State, come: State) -> bool:
     """Problem, name of the object, and invocation."""
-    finding = state.finding
-    place = finding.kind, finding.namespace, finding.name
-    return state.problem, place, finding.policy, finding.binding, finding.param_name
+    places = [(state.finding.kind, state.finding.namespace, state.finding.name) for state in (gone, come)]
+    return same_invocation(gone, come) and places[0] == places[1]
 
 
 def replaced(before: Mapping[Any, object], now: Mapping[Any, object], earlier: Any, later: Any) -> bool:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -90,7 +89,9 @@ class World:
         }
     )
     bindings: dict[tuple[str, str], Bound] = field(
-        default_factory=lambda: {("plain", "a"): Bound(False, False), ("limited", "a"): Bound(True, False)}
+        default_factory=lambda: {
+            (name, "a"): Bound(with_params=name == "limited", of_production=False) for name in EXPRESSIONS
+        }
     )
     params: dict[str, str] = field(default_factory=lambda: {"a": "2"})
     environments: dict[str, str] = field(default_factory=lambda: dict.fromkeys(SPACES, "prod"))
@@ -299,7 +300,7 @@ steps = st.tuples(st.lists(acts, min_size=1, max_size=2), questions)
 histories = st.lists(steps, min_size=4, max_size=7)
 NUMBERS = count(1)
 SETTINGS = settings(
-    max_examples=int(os.environ.get("REPLAYS", "40")), phases=[__import__("hypothesis").Phase.generate],
+    max_examples=int(os.environ.get("REPLAYS", "15")),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
@@ -398,4 +399,4 @@ def report(record: ScanRecord) -> list[str]:
     """The lines of the JSON report."""
     out = BytesIO()
     FORMATS["json"].render(document_of(record), out)
-    return re.sub(r'"c-[0-9a-f]{12}"', "CHECK", out.getvalue().decode()).splitlines()
+    return out.getvalue().decode().splitlines()
