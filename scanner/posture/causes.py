@@ -119,12 +119,19 @@ class Comparison:
             yield CauseKind.POLICY
         if finding.binding_key in self._bindings:
             yield CauseKind.BINDING
-        if finding.param in self._params:
+        if finding.param in self._params and self._compares_param(finding):
             yield CauseKind.PARAM
         if self._contexts or finding.policy in self._exceptions:
             yield CauseKind.EXCEPTION
         if finding.namespace in self._namespaces:
             yield CauseKind.NAMESPACE
+
+    def _compares_param(self, finding: Coordinates) -> bool:
+        """Return whether both scans can have a param: one without policy or binding had no reason to read the param."""
+        if all(finding.param in rules[RuleType.PARAM] for rules in self._rules):
+            return True
+        scans = self.before, self.now
+        return all(finding.policy_key in scan.policies and finding.binding_key in scan.bindings for scan in scans)
 
     def _differing_rules(self, kind: RuleType) -> frozenset[str]:
         before, now = ({key: _identities(rules) for key, rules in each[kind].items()} for each in self._rules)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, select
 
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import Policy, PolicyKey
@@ -23,22 +23,23 @@ from scanner.store.tables import CHECK_NAMES, POLICIES, SCAN_POLICIES, SCANS
 class CheckNames:
     """The ids of the checks of one scan."""
 
-    def __init__(self, connection: Connection, cluster: int, scan: int) -> None:
+    def __init__(self, connection: Connection, cluster: int, scan: int, revision: int) -> None:
         """Give ids to the checks of the policies of a scan, which continue those of the newest merged scan.
 
+        `revision` is that of the scan: reports of earlier scans keep the ids that checks had.
         The connection is in a transaction that writes history.
         """
         self._names: dict[tuple[str, str, str, int], str] = {}
         before = {policy.key: policy for policy in _policies(connection, _newest(connection, cluster))}
         now = _policies(connection, scan)
-        known = _known(connection, cluster, (*before.values(), *now))
+        known = _known(connection, cluster, (*before.values(), *now), revision)
         names: dict[CheckKey, str] = {}
         for policy in now:
             own = names_of(policy, before.get(policy.key), known)
             names |= own
             for (kind, index), key in check_keys(policy).items():
                 self._names[clean(policy.language), clean(policy.name), kind, index] = own[key]
-        _write(connection, cluster, {key: name for key, name in names.items() if known.get(key) != name})
+        _write(connection, cluster, revision, {key: name for key, name in names.items() if known.get(key) != name})
 
     def of(self, checks: Sequence[Key]) -> list[str]:
         """The ids of checks, given their `CheckColumns`."""
@@ -50,10 +51,10 @@ class CheckNames:
 
 
 def check_ids(
-    connection: Connection, cluster: int, policies: Sequence[Policy]
+    connection: Connection, cluster: int, policies: Sequence[Policy], revision: int
 ) -> Mapping[tuple[PolicyKey, Check], str]:
-    """The ids that the checks of policies have in the history of a cluster now."""
-    known = _known(connection, cluster, policies)
+    """The ids that the checks of policies have in the history of a cluster at a revision."""
+    known = _known(connection, cluster, policies, revision)
     return {
         (policy.key, Check(CheckKind(kind), index, text)): known[keys[kind, index]]
         for policy in policies
@@ -79,23 +80,21 @@ def _policies(connection: Connection, scan: int) -> list[Policy]:
     return [codec.from_text(Policy, document) for document in documents]
 
 
-def _known(connection: Connection, cluster: int, policies: Iterable[Policy]) -> Mapping[CheckKey, str]:
-    """The ids that checks of these policies have in the history of a cluster."""
+def _known(connection: Connection, cluster: int, policies: Iterable[Policy], at: int) -> Mapping[CheckKey, str]:
+    """The ids that checks of these policies have in the history of a cluster at a revision."""
     keys = {_digest(key): key for policy in policies for key in check_keys(policy).values()}
     known: dict[CheckKey, str] = {}
     own = CHECK_NAMES.c
     for portion in chunks(list(keys)):
-        wanted = select(own.digest, own.name).where(own.cluster == cluster, among(connection, own.digest, portion))
+        chosen = (own.cluster == cluster) & (own.since <= at) & among(connection, own.digest, portion)
+        wanted = select(own.digest, own.name).where(chosen).order_by(own.since)
         known |= {keys[bytes(name_digest)]: name for name_digest, name in connection.execute(wanted)}
     return known
 
 
-def _write(connection: Connection, cluster: int, names: Mapping[CheckKey, str]) -> None:
-    rows = [(cluster, _digest(key), name) for key, name in names.items()]
-    own = CHECK_NAMES.c
-    for portion in chunks([key for _, key, _ in rows]):
-        connection.execute(delete(CHECK_NAMES).where(own.cluster == cluster, among(connection, own.digest, portion)))
-    insert_rows(connection, CHECK_NAMES, ("cluster", "digest", "name"), rows)
+def _write(connection: Connection, cluster: int, revision: int, names: Mapping[CheckKey, str]) -> None:
+    rows = [(cluster, _digest(key), revision, name) for key, name in names.items()]
+    insert_rows(connection, CHECK_NAMES, ("cluster", "digest", "since", "name"), rows)
 
 
 def _digest(key: CheckKey) -> bytes:

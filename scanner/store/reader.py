@@ -92,7 +92,9 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             scan=with_current_state(_scan(connection, SCANS.c.number == stored.number), dead),
             previous=_previous(connection, stored),
             policies=policies,
-            check_ids=check_ids(connection, stored.cluster, [each.policy for each in policies]),
+            check_ids=check_ids(
+                connection, stored.cluster, [each.policy for each in policies], stored.revision or stored.base
+            ),
             coverage=_coverage(connection, stored.number),
             health=tuple(
                 Health(HealthKind(kind), *rest) for kind, *rest in read_rows(connection, HEALTH, owners.health)

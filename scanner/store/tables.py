@@ -429,9 +429,10 @@ CHECK_NAMES = Table(
     METADATA,
     Column("cluster", Integer, ForeignKey("clusters.id"), primary_key=True, autoincrement=False),
     Column("digest", LargeBinary, primary_key=True),
+    Column("since", Integer, primary_key=True, autoincrement=False),
     _text("name"),
 )
-"""The id of each check in a cluster's history, which later versions of the check carry on: see `check_names`."""
+"""The id of each check in a cluster's history, since a revision; later versions of the check carry it on: see `check_names`."""
 
 MERGED_PAGES = Table(
     "merged_pages",

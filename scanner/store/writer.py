@@ -165,7 +165,7 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     revision = _newest(connection, running.cluster) + 1
     bindings = _bindings(connection, running.number)
     previews = frozenset(binding.key for binding in bindings if binding.assumed)
-    names = CheckNames(connection, running.cluster, running.number)
+    names = CheckNames(connection, running.cluster, running.number, revision)
     position = ScanPosition(running.cluster, revision, running.base)
     causes = Causes(connection, running.number, running.cluster, revision)
     history = History(connection, position, names, causes, previews)

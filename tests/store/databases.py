@@ -136,6 +136,7 @@ def without_views(connection: sqlite3.Connection) -> None:
 
 def without_causes(connection: sqlite3.Connection) -> None:
     """Undo migration 0019."""
+    without_column(connection, "check_names", "since")
     connection.execute("DROP INDEX findings_continues")
     for name in ("cause", "end_cause", "problem_first", "problem_opened", "continues"):
         connection.execute(f"ALTER TABLE findings DROP COLUMN {name}")

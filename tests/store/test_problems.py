@@ -168,6 +168,18 @@ def test_the_checks_of_an_unchanged_policy_keep_their_rows(store: SqlStore, url:
     assert before == count(url, "check_names") > 0
 
 
+def test_an_older_report_keeps_the_ids_of_its_checks(store: SqlStore) -> None:
+    """A check that was removed comes back as the edited form of another one, whose id it carries on."""
+    Rules((), own_policies=(with_checks("a", "b"),)).record(store, 1)
+    before = store.record("scan-1").check_ids
+    for number, expression in enumerate(("a", "b"), start=2):
+        Rules((), own_policies=(with_checks(expression),)).record(store, number)
+
+    second, third = ({*store.record(f"scan-{number}").check_ids.values()} for number in (2, 3))
+    assert second == third
+    assert before == store.record("scan-1").check_ids
+
+
 def test_the_language_of_a_policy_is_part_of_its_problem(store: SqlStore) -> None:
     """Policies of two languages may have one name."""
     kyverno = finding("a", language="ValidatingPolicy", binding="other")
