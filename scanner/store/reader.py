@@ -41,6 +41,7 @@ from scanner.store.census import census_of_seen, number_of_resolved
 from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.findings import CHECK_ORDER, by_problem, resolved_by, seen_by
+from scanner.store.problem_counts import comparable
 from scanner.store.recorded_objects import evaluated_objects, population_of
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.rules import read_rules
@@ -106,6 +107,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             by_problem=_streaming(engine, address, stored, _by_problem),
             census=_census(connection, stored),
             resolved_total=_resolved_total(connection, stored),
+            comparable=comparable(connection, scan_id),
             unchecked=stored.unchecked,
             outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
