@@ -194,7 +194,7 @@ def _print_policies(recorded: Sequence[Day], period: Period) -> None:
     )
     table(("POLICY", "DAYS", "FIRST", "LAST"), chain(rows, _marked(recorded, period)))
     if any(day.rules_changed for day in recorded):
-        text(["", f"{_RULES}: days on which the rules differ from those of the day before, {_rules(recorded)}."])
+        text(["", *_rules(recorded)])
     new, resolved = sum(day.new for day in recorded), sum(day.resolved for day in recorded)
     text(["", f"{new:,} findings are new and {resolved:,} are resolved from {first} on."])
 
@@ -214,7 +214,7 @@ def _print_days(recorded: Sequence[Day], period: Period) -> None:
     )
     table(("DAY", *shown, *rules), rows)
     if rules:
-        text(["", f"RULES: changed since the day before, {_rules(recorded)}."])
+        text(["", *_rules(recorded)])
     if _DEPENDS in shown:
         text(["", f"{_DEPENDS}: outcomes without a failure that may differ for another user."])
 
@@ -227,13 +227,16 @@ def _marked(recorded: Iterable[Day], period: Period) -> Iterator[tuple[str, ...]
         yield _RULES, marks, "", ""
 
 
-def _rules(recorded: Iterable[Day]) -> str:
-    """The parts of the rules that changed on any day, in words."""
+def _rules(recorded: Iterable[Day]) -> list[str]:
+    """The parts of the rules that changed on any day, as lines of at most 80 columns."""
+    import textwrap
+
     from scanner.posture.rule_digests import RulesPart
     from scanner.report.words import RULES_PARTS
 
     changed = {part for day in recorded for part in day.rules_changed or ()}
-    return "; ".join(RULES_PARTS[part] for part in RulesPart if part in changed)
+    parts = "; ".join(RULES_PARTS[part] for part in RulesPart if part in changed)
+    return textwrap.wrap(f"The rules changed on the marked days, compared with the day before: {parts}.", 80)
 
 
 def _failing_by_policy(tallies: Iterable[DailyTally]) -> dict[str, int]:
