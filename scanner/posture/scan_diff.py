@@ -11,16 +11,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
+from scanner.model.cause import Cause, CauseKind, cause_of
 from scanner.model.json import JsonObject
 from scanner.model.method import Method
 from scanner.model.outcome import Check
 from scanner.model.population import Workload
 from scanner.model.scan import Scan
-from scanner.posture.causes import Cause, CauseKind, cause_of
-
-_FIXED: Final = "fixed"
+from scanner.posture.problem_rows import strictest, weakest
 
 
 class ProblemChange(StrEnum):
@@ -256,13 +255,9 @@ def _differing_together(before: Sequence[ComparedFinding], now: Sequence[Compare
 
 
 def _resolution(ends: Sequence[ComparedFinding]) -> str:
-    """The reason of a resolved problem: fixed only if all its findings are; empty if it is not known."""
-    reasons = sorted({end.resolution or "" for end in ends})
-    others = [reason for reason in reasons if reason != _FIXED]
-    return others[0] if others else _FIXED
-
-
-_STRICTEST: Final = ("Deny", "Warn", "Audit")
+    """The reason of a resolved problem: fixed only if all its findings are; empty if that of a finding is not known."""
+    reasons = {end.resolution or "" for end in ends}
+    return "" if "" in reasons else weakest(reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +282,7 @@ def state_of(findings: Sequence[ComparedFinding]) -> ProblemState:
     return ProblemState(
         findings=len(findings),
         outcomes=tuple(sorted({effect.outcome for effect in effects})),
-        action=next((action for action in _STRICTEST if action in actions), ""),
+        action=strictest(actions),
         denies=any(effect.denies for effect in effects),
         excepted=all(effect.excepted_by for effect in effects),
     )

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
+from scanner.model.cause import CauseKind
 from scanner.model.json import Json, JsonObject
 from scanner.model.scan import Scan
-from scanner.posture.causes import Cause, CauseKind
 from scanner.posture.scan_diff import DifferingProblem, ProblemState, RuleDifference, ScanDiff
 from scanner.report.diff_words import (
     Value,
@@ -23,6 +23,7 @@ from scanner.report.diff_words import (
     rule_lines,
 )
 from scanner.report.escaped import dump
+from scanner.report.json import cause_json
 from scanner.report.words import iso
 
 VERSION: Final = "1.0"
@@ -125,11 +126,6 @@ def _problem(problem: DifferingProblem) -> JsonObject:
         "before": _state(problem.before),
         "now": _state(problem.now),
     }
-
-
-def cause_json(cause: Cause) -> JsonObject:
-    """A cause as a JSON object."""
-    return {"kind": cause.kind.value, "also": [kind.value for kind in cause.also]}
 
 
 def _state(state: ProblemState | None) -> Json:

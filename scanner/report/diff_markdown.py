@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from scanner.posture.causes import CauseKind
+from scanner.model.cause import CauseKind
 from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.report.diff_words import (
-    CAUSES,
     RULE_TITLES,
     change_words,
     circumstances,
@@ -27,7 +26,7 @@ from scanner.report.diff_words import (
     state_words,
     workload_words,
 )
-from scanner.report.words import cut, listed, plural, visible
+from scanner.report.words import CAUSES, cut, listed, plural, visible
 
 _RULE_LINES: Final = 200
 _LONGEST: Final = 1000

@@ -6,10 +6,9 @@ import textwrap
 from collections.abc import Iterator
 from typing import Final
 
-from scanner.posture.causes import CauseKind
+from scanner.model.cause import CauseKind
 from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.report.diff_words import (
-    CAUSES,
     RULE_TITLES,
     change_words,
     circumstances,
@@ -27,7 +26,7 @@ from scanner.report.diff_words import (
     state_words,
     workload_words,
 )
-from scanner.report.words import listed, plural, visible
+from scanner.report.words import CAUSES, listed, plural, visible
 
 _WIDTH: Final = 80
 _LONGEST: Final = 300

@@ -8,10 +8,10 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from scanner.model.cause import CauseKind
 from scanner.model.json import JsonObject
 from scanner.model.method import Method
 from scanner.model.scan import Scan
-from scanner.posture.causes import CauseKind
 from scanner.posture.scan_diff import (
     DifferingProblem,
     FindingChange,
@@ -23,23 +23,6 @@ from scanner.posture.scan_diff import (
 )
 from scanner.report.definition import yaml_of
 from scanner.report.words import EVERYTHING, exclusions_of, listed, plural, scope_of, stamp
-
-CAUSES: Final[Mapping[CauseKind, str]] = {
-    CauseKind.POLICY: "the policy changed",
-    CauseKind.BINDING: "the binding changed",
-    CauseKind.PARAM: "the param changed",
-    CauseKind.EXCEPTION: "an exception changed",
-    CauseKind.NAMESPACE: "the labels of the namespace changed",
-    CauseKind.WAIVER: "a waiver changed",
-    CauseKind.COVERAGE: "the earlier scan did not evaluate the object",
-    CauseKind.SERVER: "the server has another version",
-    CauseKind.ASSAY: "Assay has another version",
-    CauseKind.OPTIONS: "the scans have other options",
-    CauseKind.OBJECT_CREATED: "the object was created",
-    CauseKind.OBJECT_DELETED: "the object was deleted",
-    CauseKind.OBJECT_CHANGED: "the object changed",
-}
-"""The meaning of each cause, after a colon."""
 
 RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
     CauseKind.POLICY: "policies",

@@ -16,9 +16,10 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Engine, Select, exists, func, select
 
 from scanner.errors import UsageError
+from scanner.model.cause import CauseKind
 from scanner.model.method import Method
 from scanner.model.population import Workload
-from scanner.posture.causes import CauseKind, Comparison, Coordinates
+from scanner.posture.causes import Comparison, Coordinates
 from scanner.posture.problems import problem_id
 from scanner.posture.scan_diff import (
     ComparedFinding,
@@ -41,7 +42,7 @@ from scanner.store.circumstances import circumstances_of
 from scanner.store.columns import CheckColumns, VerdictColumns, columns_of
 from scanner.store.comparable import incomparable_parts, newest_comparable, newest_pair
 from scanner.store.engine import among
-from scanner.store.findings import Times, times_of, verdicts_of
+from scanner.store.findings import SHORT, Times, times_of, verdicts_of
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.reader import StoredScan, stored_scan
 from scanner.store.recorded_objects import workloads_at
@@ -309,7 +310,7 @@ def _problem(
     before, now = _messages(difference)
     assert difference.change is not None  # noqa: S101 - only such problems are listed
     return DifferingProblem(
-        id=problem_id(row.problem) if row.problem >= 0 else row.finding.fingerprint.hex()[:_SHORT],
+        id=problem_id(row.problem) if row.problem >= 0 else row.finding.fingerprint.hex()[:SHORT],
         change=difference.change,
         cause=difference.cause,
         language=check.language,
@@ -323,9 +324,6 @@ def _problem(
         before=_state(difference.before, by_number, before),
         now=_state(difference.now, by_number, now),
     )
-
-
-_SHORT: Final = 12
 
 
 def _messages(difference: ProblemDifference) -> tuple[ComparedFinding | None, ComparedFinding | None]:
