@@ -153,11 +153,10 @@ def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanat
         *_changed(checked, explanation),
     ]
     change = _change(come, period, was_open=was_open, still_open=still_open, parts=parts)
-    counted = [kinds for status, kinds in changes if status is not FindingChange.CONTINUED]
     resolved = change is ProblemChange.RESOLVED
     return ProblemDifference(
         change=change,
-        kinds=frozenset[CauseKind]().union(*counted),
+        kinds=_kinds(changes),
         parts=parts if change is ProblemChange.CHANGED else (),
         resolution=_resolution([end for _, end in gone]) if resolved else "",
         before=before,
@@ -191,6 +190,13 @@ def _end(row: ComparedFinding, following: Mapping[bytes, Sequence[ComparedFindin
             return row
         row = later
     return row
+
+
+def _kinds(changes: Sequence[tuple[FindingChange, Kinds]]) -> Kinds:
+    """What changed for a problem: for its findings that changed, else for those that came and went."""
+    changed = [kinds for status, kinds in changes if status is FindingChange.CHANGED]
+    others = [kinds for status, kinds in changes if status is not FindingChange.CONTINUED]
+    return frozenset[CauseKind]().union(*(changed or others))
 
 
 def _appeared(first: int, period: Period) -> FindingChange:

@@ -33,11 +33,11 @@ def lines(diff: ScanDiff) -> Iterator[str]:
     """The lines of the document."""
     head: JsonObject = {
         "schemaVersion": VERSION,
+        "comparable": not diff.incomparable,
+        "differences": list(map(_value, incomparable_values(diff))),
         "cluster": diff.now.cluster.name,
         "before": _scan(diff.before),
         "now": _scan(diff.now),
-        "comparable": not diff.incomparable,
-        "differences": list(map(_value, incomparable_values(diff))),
         "rulesChanged": [kind.value for kind in diff.rules_changed],
         "circumstances": list(map(_value, circumstances(diff))),
         "totals": _numbers(diff),

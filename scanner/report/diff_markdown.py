@@ -9,6 +9,7 @@ from typing import Final
 from scanner.model.cause import CauseKind
 from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.report.diff_words import (
+    EQUAL_TEXT,
     RULE_TITLES,
     change_words,
     circumstances,
@@ -40,10 +41,10 @@ def lines(diff: ScanDiff, limit: int | None) -> Iterator[str]:
     """The lines of a difference, with at most `limit` problems of each cause and as many rules; None is no limit."""
     yield f"# Changes in {escaped(diff.now.cluster.name)}"
     yield ""
+    yield from _incomparable(diff)
     yield f"- Earlier scan: {escaped(scan_title(diff.before))}"
     yield f"- Later scan: {escaped(scan_title(diff.now))}"
     yield ""
-    yield from _incomparable(diff)
     yield rules_sentence(diff) or "The rules are equal in both scans."
     yield ""
     yield f"Problems: {counts_line(problem_counts(diff))}. Findings: {counts_line(finding_counts(diff))}."
@@ -93,7 +94,7 @@ def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None) -> Iterator[str]:
 
 def _cells(problem: DifferingProblem) -> tuple[str, ...]:
     state = problem.now or problem.before
-    messages = (f"{mark} {cut(message, _LONGEST)}".lstrip() for mark, message in message_lines(problem))
+    messages = (cut(message, _LONGEST) for _, message in message_lines(problem))
     return (
         change_words(problem),
         problem.id,
@@ -101,7 +102,7 @@ def _cells(problem: DifferingProblem) -> tuple[str, ...]:
         workload_words(problem),
         state_words(state) if state else "",
         listed(problem.cause.also),
-        " ".join(messages),
+        " → ".join(messages),
     )
 
 
@@ -123,8 +124,9 @@ def _rules(diff: ScanDiff, limit: int | None) -> Iterator[str]:
 
 
 def _rule(difference: RuleDifference) -> Iterator[str]:
-    yield f"{rule_change(difference)}: {RULE_TITLES[difference.kind]} {escaped(difference.name)}"
     shown, more = cut_lines(map(visible, rule_lines(difference)), _RULE_LINES)
+    equal = "" if shown else f" {EQUAL_TEXT}"
+    yield f"{rule_change(difference)}: {RULE_TITLES[difference.kind]} {escaped(difference.name)}{equal}"
     # A fence that is longer than any in the text ends the block, and nothing within does.
     fence = "`" * max(3, 1 + max((len(match) for line in shown for match in _FENCE.findall(line)), default=0))
     if shown:

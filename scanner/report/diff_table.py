@@ -9,6 +9,7 @@ from typing import Final
 from scanner.model.cause import CauseKind
 from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.report.diff_words import (
+    EQUAL_TEXT,
     RULE_TITLES,
     change_words,
     circumstances,
@@ -36,10 +37,10 @@ _ROW: Final = "      "
 
 def lines(diff: ScanDiff, limit: int | None) -> Iterator[str]:
     """The lines of a difference, with at most `limit` problems of each cause and as many rules; None is no limit."""
+    yield from _incomparable(diff)
     yield from _wrapped(f"Earlier scan: {scan_title(diff.before)}")
     yield from _wrapped(f"Later scan:   {scan_title(diff.now)}")
     yield from _wrapped(f"Cluster:      {visible(diff.now.cluster.name)}")
-    yield from _incomparable(diff)
     yield ""
     yield from _wrapped(rules_sentence(diff) or "The rules are equal in both scans.")
     yield from _wrapped(
@@ -60,10 +61,10 @@ def lines(diff: ScanDiff, limit: int | None) -> Iterator[str]:
 def _incomparable(diff: ScanDiff) -> Iterator[str]:
     if not diff.incomparable:
         return
-    yield ""
     yield from _wrapped(incomparable_sentence(diff))
     for value in incomparable_values(diff):
         yield from _wrapped(f"{value.part}: {visible(value.before)}; now {visible(value.now)}", "  ")
+    yield ""
 
 
 def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None) -> Iterator[str]:
@@ -105,6 +106,8 @@ def _rule(difference: RuleDifference) -> Iterator[str]:
     title = f"{RULE_TITLES[difference.kind]} {visible(difference.name)}"
     yield from _wrapped(f"{rule_change(difference):<8} {title}", "  ")
     shown, more = cut_lines(rule_lines(difference), _RULE_LINES)
+    if not shown:
+        yield f"{_ROW}{EQUAL_TEXT}"
     for line in shown:
         yield from _folded(visible(line))
     if more:

@@ -42,6 +42,7 @@ RULE_TITLES: Final[Mapping[RuleKind, str]] = {
     RuleKind.GLOBAL_CONTEXT: "global context entry",
     RuleKind.NAMESPACE_LABELS: "namespace labels of",
 }
+EQUAL_TEXT: Final = "(the shown text is equal)"
 _MOST_LINES: Final = 2000
 """Lines that are compared with one another: the time to compare grows with their square."""
 
