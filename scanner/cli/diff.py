@@ -36,7 +36,9 @@ class DiffForm(StrEnum):
 
 
 def command(
-    first: Annotated[str, typer.Argument(metavar="[A]", help=f"Earlier scan. {_SCAN}", show_default=False)] = "",
+    first: Annotated[
+        str, typer.Argument(metavar="[A]", help=f"Earlier scan; alone, the later one. {_SCAN}", show_default=False)
+    ] = "",
     second: Annotated[str, typer.Argument(metavar="[B]", help=f"Later scan. {_SCAN}", show_default=False)] = "",
     limit: Annotated[
         int,

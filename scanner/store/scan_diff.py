@@ -53,8 +53,16 @@ from scanner.store.scans import abandoned, scan_of, select_scans
 from scanner.store.store_errors import as_store_error
 from scanner.store.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, PREVIEW, SCANS, UNCHECKED
 
-_PROBLEM: Final = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
-"""The problem of a row. A row of an older version stands for itself."""
+_LATEST: Final = FINDINGS.alias()
+_OF_LATEST: Final = (
+    select(func.coalesce(_LATEST.c.problem, -_LATEST.c.id))
+    .where(_LATEST.c.fingerprint == FINDINGS.c.fingerprint, _LATEST.c.cluster == FINDINGS.c.cluster)
+    .where(_LATEST.c.superseded.is_(None))
+    .correlate(FINDINGS)
+    .scalar_subquery()
+)
+_PROBLEM: Final = func.coalesce(FINDINGS.c.problem, _OF_LATEST, -FINDINGS.c.id)
+"""The problem of a row. That of a row of an older version is the problem of the finding's latest row, or the finding itself."""
 
 
 def newest_scans_to_compare(connection: Connection, cluster: int, name: str) -> tuple[str, str]:

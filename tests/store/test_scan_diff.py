@@ -22,6 +22,7 @@ from scanner.posture.scan_diff import DifferingProblem, FindingChange, Part, Pro
 from scanner.store import SqlStore
 from scanner.store.retention import prune
 from scanner.store.retention_plan import Rule
+from tests.store.databases import execute
 from tests.store.made import Round, binding, ended, finding, listed, policy
 from tests.store.test_endings import UNBOUND, Known
 from tests.store.test_problems import Rules, passing, record_pods, with_checks
@@ -251,6 +252,18 @@ def test_the_text_of_policies_is_their_spec(store: SqlStore) -> None:
     [rule] = diff(store, 1, 2).rules
     assert (RuleKind.POLICY, VALIDATING, "labels", None) == (rule.kind, rule.language, rule.name, rule.before)
     assert policy("labels").manifest["spec"] == rule.now
+
+
+def test_rows_of_an_older_version_are_problems_of_their_own(store: SqlStore, url: str) -> None:
+    """Their problems are not known, but their findings are; a later row may have the problem."""
+    other = replace(A, outcome=Violated("another text"))
+    Round((A,)).record(store, 1)
+    Round((other, B)).record(store, 2)
+    execute(url, "UPDATE findings SET problem = NULL")
+    Round((A,)).record(store, 3)
+
+    assert {"a": CHANGED, "b": NEW} == {each.workload.name: each.change for each in problems(diff(store, 1, 2))}
+    assert {"a": CHANGED, "b": RESOLVED} == {each.workload.name: each.change for each in problems(diff(store, 2, 3))}
 
 
 class TestChoice:
