@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from hashlib import sha256
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -273,6 +273,8 @@ def compare(
     kept = [number for number in numbers if not is_pruned(store, number)]
     assert [whole(reference, number, part) for number in kept] == [whole(store, number, part) for number in kept]
     assert answered(reference, cluster) == answered(store, cluster)
+    for before, now in pairwise(kept):
+        assert difference_of(reference, before, now) == difference_of(store, before, now)
 
 
 @pytest.fixture
@@ -310,6 +312,18 @@ def comparable(stored: StoredFinding) -> StoredFinding:
     is compared with the newest comparable scan, which may be older and give another cause.
     """
     return replace(stored, cause=None) if stored.status == "reopened" else stored
+
+
+def difference_of(store: SqlStore, before: int, now: int) -> dict[str, Any]:
+    """The difference of two scans without reasons, which a row between them may have had; empty if they cannot be compared."""
+    try:
+        found = store.diff(f"scan-{before}", f"scan-{now}")
+    except UsageError:
+        return {}
+    names = "before", "now", "incomparable", "rules_changed", "rules", "unchecked"
+    listed = (problem for kind in found.causes for problem in found.listed(kind, None))
+    problems = sorted((each.id, each.change, each.parts, str(each.before), str(each.now)) for each in listed)
+    return {**{name: getattr(found, name) for name in names}, "problems": problems}
 
 
 def findings_of(store: SqlStore, history: int) -> dict[str, tuple[Any, ...]]:
