@@ -8,6 +8,7 @@ import typer
 
 from scanner.cli import (
     db,
+    diff,
     explain,
     findings,
     policies,
@@ -46,6 +47,9 @@ application.command(
 )(runs.command)
 application.command("findings", epilog=findings.EPILOG, short_help="List the findings or problems of a stored scan.")(
     findings.command
+)
+application.command("diff", epilog=diff.EPILOG, short_help="Print what changed between two stored scans, by cause.")(
+    diff.command
 )
 application.command("trend", epilog=trend.EPILOG, short_help="Print the daily tallies of a cluster.")(trend.command)
 application.command("policies", short_help="List the policies of a stored scan.")(policies.command)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
@@ -50,8 +51,21 @@ _COLUMNS: Final[Mapping[str, str]] = {
     OutcomeName.WOULD_CHANGE.value: "DRIFT",
 }
 _OTHER: Final = "OTHER"
+_RULES: Final = "(rules changed)"
+_MARK: Final = "^"
+_CHANGED: Final = "changed"
 _DEPENDS: Final = "DEPENDS"
-_CSV: Final = ("day", "cluster", "language", "policy", "namespace", "outcome", "depends_on_requester", "count")
+_CSV: Final = (
+    "day",
+    "cluster",
+    "language",
+    "policy",
+    "namespace",
+    "outcome",
+    "depends_on_requester",
+    "count",
+    "rules_changed",
+)
 _FIXES_CSV: Final = ("cluster", "since", "until", "language", "policy", "fixed", "median_seconds", "p90_seconds")
 _HOUR: Final = 3600
 
@@ -178,7 +192,9 @@ def _print_policies(recorded: Sequence[Day], period: Period) -> None:
         (_short(name), _line(counts, period), _number(counts.get(first)), _number(counts.get(last)))
         for name, counts in sorted(failing.items())
     )
-    table(("POLICY", "DAYS", "FIRST", "LAST"), rows)
+    table(("POLICY", "DAYS", "FIRST", "LAST"), chain(rows, _marked(recorded, period)))
+    if any(day.rules_changed for day in recorded):
+        text(["", *_rules(recorded)])
     new, resolved = sum(day.new for day in recorded), sum(day.resolved for day in recorded)
     text(["", f"{new:,} findings are new and {resolved:,} are resolved from {first} on."])
 
@@ -190,10 +206,37 @@ def _print_days(recorded: Sequence[Day], period: Period) -> None:
     text([f"Failing outcomes: {_line(failing, period)}", ""])
     columns = (*dict.fromkeys(_COLUMNS.values()), _DEPENDS, _OTHER)
     shown = [name for name in columns if any(counts[name] for counts in counted.values())]
-    rows = ((day.isoformat(), *(f"{counts[name]:,}" for name in shown)) for day, counts in counted.items())
-    table(("DAY", *shown), rows)
+    changed = {day.day: _CHANGED for day in recorded if day.rules_changed}
+    rules = ("RULES",) if changed else ()
+    rows = (
+        (day.isoformat(), *(f"{counts[name]:,}" for name in shown), *([changed.get(day, "")] if rules else []))
+        for day, counts in counted.items()
+    )
+    table(("DAY", *shown, *rules), rows)
+    if rules:
+        text(["", *_rules(recorded)])
     if _DEPENDS in shown:
         text(["", f"{_DEPENDS}: outcomes without a failure that may differ for another user."])
+
+
+def _marked(recorded: Iterable[Day], period: Period) -> Iterator[tuple[str, ...]]:
+    """A row that marks the days whose rules differ from those of the day before; none if there is no such day."""
+    changed = {day.day for day in recorded if day.rules_changed}
+    if changed:
+        marks = "".join(_MARK if changed.intersection(group) else " " for group in _groups(period))
+        yield _RULES, marks, "", ""
+
+
+def _rules(recorded: Iterable[Day]) -> list[str]:
+    """The parts of the rules that changed on any day, as lines of at most 80 columns."""
+    import textwrap
+
+    from scanner.posture.rule_digests import RulesPart
+    from scanner.report.words import RULES_PARTS
+
+    changed = {part for day in recorded for part in day.rules_changed or ()}
+    parts = "; ".join(RULES_PARTS[part] for part in RulesPart if part in changed)
+    return textwrap.wrap(f"The rules changed on the marked days, compared with the day before: {parts}.", 80)
 
 
 def _failing_by_policy(tallies: Iterable[DailyTally]) -> dict[str, int]:
@@ -214,15 +257,19 @@ def _by_column(tallies: Iterable[DailyTally]) -> Counter[str]:
 
 def _line(counts: Mapping[date, int], period: Period) -> str:
     """The counts of the days as characters of different heights; a day without a scan is a space."""
-    days = list(period)
-    size = -(-len(days) // _WIDTH)
-    groups = (days[start : start + size] for start in range(0, len(days), size))
-    values = [next((counts[day] for day in reversed(group) if day in counts), None) for group in groups]
+    values = [next((counts[day] for day in reversed(group) if day in counts), None) for group in _groups(period)]
     highest = max((value for value in values if value is not None), default=0)
     levels = _levels()
     return "".join(
         " " if value is None else levels[-(-value * (len(levels) - 1) // highest) if highest else 0] for value in values
     )
+
+
+def _groups(period: Period) -> Iterator[Sequence[date]]:
+    """The days of each character of a line."""
+    days = list(period)
+    size = -(-len(days) // _WIDTH)
+    return (days[start : start + size] for start in range(0, len(days), size))
 
 
 def _levels() -> str:
@@ -260,6 +307,7 @@ def _print_json(cluster: str, period: Period, recorded: Iterable[Day] | None, fi
                 "findings": day.findings,
                 "new": day.new,
                 "resolved": day.resolved,
+                "rulesChanged": None if day.rules_changed is None else [part.value for part in day.rules_changed],
                 "tallies": [_tally(each) for each in day.tallies],
             }
             out.write(f"{',' if number else ''}\n{orjson.dumps(document).decode()}")
@@ -304,10 +352,15 @@ def _print_tallies_csv(cluster: str, recorded: Iterable[Day]) -> None:
 
     def cells(day: Day, each: DailyTally) -> tuple[str, ...]:
         names = (cluster, each.language, each.policy, each.namespace, each.outcome)
-        return day.day.isoformat(), *map(visible, names), str(each.requester).lower(), str(each.count)
+        return day.day.isoformat(), *map(visible, names), str(each.requester).lower(), str(each.count), _changed(day)
 
     with standard_output() as out:
         spreadsheet.write(out, _CSV, (cells(day, each) for day in recorded for each in day.tallies))
+
+
+def _changed(day: Day) -> str:
+    """Whether the rules changed since the day before; empty if that is not known."""
+    return "" if day.rules_changed is None else str(bool(day.rules_changed)).lower()
 
 
 def _print_fixes_csv(cluster: str, period: Period, fixed: Iterable[TimeToFix]) -> None:

@@ -404,7 +404,8 @@ class ScanRecord:
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
     those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
     the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, if the source of the record
-    can count without reading them. `population` yields the objects that the scan examined, and `evaluated` the objects that
+    can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
+    may be pruned. `population` yields the objects that the scan examined, and `evaluated` the objects that
     each check matched: nothing for a scan of an older version. `rules`, `uncovered` and `method` are empty or None then.
     `check_ids` are the ids of the checks (`posture.check_names`).
     """
@@ -430,6 +431,7 @@ class ScanRecord:
     census: Census | None = None
     resolved_total: int | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
+    comparable: Scan | None = None
 
     def counted(self) -> Census:
         """The numbers of `findings`."""

@@ -65,10 +65,10 @@ class Comparison:
     """What changed between two scans besides objects. The cost of a question does not depend on the number of rules."""
 
     def __init__(self, before: Circumstances, now: Circumstances) -> None:
-        """Compare all parts once."""
+        """Compare all parts once. `policies` and `bindings` are those that differ."""
         self.before, self.now = before, now
-        self._policies = _differing(before.policies, now.policies)
-        self._bindings = _differing(before.bindings, now.bindings)
+        self.policies: Final = _differing(before.policies, now.policies)
+        self.bindings: Final = _differing(before.bindings, now.bindings)
         self._rules = _by_type(before.rules), _by_type(now.rules)
         self._params = self._differing_rules(RuleType.PARAM)
         self._exceptions = self._differing_rules(RuleType.EXCEPTION)
@@ -82,17 +82,21 @@ class Comparison:
         self._everywhere = tuple(kind for kind, differs in everywhere.items() if differs)
 
     @property
+    def kinds(self) -> tuple[CauseKind, ...]:
+        """What changed for any finding, in the order of `CauseKind`."""
+        parts = {
+            CauseKind.POLICY: self.policies,
+            CauseKind.BINDING: self.bindings,
+            CauseKind.PARAM: self._params,
+            CauseKind.EXCEPTION: self._contexts or self._exceptions,
+            CauseKind.NAMESPACE: self._namespaces,
+        }
+        return (*(kind for kind, differs in parts.items() if differs), *self._everywhere)
+
+    @property
     def rules_changed(self) -> bool:
         """Return whether any part differs for any finding."""
-        return bool(
-            self._policies
-            or self._bindings
-            or self._params
-            or self._exceptions
-            or self._contexts
-            or self._namespaces
-            or self._everywhere
-        )
+        return bool(self.kinds)
 
     def changes(self, finding: Coordinates) -> tuple[CauseKind, ...]:
         """What changed for a finding, in the order of `CauseKind`."""
@@ -115,9 +119,9 @@ class Comparison:
         return gone and now in later and now not in earlier and _contents(earlier[before]) == _contents(later[now])
 
     def _of_rules(self, finding: Coordinates) -> Iterator[CauseKind]:
-        if finding.policy_key in self._policies:
+        if finding.policy_key in self.policies:
             yield CauseKind.POLICY
-        if finding.binding_key in self._bindings:
+        if finding.binding_key in self.bindings:
             yield CauseKind.BINDING
         if finding.param in self._params and self._compares_param(finding):
             yield CauseKind.PARAM

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -57,6 +57,16 @@ def problems(findings: Iterable[ProblemFinding]) -> Iterator[Problem]:
             yield _problem(key, own)
 
 
+def strictest(actions: Collection[str]) -> str:
+    """The strictest of some actions; empty if there is none."""
+    return next((action for action in _STRICTEST if action in actions), "")
+
+
+def weakest(resolutions: Collection[str]) -> str:
+    """The reason of a resolved problem, given those of its findings; empty if none is known."""
+    return next((reason for reason in WEAKEST if reason in resolutions), "")
+
+
 def _problem(key: str, group: Sequence[ProblemFinding]) -> Problem:
     findings = [each.stored for each in group]
     first = findings[0]
@@ -75,8 +85,8 @@ def _problem(key: str, group: Sequence[ProblemFinding]) -> Problem:
         status=status,
         opened_at=min(stored.problem_opened_at or stored.first_seen for stored in findings),
         resolved_at=max((stored.resolved_at for stored in ended if stored.resolved_at), default=None),
-        resolution=next((each for each in WEAKEST if each in {stored.resolution for stored in ended}), ""),
-        action=next((action for action in _STRICTEST if action in actions), ""),
+        resolution=weakest({stored.resolution for stored in ended}),
+        action=strictest(actions),
         denies=any(stored.finding.denies for stored in still_open),
         findings=len(still_open),
         unchecked=sum(not each.checked for each in group),

@@ -8,11 +8,42 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
 
 from scanner.model.json import JsonObject, as_object, dig
 from scanner.model.policy import Binding, Policy
 from scanner.model.resource import LAST_APPLIED
 from scanner.model.rule import RuleObject
+from scanner.model.scan import Scan
+
+
+class RulesPart(StrEnum):
+    """The parts in which the rules of comparable scans can differ. `rules` are those that the digest of a policy set covers."""
+
+    RULES = "rules"
+    SERVER = "server"
+    ASSAY = "assay"
+
+
+class RulesVersion(NamedTuple):
+    """What decided in a scan besides objects, as its tombstone keeps it. An empty digest is not known."""
+
+    policy_set_digest: str
+    server: str
+    assay: str
+
+
+def rules_version(scan: Scan) -> RulesVersion:
+    """The version of the rules of a scan."""
+    return RulesVersion(scan.policy_set_digest, scan.cluster.server_version, scan.tool_version)
+
+
+def changed_parts(before: RulesVersion | None, now: RulesVersion) -> tuple[RulesPart, ...] | None:
+    """The parts that differ; None if there is no earlier version, or a digest is not known."""
+    if before is None or not before.policy_set_digest or not now.policy_set_digest:
+        return None
+    return tuple(part for part, was, is_now in zip(RulesPart, before, now, strict=True) if was != is_now)
 
 
 def policy_set_digest(policies: Iterable[Policy], bindings: Iterable[Binding], rules: Iterable[RuleObject] = ()) -> str:

@@ -1,4 +1,4 @@
-"""The manifest of a policy as YAML, with expressions of several lines as blocks."""
+"""Manifests as YAML, with expressions of several lines as blocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,12 @@ def definition_of(section: PolicySection) -> str:
     """The manifest of a policy as YAML, or an empty text if the scan did not record it."""
     if not section.manifest:
         return ""
-    return yaml.dump(_plain(section.manifest), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
+    return yaml_of(section.manifest)
+
+
+def yaml_of(document: Json) -> str:
+    """A document as YAML, with texts of several lines as blocks."""
+    return yaml.dump(_plain(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
 
 
 def _plain(value: Json) -> object:

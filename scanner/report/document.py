@@ -17,6 +17,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
+from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
@@ -72,7 +73,9 @@ class Provenance:
 class Changes:
     """The differences from the previous scan, as numbers of findings.
 
-    `unchecked` findings are open, but this scan did not check them; `preview` findings have no history.
+    `unchecked` findings are open, but this scan did not check them; `preview` findings have no history. `rules_changed` has the
+    parts of the rules that differ from those of the newest earlier comparable scan, `comparable_scan_id`; None if there is no
+    such scan, or if the rules of one of both scans are not known.
     """
 
     new: int
@@ -81,6 +84,8 @@ class Changes:
     resolved: int
     unchecked: int
     preview: int
+    comparable_scan_id: str | None = None
+    rules_changed: tuple[RulesPart, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +201,7 @@ def _provenance(record: ScanRecord) -> Provenance:
 
 
 def _changes(record: ScanRecord, findings: FindingCounts) -> Changes:
+    before = record.comparable
     return Changes(
         new=findings.new,
         open=findings.open,
@@ -203,4 +209,6 @@ def _changes(record: ScanRecord, findings: FindingCounts) -> Changes:
         resolved=sum(1 for _ in record.resolved()) if record.resolved_total is None else record.resolved_total,
         unchecked=record.unchecked,
         preview=findings.preview,
+        comparable_scan_id=before.id if before else None,
+        rules_changed=changed_parts(rules_version(before) if before else None, rules_version(record.scan)),
     )

@@ -12,7 +12,16 @@ from scanner.model.scan import HealthKind, ScanState
 from scanner.report.by_namespace import NamespaceSection
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
-from scanner.report.words import EVERYTHING, HEALTH_TITLES, duration, percent_ceil, percent_floor, plural, stamp
+from scanner.report.words import (
+    EVERYTHING,
+    HEALTH_TITLES,
+    RULES_PARTS,
+    duration,
+    percent_ceil,
+    percent_floor,
+    plural,
+    stamp,
+)
 
 CLUSTER_SCOPED = "cluster-scoped objects"
 
@@ -110,6 +119,15 @@ def changes_line(document: Document) -> str:
     return f"{changes.resolved:,} resolved since the previous scan{unchecked}"
 
 
+def rules_line(document: Document) -> str:
+    """The statement that the rules differ from those of the last comparable scan, or an empty string."""
+    changes = document.changes
+    if not changes.rules_changed:
+        return ""
+    parts = "; ".join(RULES_PARTS[part] for part in changes.rules_changed)
+    return f"The rules changed since the last comparable scan, {changes.comparable_scan_id}: {parts}."
+
+
 def requester_line(document: Document) -> str:
     """The number of outcomes that may differ for another user, or an empty string."""
     counts = document.requester
@@ -194,6 +212,7 @@ class Sentences:
     requester: str
     outside: str
     drift: str
+    rules: str
 
 
 def sentences_of(document: Document) -> Sentences:
@@ -214,6 +233,7 @@ def sentences_of(document: Document) -> Sentences:
         requester=requester_line(document),
         outside=outside_line(document),
         drift=drift_line(document),
+        rules=rules_line(document),
     )
 
 

@@ -31,6 +31,7 @@ from scanner.report.sentences import (
     opinion_line,
     outside_line,
     requester_line,
+    rules_line,
     score_line,
     verdict_of,
     when_of,
@@ -135,6 +136,8 @@ def _closing(console: Console, document: Document) -> None:
     console.print()
     _print(console, f"Findings  {findings_line(document)}")
     _print(console, f"Changes   {changes_line(document)}")
+    if rules := rules_line(document):
+        _print(console, f"Rules     {rules}")
     _print(console, f"Coverage  {coverage_line(document)}")
     _print(console, f"Score     {score_line(document)}")
     if excepted := excepted_line(document):

@@ -17,6 +17,7 @@ from scanner.model.policy import Binding, ParamRef
 from scanner.model.reading import Auditability
 from scanner.model.scan import HealthKind, Scan, ScanState, Scope, StoredFinding
 from scanner.model.selector import Selector
+from scanner.posture.rule_digests import RulesPart
 
 LONGEST = 6_000
 _MINUTE = 60
@@ -74,6 +75,13 @@ RESOLUTIONS = {
     "notMatched": "the policy no longer matches the object",
 }
 """The reasons of resolutions, after a colon."""
+
+RULES_PARTS = {
+    RulesPart.RULES: "policies, bindings, params, exceptions or namespace labels",
+    RulesPart.SERVER: "the version of the server",
+    RulesPart.ASSAY: "the version of Assay",
+}
+"""The parts of rules that differ, after a colon."""
 
 EVENTS = {**dict.fromkeys(RESOLUTIONS, "resolved"), "fixed": "fixed"}
 """The events of a finding's history that have another name in reports."""

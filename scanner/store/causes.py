@@ -93,6 +93,24 @@ class EarlierScan:
         return any(finding.object_id in ids for ids in self._not_evaluated.get(finding.check, ()))
 
 
+def ended_kinds(
+    comparison: Comparison, finding: Coordinates, resolution: Resolution | None, *, deleted: bool = False
+) -> frozenset[CauseKind]:
+    """What changed for a finding that was resolved, for a reason that may not be known; its object may be `deleted`."""
+    kinds = {*comparison.changes(finding)}
+    if resolution in _BY_RESOLUTION:
+        kinds.add(_BY_RESOLUTION[resolution])
+    if deleted:
+        kinds.add(CauseKind.OBJECT_DELETED)
+    return frozenset(kinds or {CauseKind.OBJECT_CHANGED})
+
+
+def changed_kinds(comparison: Comparison, finding: Coordinates, *, object_changed: bool) -> frozenset[CauseKind]:
+    """What changed for a finding that is open before and after: if nothing else did, its object."""
+    kinds = frozenset(comparison.changes(finding))
+    return kinds | {CauseKind.OBJECT_CHANGED} if object_changed or not kinds else kinds
+
+
 class Causes:
     """The causes of one scan, while it is merged."""
 
@@ -126,8 +144,7 @@ class Causes:
 
     def ended(self, finding: Coordinates, resolution: Resolution, revision: int) -> int:
         """The id of the cause of a resolution; the scan of `revision` was the last to see the finding."""
-        kinds = {*self.since(revision).changes(finding), *filter(None, [_BY_RESOLUTION.get(resolution)])}
-        return self.id_of(cause_of(kinds or {CauseKind.OBJECT_CHANGED}))
+        return self.id_of(cause_of(ended_kinds(self.since(revision), finding, resolution)))
 
     def attribute_new(self, numbers: Sequence[int], revision: int) -> None:
         """Write the causes of rows that were not open before, compared with the scan of a revision."""
@@ -171,9 +188,7 @@ class Causes:
         for portion in chunks(numbers):
             ids: defaultdict[int, list[int]] = defaultdict(list)
             for number, place in self._places(portion):
-                kinds = set(comparison.changes(place.coordinates))
-                if number in objects_changed or not kinds:
-                    kinds.add(CauseKind.OBJECT_CHANGED)
+                kinds = changed_kinds(comparison, place.coordinates, object_changed=number in objects_changed)
                 ids[self.id_of(cause_of(kinds))].append(number)
             self._write(ids)
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
+from scanner.posture.rule_digests import RulesPart, RulesVersion, changed_parts
 from scanner.store.engine import insert_rows
 from scanner.store.ids import reserve
 from scanner.store.interning import Interned
@@ -23,6 +24,9 @@ from scanner.store.tables import CHECKS, DAILY, DAILY_KEYS, DAYS, SCANS, TALLIES
 
 KEPT_DAYS: Final = 400
 """The least number of days for which daily tallies are kept."""
+
+_VERSION: Final = (SCANS.c.policy_set_digest, SCANS.c.server_version, SCANS.c.tool_version)
+"""The columns of a `RulesVersion`."""
 
 _Key: TypeAlias = tuple[str, str, str, str, bool]
 
@@ -96,7 +100,8 @@ class DailyTally(NamedTuple):
 class Day(NamedTuple):
     """A day of a cluster: its last complete scan, and the tallies of the scan.
 
-    `new` and `resolved` are the sums over all scans of the day.
+    `new` and `resolved` are the sums over all scans of the day. `rules_changed` has the parts of the rules that differ from those
+    of the recorded day before; None if there is none, or if the rules of one of both days are not known.
     """
 
     day: date
@@ -105,6 +110,7 @@ class Day(NamedTuple):
     new: int
     resolved: int
     tallies: tuple[DailyTally, ...]
+    rules_changed: tuple[RulesPart, ...] | None = None
 
 
 def days(connection: Connection, cluster: int, since: date) -> Iterator[Day]:
@@ -112,8 +118,9 @@ def days(connection: Connection, cluster: int, since: date) -> Iterator[Day]:
     changes = _changes(connection, cluster)
     own, key = DAYS.c, DAILY_KEYS.c
     columns = key.language, key.policy, key.namespace, key.outcome, key.requester, DAILY.c.count.label("number")
+    before = _version_before(connection, cluster, since)
     wanted = (
-        select(own.day, SCANS.c.id, SCANS.c.findings, *columns)
+        select(own.day, SCANS.c.id, SCANS.c.findings, *_VERSION, *columns)
         .select_from(DAYS.join(SCANS, SCANS.c.number == own.scan).outerjoin(DAILY).outerjoin(DAILY_KEYS))
         .where(own.cluster == cluster, own.day >= since.isoformat())
         .order_by(own.day, key.policy, key.language, key.namespace, key.outcome, key.requester)
@@ -122,8 +129,20 @@ def days(connection: Connection, cluster: int, since: date) -> Iterator[Day]:
     with connection.execute(wanted) as rows:
         for day, of_day in groupby(rows, key=attrgetter("day")):
             first, *others = of_day
-            tallies = tuple(DailyTally(*row[3:]) for row in (first, *others) if row.number is not None)
-            yield Day(date.fromisoformat(day), first.id, first.findings, *changes[day], tallies)
+            now = RulesVersion(*first[3:6])
+            tallies = tuple(DailyTally._make(row[6:]) for row in (first, *others) if row.number is not None)
+            changed = changed_parts(before, now)
+            yield Day(date.fromisoformat(day), first.id, first.findings, *changes[day], tallies, changed)
+            before = now
+
+
+def _version_before(connection: Connection, cluster: int, since: date) -> RulesVersion | None:
+    """The rules of the last recorded day before a date."""
+    own = DAYS.c
+    earlier = select(*_VERSION).join_from(DAYS, SCANS, SCANS.c.number == own.scan)
+    earlier = earlier.where(own.cluster == cluster, own.day < since.isoformat()).order_by(own.day.desc()).limit(1)
+    row = connection.execute(earlier).one_or_none()
+    return None if row is None else RulesVersion(*row)
 
 
 def _changes(connection: Connection, cluster: int) -> dict[str, tuple[int, int]]:

@@ -284,7 +284,7 @@ def times_of(connection: Connection, cluster: int) -> Times:
 def with_findings(connection: Connection, rows: Iterable[FindingRow], revision: int) -> list[ReadFinding]:
     """Rows with their findings, and the workloads of their objects at a revision."""
     portion = list(rows)
-    verdicts = _verdicts(connection, {row.columns.verdict for row in portion})
+    verdicts = verdicts_of(connection, {row.columns.verdict for row in portion})
     evidence = _texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in portion})
     excerpts = _texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in portion})
     workloads = workloads_at(connection, [row.columns.object for row in portion], revision)
@@ -331,7 +331,8 @@ def causes_of(connection: Connection, numbers: set[int | None]) -> dict[int | No
     return causes
 
 
-def _verdicts(connection: Connection, numbers: set[int]) -> dict[int, VerdictColumns]:
+def verdicts_of(connection: Connection, numbers: set[int]) -> dict[int, VerdictColumns]:
+    """Verdicts by id."""
     if not numbers:
         return {}
     wanted = select(VERDICTS.c.id, *columns_of(VERDICTS, VerdictColumns)).where(VERDICTS.c.id.in_(sorted(numbers)))

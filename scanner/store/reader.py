@@ -41,6 +41,7 @@ from scanner.store.census import census_of_seen, number_of_resolved
 from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.findings import CHECK_ORDER, by_problem, resolved_by, seen_by
+from scanner.store.problem_counts import comparable
 from scanner.store.recorded_objects import evaluated_objects, population_of
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.rules import read_rules
@@ -68,7 +69,9 @@ _Read = TypeVar("_Read")
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
 
 
-class _StoredScan(NamedTuple):
+class StoredScan(NamedTuple):
+    """The columns of a scan that its record is read from."""
+
     number: int
     cluster: int
     base: int
@@ -85,7 +88,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
     """The record of a scan. Raises UsageError for an unknown id, a scan that still runs, and a pruned scan."""
     with engine.connect() as connection:
         dead = abandoned(connection, now)
-        stored = _stored_scan(connection, scan_id, dead)
+        stored = stored_scan(connection, scan_id, dead)
         owners = owners_of(connection, stored.number)
         policies = _policies(connection, owners, stored.matched)
         return ScanRecord(
@@ -106,6 +109,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             by_problem=_streaming(engine, address, stored, _by_problem),
             census=_census(connection, stored),
             resolved_total=_resolved_total(connection, stored),
+            comparable=comparable(connection, scan_id),
             unchecked=stored.unchecked,
             outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
@@ -125,12 +129,13 @@ def _coverage(connection: Connection, number: int) -> tuple[Coverage, ...]:
     return tuple(replace(each, page_digests=bytes(each.page_digests or b"")) for each in coverage)
 
 
-def _stored_scan(connection: Connection, scan_id: str, dead: Sequence[Abandoned]) -> _StoredScan:
-    wanted = select(*(SCANS.c[name] for name in _StoredScan._fields)).where(SCANS.c.id == scan_id)
+def stored_scan(connection: Connection, scan_id: str, dead: Sequence[Abandoned]) -> StoredScan:
+    """A finished scan, by its id. Raises UsageError for an unknown id, a scan that still runs, and a pruned scan."""
+    wanted = select(*(SCANS.c[name] for name in StoredScan._fields)).where(SCANS.c.id == scan_id)
     row = connection.execute(wanted).one_or_none()
     if row is None:
         raise UsageError(f"There is no scan {scan_id} in this database. `assay scans` lists all scans.")
-    stored = _StoredScan(*row)
+    stored = StoredScan(*row)
     if stored.pruned_at is not None:
         raise UsageError(
             f"Scan {scan_id} was pruned on {stored.pruned_at:%Y-%m-%d} and has no report any more. "
@@ -145,7 +150,7 @@ def _scan(connection: Connection, chosen: Any) -> Scan:
     return scan_of(connection.execute(select_scans().where(chosen)).one())
 
 
-def _previous(connection: Connection, stored: _StoredScan) -> Scan | None:
+def _previous(connection: Connection, stored: StoredScan) -> Scan | None:
     """The previous scan in the cluster's history; for a failed scan, the newest one when it began."""
     revision = stored.base if stored.revision is None else stored.revision - 1
     if not revision:
@@ -228,8 +233,8 @@ def _tally(row: Row[*tuple[Any, ...]]) -> tuple[TallyKey, int]:
 def _streaming(
     engine: Engine,
     address: Address,
-    stored: _StoredScan,
-    read: Callable[[Connection, _StoredScan, int], Iterator[_Read]],
+    stored: StoredScan,
+    read: Callable[[Connection, StoredScan, int], Iterator[_Read]],
 ) -> Callable[[], Iterator[_Read]]:
     """A stream of findings with a connection of its own. A failed scan has no findings: it is not in history."""
 
@@ -242,37 +247,37 @@ def _streaming(
     return stream
 
 
-def _seen(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[StoredFinding]:
+def _seen(connection: Connection, stored: StoredScan, revision: int) -> Iterator[StoredFinding]:
     return seen_by(connection, stored.cluster, revision, _unchecked(connection, stored))
 
 
-def _by_problem(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[ProblemFinding]:
+def _by_problem(connection: Connection, stored: StoredScan, revision: int) -> Iterator[ProblemFinding]:
     return by_problem(connection, stored.cluster, revision, _unchecked(connection, stored))
 
 
-def _unchecked(connection: Connection, stored: _StoredScan) -> RowIdSet:
+def _unchecked(connection: Connection, stored: StoredScan) -> RowIdSet:
     data = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == stored.number)).scalar()
     return unpacked(data)
 
 
-def _census(connection: Connection, stored: _StoredScan) -> Census:
+def _census(connection: Connection, stored: StoredScan) -> Census:
     """The numbers of the findings. A failed scan has none."""
     if stored.revision is None:
         return {}
     return census_of_seen(connection, stored.cluster, stored.revision, _unchecked(connection, stored))
 
 
-def _resolved_total(connection: Connection, stored: _StoredScan) -> int:
+def _resolved_total(connection: Connection, stored: StoredScan) -> int:
     return 0 if stored.revision is None else number_of_resolved(connection, stored.cluster, stored.revision)
 
 
-def _population(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[RecordedObject]:
+def _population(connection: Connection, stored: StoredScan, revision: int) -> Iterator[RecordedObject]:
     return population_of(connection, stored.cluster, stored.number, revision)
 
 
-def _evaluated(connection: Connection, stored: _StoredScan, _: int) -> Iterator[EvaluatedObjects]:
+def _evaluated(connection: Connection, stored: StoredScan, _: int) -> Iterator[EvaluatedObjects]:
     return evaluated_objects(connection, stored.number)
 
 
-def _resolved(connection: Connection, stored: _StoredScan, revision: int) -> Iterator[StoredFinding]:
+def _resolved(connection: Connection, stored: StoredScan, revision: int) -> Iterator[StoredFinding]:
     return resolved_by(connection, stored.cluster, revision)

@@ -63,14 +63,28 @@ def _findings(connection: Connection, cluster: int, reported: Needed, compared: 
     )
     # An object with another workload takes its finding to another problem: then no latest row has the clock of the first one.
     alone = and_(own.event != PREVIEW, own.problem.is_not(None), own.problem.not_in(latest)).label("alone")
-    columns = own.id, own.since, own.until, own.superseded, own.last_seen, own.evidence, own.excerpt, alone
+    columns = (
+        own.id,
+        own.since,
+        own.until,
+        own.superseded,
+        own.last_seen,
+        own.continues,
+        own.evidence,
+        own.excerpt,
+        alone,
+    )
     ended = select(*columns).where(own.cluster == cluster, own.until != OPEN).execution_options(yield_per=1000)
     with connection.execute(ended) as rows:
-        for number, since, until, superseded, last_seen, evidence, excerpt, keeps_clock in rows:
+        for number, since, until, superseded, last_seen, continues, evidence, excerpt, keeps_clock in rows:
             # The report of the scan that resolved a finding shows the finding.
             if reported.within(since, until if last_seen is None else until + 1):
                 continue
-            if superseded is not None and not keeps_clock and not compared.within(since, until):
+            # A comparison of two scans gives the reason of a resolution between them, and follows what was continued.
+            asked = (last_seen is not None and reported.within(until, superseded or until)) or (
+                continues is not None and reported.within(0, since)
+            )
+            if superseded is not None and not keeps_clock and not asked and not compared.within(since, until):
                 found.findings.add(number)
             elif evidence is not None or excerpt is not None:
                 found.evidence.add(number)

@@ -19,7 +19,20 @@ from scanner.model.resource import Kind
 from scanner.model.run import RunDetails
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.model.texts import clean
-from scanner.store import clusters, daily, fixes, lookup, object_counts, problem_counts, reader, runs, sizes, writer
+from scanner.posture.scan_diff import ScanDiff
+from scanner.store import (
+    clusters,
+    daily,
+    fixes,
+    lookup,
+    object_counts,
+    problem_counts,
+    reader,
+    runs,
+    scan_diff,
+    sizes,
+    writer,
+)
 from scanner.store.address import Address, address_of
 from scanner.store.clusters import StoredCluster
 from scanner.store.engine import (
@@ -154,6 +167,24 @@ class SqlReader:
         """
         with self._reading() as connection:
             return problem_counts.problem_counts(connection, scan_id, baseline, ids)
+
+    def newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
+        """The ids of the two last complete and comparable scans of a cluster, the earlier one first. Raises UsageError."""
+        with self._reading() as connection:
+            return scan_diff.newest_scans_to_compare(connection, cluster.id, cluster.name)
+
+    def earlier_scan_to_compare(self, scan_id: str) -> str:
+        """The id of the newest earlier scan that is comparable with a scan, by its full id. Raises UsageError."""
+        with self._reading() as connection:
+            return scan_diff.earlier_scan_to_compare(connection, scan_id, self._clock())
+
+    def diff(self, before_id: str, now_id: str) -> ScanDiff:
+        """The difference of two scans of a cluster, by their full ids, the earlier one first.
+
+        Raises UsageError for scans of two clusters, for scans without findings or without a report, and for the wrong order.
+        """
+        with as_store_error(self._address):
+            return scan_diff.scan_diff(self._engine, self._address, before_id, now_id, self._clock())
 
     def finding(self, text: str) -> lookup.ExplainedFinding:
         """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError."""

@@ -5,21 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from scanner.model.json import as_list
-from scanner.model.scan import ClusterIdentity, Scope
+from scanner.model.json import as_list, dig
+from scanner.model.scan import ClusterIdentity, ScanStart, Scope
 from scanner.store import open_store
 from tests.cli.conftest import Assay
 from tests.cli.test_db import NOW, record
 from tests.command import assay as assay_process
 from tests.docs.pages import ROOT
-from tests.store.made import Round, finding
+from tests.store.made import PROD, Round, finding
 from tests.store.test_fixes import fixing
 
 A, B = finding("a"), finding("b")
@@ -71,6 +71,49 @@ def test_the_table_fits_a_terminal(assay: Assay, tmp_path: Path) -> None:
     assert max(map(len, lines)) <= 80
 
 
+@pytest.fixture
+def edited(tmp_path: Path) -> Path:
+    """A database with scans of three days; the rules of the last day are others, and so is the server."""
+    path = tmp_path / "edited.db"
+    with open_store(str(path)) as store:
+        for number, days_ago, rules, server in ((1, 3, "a", "v1.35.0"), (2, 1, "a", "v1.35.0"), (3, 0, "b", "v1.36.0")):
+            record(store, number, days_ago, Versioned((A,), rules=rules, cluster=replace(PROD, server_version=server)))
+    return path
+
+
+@dataclass(frozen=True)
+class Versioned(Round):
+    """A scan whose rules have a digest."""
+
+    rules: str = ""
+
+    def start(self, number: int) -> ScanStart:
+        """The start of the scan."""
+        return replace(super().start(number), policy_set_digest=self.rules)
+
+
+def test_days_with_other_rules_are_marked(assay: Assay, edited: Path) -> None:
+    """In every form; the first day has none before it."""
+    policies = assay("trend", "--days", "5", "--db", edited).stdout.decode().splitlines()
+    days = assay("trend", "--days", "5", "--policy", "replicas", "--db", edited).stdout.decode().splitlines()
+    document = assay("trend", "-o", "json", "--db", edited).report
+    rows = list(csv.DictReader(io.StringIO(assay("trend", "-o", "csv", "--db", edited).stdout.decode())))
+
+    assert "(rules changed)      ^" in policies
+    assert "The rules changed on the marked days, compared with the day before: policies," in policies
+    assert f"{TODAY}  1         changed" in days
+    assert 1 == sum("changed" in line for line in days[3:6])
+    assert [None, [], ["rules", "server"]] == [dig(day, "rulesChanged") for day in as_list(document["days"])]
+    assert ["", "false", "true"] == [row["rules_changed"] for row in rows]
+    assert 80 >= max(map(len, (*policies, *days)))
+
+
+def test_the_day_before_the_period_counts(assay: Assay, edited: Path) -> None:
+    """So that a period can begin on any day."""
+    [day] = as_list(assay("trend", "--days", "1", "-o", "json", "--db", edited).report["days"])
+    assert ["rules", "server"] == dig(day, "rulesChanged")
+
+
 def test_a_terminal_without_blocks_gets_plain_characters(db: Path, tmp_path: Path) -> None:
     """The line is of ASCII."""
     ran = assay_process("trend", "--days", "5", "--db", db, home=tmp_path, variables={"PYTHONIOENCODING": "ascii"})
@@ -91,6 +134,7 @@ def test_json_has_the_days_with_their_tallies(assay: Assay, db: Path) -> None:
         "findings": 1,
         "new": 0,
         "resolved": 2,
+        "rulesChanged": None,
         "tallies": [
             {
                 "language": "ValidatingAdmissionPolicy",
@@ -109,8 +153,18 @@ def test_csv_has_no_formulas(assay: Assay, db: Path) -> None:
     ran = assay("trend", "-o", "csv", "--db", db)
     head, *rows = csv.reader(io.StringIO(ran.stdout.decode()))
 
-    assert ["day", "cluster", "language", "policy", "namespace", "outcome", "depends_on_requester", "count"] == head
-    assert [YESTERDAY, "prod", "ValidatingAdmissionPolicy", "'=1+1", "'-bank", "violated", "false", "1"] in rows
+    assert [
+        "day",
+        "cluster",
+        "language",
+        "policy",
+        "namespace",
+        "outcome",
+        "depends_on_requester",
+        "count",
+        "rules_changed",
+    ] == head
+    assert [YESTERDAY, "prod", "ValidatingAdmissionPolicy", "'=1+1", "'-bank", "violated", "false", "1", ""] in rows
     assert 4 == len(rows)
 
 

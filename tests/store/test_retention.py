@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from hashlib import sha256
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -267,6 +267,8 @@ def compare(
     kept = [number for number in numbers if not is_pruned(store, number)]
     assert [whole(reference, number) for number in kept] == [whole(store, number) for number in kept]
     assert answered(reference, cluster) == answered(store, cluster)
+    for before, now in pairwise(kept):
+        assert difference_of(reference, before, now) == difference_of(store, before, now)
 
 
 @pytest.fixture
@@ -294,6 +296,16 @@ def whole(store: SqlStore, number: int) -> dict[str, Any]:
     population = sorted(str(replace(each, id=0)) for each in objects.values())
     problems = store.problem_counts(f"scan-{number}")
     return {**values, **streams, "population": population, "evaluated": evaluated, "problems": problems}
+
+
+def difference_of(store: SqlStore, before: int, now: int) -> dict[str, Any]:
+    """The difference of two scans; empty if they cannot be compared."""
+    try:
+        found = store.diff(f"scan-{before}", f"scan-{now}")
+    except UsageError:
+        return {}
+    values = {item.name: getattr(found, item.name) for item in fields(found) if item.name != "listed"}
+    return {**values, "problems": [list(found.listed(kind, None)) for kind in found.causes]}
 
 
 def findings_of(store: SqlStore, history: int) -> dict[str, tuple[Any, ...]]:

@@ -1,0 +1,88 @@
+"""`assay diff`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final, assert_never
+
+import typer
+
+from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.stored_scan import name_chosen_cluster
+from scanner.cli.terminal import text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scanner.posture.scan_diff import ScanDiff
+    from scanner.store import SqlReader
+
+_LAST: Final = "last"
+_SCAN: Final = "Scan id or the beginning of one, `last`, `last~1` …"
+EPILOG: Final = (
+    "Examples: `assay diff` · `assay diff last~7 last` · `assay diff last -o markdown --limit 20`. "
+    "Without scans, the two last complete and comparable scans; with one scan, that scan and the newest earlier comparable one. "
+    "Comparable scans have the same scope, operation, requester and options. "
+    "Exit codes: 0 compared · 2 usage · 4 the database cannot be read."
+)
+
+
+class DiffForm(StrEnum):
+    """The forms of a difference."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def command(
+    first: Annotated[
+        str, typer.Argument(metavar="[A]", help=f"Earlier scan; alone, the later one. {_SCAN}", show_default=False)
+    ] = "",
+    second: Annotated[str, typer.Argument(metavar="[B]", help=f"Later scan. {_SCAN}", show_default=False)] = "",
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit",
+            min=0,
+            metavar="N",
+            help="Problems of each cause to print, and rules, in a table or Markdown; 0 prints all.",
+        ),
+    ] = 50,
+    output: Annotated[DiffForm, typer.Option("-o", "--output", help="Output format.")] = DiffForm.TABLE,
+    db: DbOption = "",
+    cluster_name: ClusterNameOption = "",
+) -> None:
+    """Print what changed between two stored scans, by cause: problems, numbers of findings, and the text of rules."""
+    with reader_at(db) as store:
+        diff = store.diff(*_scans(store, first, second, cluster_name))
+        text(_lines(diff, output, limit or None))
+
+
+def _scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tuple[str, str]:
+    """The ids of the scans to compare, the earlier one first. Raises UsageError."""
+    if not first or any(each.startswith(_LAST) for each in (first, second)):
+        cluster = store.cluster(cluster_name or None)
+        if not cluster_name:
+            name_chosen_cluster(store, cluster.name)
+        cluster_name = cluster.identity
+        if not first:
+            return store.newest_scans_to_compare(cluster)
+    named = store.find_scan(first, cluster_name or None).id
+    if not second:
+        return store.earlier_scan_to_compare(named), named
+    return named, store.find_scan(second, cluster_name or None).id
+
+
+def _lines(diff: ScanDiff, output: DiffForm, limit: int | None) -> Iterator[str]:
+    from scanner.report import diff_json, diff_markdown, diff_table
+
+    match output:
+        case DiffForm.TABLE:
+            return diff_table.lines(diff, limit)
+        case DiffForm.JSON:
+            return diff_json.lines(diff)
+        case DiffForm.MARKDOWN:
+            return diff_markdown.lines(diff, limit)
+        case _ as never:
+            assert_never(never)

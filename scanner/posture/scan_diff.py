@@ -1,0 +1,372 @@
+"""What changed between two scans of a cluster: its problems, by cause, and the numbers of its findings.
+
+A problem is new if none of its findings was open in the earlier scan, and resolved if none is open in the later one. A problem
+whose findings only were replaced, as in a rollout, has changed if its outcome, its message, its action or an exception has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple, Protocol, TypeAlias
+
+from scanner.model.cause import Cause, CauseKind, cause_of
+from scanner.model.json import JsonObject
+from scanner.model.method import Method
+from scanner.model.outcome import Check
+from scanner.model.population import Workload
+from scanner.model.scan import Scan
+from scanner.posture.problem_rows import strictest, weakest
+
+
+class ProblemChange(StrEnum):
+    """The changes of a problem, in the order of a list."""
+
+    NEW = "new"
+    REOPENED = "reopened"
+    CHANGED = "changed"
+    RESOLVED = "resolved"
+
+
+class FindingChange(StrEnum):
+    """The changes of a finding. A `continued` one is open in both scans, and has another identity since its rules changed."""
+
+    NEW = "new"
+    REOPENED = "reopened"
+    CHANGED = "changed"
+    CONTINUED = "continued"
+    RESOLVED = "resolved"
+
+
+class Part(StrEnum):
+    """The parts of a problem that can change while it is open."""
+
+    OUTCOME = "outcome"
+    MESSAGE = "message"
+    ACTION = "action"
+    EXCEPTION = "exception"
+
+
+class Effect(NamedTuple):
+    """The verdict of a finding: `message` is the text or its template, `actions` has commas between the actions."""
+
+    outcome: str
+    message: str
+    actions: str
+    denies: bool
+    excepted_by: str
+
+
+class ComparedFinding(NamedTuple):
+    """A finding in an interval of revisions without a change: from `since` up to, but without, `until`.
+
+    `continues` is the fingerprint of the finding that it continues, `first` the first revision of the finding, and
+    `problem_first` that of its problem. `resolution` is the reason if the interval ended with a resolution. `unchecked` tells
+    that the later scan left the finding open without checking it.
+    """
+
+    number: int
+    fingerprint: bytes
+    continues: bytes | None
+    since: int
+    until: int
+    first: int
+    problem_first: int
+    resolution: str | None
+    object_id: int
+    resource_version: str
+    effect: Effect
+    unchecked: bool
+
+
+class Period(NamedTuple):
+    """The revisions of the earlier and the later scan."""
+
+    before: int
+    now: int
+
+    def was_open(self, finding: ComparedFinding) -> bool:
+        """Return whether a finding was open in the earlier scan."""
+        return finding.since <= self.before < finding.until
+
+    def is_open(self, finding: ComparedFinding) -> bool:
+        """Return whether a finding is open in the later scan, which may have left it unchecked."""
+        return finding.since <= self.now < finding.until
+
+
+Kinds: TypeAlias = frozenset[CauseKind]
+
+
+class Explanation(Protocol):
+    """Finds what changed between the two scans for a finding."""
+
+    def appeared(self, finding: ComparedFinding) -> Kinds:
+        """What changed for a finding of the later scan that was not open in the earlier one."""
+
+    def gone(self, before: ComparedFinding, end: ComparedFinding) -> Kinds:
+        """What changed for a finding that is not open any more; `end` is its last interval."""
+
+    def changed(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
+        """What changed for a finding that is open in both scans."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemDifference:
+    """The difference of one problem; `change` is None if only its findings differ, or nothing does.
+
+    `before` and `now` are its findings in the scans, without those that the later scan left unchecked. `findings` has the cause
+    of each finding that differs, and `end` the last revision of a resolved problem.
+    """
+
+    change: ProblemChange | None
+    kinds: Kinds
+    parts: tuple[Part, ...]
+    resolution: str
+    before: tuple[ComparedFinding, ...]
+    now: tuple[ComparedFinding, ...]
+    findings: tuple[tuple[FindingChange, Cause], ...]
+    end: int | None
+
+    @property
+    def cause(self) -> Cause:
+        """The cause of the change: that of all findings that differ."""
+        return cause_of(self.kinds)
+
+
+def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanation: Explanation) -> ProblemDifference:
+    """Compare the findings of one problem. `rows` are all their intervals that reach into the period."""
+    pairs, gone = _followed(rows, period)
+    checked = [(before, now) for before, now in pairs if not now.unchecked]
+    paired = {now.number for _, now in pairs}
+    come = [row for row in rows if period.is_open(row) and not row.unchecked and row.number not in paired]
+    still_open = any(map(period.is_open, rows))
+    was_open = bool(pairs or gone)
+    before = tuple(row for row, _ in (*checked, *gone))
+    now = (*(row for _, row in checked), *come)
+    parts = _parts(checked, before, now) if was_open and still_open else ()
+    changes = [
+        *((_appeared(row.first, period), explanation.appeared(row)) for row in come),
+        *((FindingChange.RESOLVED, explanation.gone(*each)) for each in gone),
+        *_changed(checked, explanation),
+    ]
+    change = _change(come, period, was_open=was_open, still_open=still_open, parts=parts)
+    resolved = change is ProblemChange.RESOLVED
+    return ProblemDifference(
+        change=change,
+        kinds=_kinds(changes),
+        parts=parts if change is ProblemChange.CHANGED else (),
+        resolution=_resolution([end for _, end in gone]) if resolved else "",
+        before=before,
+        now=now,
+        findings=tuple((status, cause_of(kinds)) for status, kinds in changes),
+        end=max(end.until for _, end in gone) if resolved else None,
+    )
+
+
+_Pair: TypeAlias = tuple[ComparedFinding, ComparedFinding]
+
+
+def _followed(rows: Sequence[ComparedFinding], period: Period) -> tuple[list[_Pair], list[_Pair]]:
+    """The findings of the earlier scan with their last intervals: those that are open in the later one, and the others."""
+    following: defaultdict[bytes, list[ComparedFinding]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.since):
+        following[row.fingerprint].append(row)
+        if row.continues is not None:
+            following[row.continues].append(row)
+    ends = [(row, _end(row, following, period)) for row in rows if period.was_open(row)]
+    pairs = [(row, end) for row, end in ends if period.is_open(end)]
+    return pairs, [(row, end) for row, end in ends if not period.is_open(end)]
+
+
+def _end(row: ComparedFinding, following: Mapping[bytes, Sequence[ComparedFinding]], period: Period) -> ComparedFinding:
+    """The interval of a finding, or of the one that continues it, that the later scan has, or else the last one."""
+    while not period.is_open(row):
+        until = row.until
+        later = next((each for each in following[row.fingerprint] if each.since >= until), None)
+        if later is None:
+            return row
+        row = later
+    return row
+
+
+def _kinds(changes: Sequence[tuple[FindingChange, Kinds]]) -> Kinds:
+    """What changed for a problem: for its findings that changed, else for those that came and went."""
+    changed = [kinds for status, kinds in changes if status is FindingChange.CHANGED]
+    others = [kinds for status, kinds in changes if status is not FindingChange.CONTINUED]
+    return frozenset[CauseKind]().union(*(changed or others))
+
+
+def _appeared(first: int, period: Period) -> FindingChange:
+    return FindingChange.REOPENED if first <= period.before else FindingChange.NEW
+
+
+def _changed(pairs: Sequence[_Pair], explanation: Explanation) -> Iterator[tuple[FindingChange, Kinds]]:
+    for before, now in pairs:
+        if before.effect != now.effect:
+            exception = {CauseKind.EXCEPTION} if Part.EXCEPTION in _differing(before, now) else frozenset[CauseKind]()
+            yield FindingChange.CHANGED, explanation.changed(before, now) | exception
+        elif before.fingerprint != now.fingerprint:
+            yield FindingChange.CONTINUED, explanation.changed(before, now)
+
+
+def _change(
+    come: Sequence[ComparedFinding], period: Period, *, was_open: bool, still_open: bool, parts: Collection[Part]
+) -> ProblemChange | None:
+    if not was_open:
+        if not come:
+            return None
+        first = min(row.problem_first for row in come)
+        return ProblemChange.REOPENED if first <= period.before else ProblemChange.NEW
+    if not still_open:
+        return ProblemChange.RESOLVED
+    return ProblemChange.CHANGED if parts else None
+
+
+def _parts(
+    pairs: Sequence[_Pair], before: Sequence[ComparedFinding], now: Sequence[ComparedFinding]
+) -> tuple[Part, ...]:
+    """The parts of an open problem that changed: of a finding, or of all of them."""
+    parts = {part for pair in pairs for part in _differing(*pair)}
+    if before and now:
+        parts |= set(_differing_together(before, now))
+    return tuple(part for part in Part if part in parts)
+
+
+def _differing(before: ComparedFinding, now: ComparedFinding) -> Iterator[Part]:
+    earlier, later = before.effect, now.effect
+    if earlier.outcome != later.outcome:
+        yield Part.OUTCOME
+    if earlier.message != later.message:
+        yield Part.MESSAGE
+    if (earlier.actions, earlier.denies) != (later.actions, later.denies) and earlier.excepted_by == later.excepted_by:
+        yield Part.ACTION
+    if earlier.excepted_by != later.excepted_by:
+        yield Part.EXCEPTION
+
+
+def _differing_together(before: Sequence[ComparedFinding], now: Sequence[ComparedFinding]) -> Iterator[Part]:
+    """The parts in which all findings of a problem differ. One message less is no change."""
+    earlier, later = state_of(before), state_of(now)
+    if earlier.outcomes != later.outcomes:
+        yield Part.OUTCOME
+    if {row.effect.message for row in now} - {row.effect.message for row in before}:
+        yield Part.MESSAGE
+    if earlier.excepted != later.excepted:
+        yield Part.EXCEPTION
+    elif (earlier.action, earlier.denies) != (later.action, later.denies):
+        yield Part.ACTION
+
+
+def _resolution(ends: Sequence[ComparedFinding]) -> str:
+    """The reason of a resolved problem: fixed only if all its findings are; empty if that of a finding is not known."""
+    reasons = {end.resolution or "" for end in ends}
+    return "" if "" in reasons else weakest(reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemState:
+    """A problem in one of the scans. `action` is the strictest; `excepted` tells that all its findings are excepted.
+
+    `findings` is their number, and `message` that of one finding.
+    """
+
+    findings: int
+    outcomes: tuple[str, ...]
+    action: str
+    denies: bool
+    excepted: bool
+    message: str = ""
+
+
+def state_of(findings: Sequence[ComparedFinding]) -> ProblemState:
+    """The state of a problem with these findings, without its message."""
+    effects = [finding.effect for finding in findings]
+    actions = {action for effect in effects for action in effect.actions.split(",")}
+    return ProblemState(
+        findings=len(findings),
+        outcomes=tuple(sorted({effect.outcome for effect in effects})),
+        action=strictest(actions),
+        denies=any(effect.denies for effect in effects),
+        excepted=all(effect.excepted_by for effect in effects),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingProblem:
+    """A problem that differs. `before` is None for one that was not open, `now` for a resolved one.
+
+    `parts` are those that changed; `resolution` is empty if the problem is not resolved, or the reason is not known.
+    """
+
+    id: str
+    change: ProblemChange
+    cause: Cause
+    language: str
+    policy: str
+    check: Check
+    workload: Workload
+    first_seen: datetime
+    resolved_at: datetime | None
+    resolution: str
+    parts: tuple[Part, ...]
+    before: ProblemState | None
+    now: ProblemState | None
+
+
+class RuleKind(StrEnum):
+    """The objects whose text decides, in the order of their causes."""
+
+    POLICY = "policy"
+    BINDING = "binding"
+    PARAM = "param"
+    EXCEPTION = "exception"
+    GLOBAL_CONTEXT = "globalContext"
+    NAMESPACE_LABELS = "namespaceLabels"
+
+
+class RuleDifference(NamedTuple):
+    """A rule that differs: its redacted content in both scans, None where a scan does not have the rule.
+
+    `name` is that of the object; that of a binding begins with the name of its policy and a slash. `language` is empty for
+    objects that belong to no language.
+    """
+
+    kind: RuleKind
+    language: str
+    name: str
+    before: JsonObject | None
+    now: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanDiff:
+    """The difference of two scans of one cluster.
+
+    `incomparable` names the parts (source, scope, operation, requester, mode) in which comparable scans would be equal, and
+    `rules_changed` what changed besides objects. `problems` and `findings` are numbers; `unchecked` is the number of findings that
+    the later scan left open without checking them. `listed` yields the problems of a cause, new ones first.
+    """
+
+    before: Scan
+    now: Scan
+    methods: tuple[Method, Method]
+    incomparable: tuple[str, ...]
+    rules_changed: tuple[CauseKind, ...]
+    rules: tuple[RuleDifference, ...]
+    problems: Mapping[tuple[CauseKind, ProblemChange], int]
+    findings: Mapping[tuple[CauseKind, FindingChange], int]
+    unchecked: int
+    listed: Callable[[CauseKind, int | None], Iterator[DifferingProblem]]
+
+    @property
+    def causes(self) -> tuple[CauseKind, ...]:
+        """The causes of the differences, in their order."""
+        present = {kind for kind, _ in (*self.problems, *self.findings)}
+        return tuple(kind for kind in CauseKind if kind in present)
+
+    def problems_of(self, kind: CauseKind) -> int:
+        """The number of problems with a cause."""
+        return sum(number for (cause, _), number in self.problems.items() if cause is kind)

@@ -1,0 +1,139 @@
+"""The difference of two scans as Markdown, for a merge request or an issue. Names and messages are text, never markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from scanner.model.cause import CauseKind
+from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
+from scanner.report.diff_words import (
+    EQUAL_TEXT,
+    RULE_TITLES,
+    change_words,
+    circumstances,
+    counts_line,
+    cut_lines,
+    finding_counts,
+    incomparable_sentence,
+    incomparable_values,
+    message_lines,
+    problem_counts,
+    rule_change,
+    rule_lines,
+    rules_sentence,
+    scan_title,
+    state_words,
+    workload_words,
+)
+from scanner.report.words import CAUSES, cut, listed, plural, visible
+
+_RULE_LINES: Final = 200
+_LONGEST: Final = 1000
+_MARKUP: Final = re.compile(r"([\\`*_\[\]~|#!])")
+_ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+_HEAD: Final = ("Change", "Problem", "Policy", "Workload", "Findings", "Also", "Message")
+_FENCE: Final = re.compile("`+")
+
+
+def lines(diff: ScanDiff, limit: int | None) -> Iterator[str]:
+    """The lines of a difference, with at most `limit` problems of each cause and as many rules; None is no limit."""
+    yield f"# Changes in {escaped(diff.now.cluster.name)}"
+    yield ""
+    yield from _incomparable(diff)
+    yield f"- Earlier scan: {escaped(scan_title(diff.before))}"
+    yield f"- Later scan: {escaped(scan_title(diff.now))}"
+    yield ""
+    yield rules_sentence(diff) or "The rules are equal in both scans."
+    yield ""
+    yield f"Problems: {counts_line(problem_counts(diff))}. Findings: {counts_line(finding_counts(diff))}."
+    if diff.unchecked:
+        yield f"Not checked: {plural(diff.unchecked, 'finding')} that the later scan left open and did not check."
+    for kind in diff.causes:
+        yield ""
+        yield from _cause(diff, kind, limit)
+    if diff.rules_changed:
+        yield ""
+        yield from _rules(diff, limit)
+
+
+def escaped(text: str) -> str:
+    """Text in which no character is Markdown or HTML."""
+    marked = "".join(_ENTITIES.get(character, character) for character in visible(text))
+    return _MARKUP.sub(r"\\\1", marked)
+
+
+def _incomparable(diff: ScanDiff) -> Iterator[str]:
+    if not diff.incomparable:
+        return
+    yield f"**{incomparable_sentence(diff)}**"
+    yield ""
+    for value in incomparable_values(diff):
+        yield f"- {value.part}: {escaped(value.before)}; now {escaped(value.now)}"
+    yield ""
+
+
+def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None) -> Iterator[str]:
+    yield f"## Cause {kind}: {CAUSES[kind]}"
+    yield ""
+    problems, findings = problem_counts(diff, kind), finding_counts(diff, kind)
+    yield f"Problems: {counts_line(problems)}. Findings: {counts_line(findings)}."
+    shown = 0
+    for problem in diff.listed(kind, limit):
+        if not shown:
+            yield ""
+            yield _row(_HEAD)
+            yield _row(("---",) * len(_HEAD))
+        shown += 1
+        yield _row(tuple(map(escaped, _cells(problem))))
+    if more := diff.problems_of(kind) - shown:
+        yield ""
+        yield f"{plural(more, 'more problem')}: print all with `--limit 0`."
+
+
+def _cells(problem: DifferingProblem) -> tuple[str, ...]:
+    state = problem.now or problem.before
+    messages = (cut(message, _LONGEST) for _, message in message_lines(problem))
+    return (
+        change_words(problem),
+        problem.id,
+        problem.policy,
+        workload_words(problem),
+        state_words(state) if state else "",
+        listed(problem.cause.also),
+        " → ".join(messages),
+    )
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _rules(diff: ScanDiff, limit: int | None) -> Iterator[str]:
+    yield "## Rules changed"
+    for value in circumstances(diff):
+        yield ""
+        yield f"{value.part} changed: {escaped(value.before)}; now {escaped(value.now)}"
+    for difference in diff.rules[:limit]:
+        yield ""
+        yield from _rule(difference)
+    if limit is not None and len(diff.rules) > limit:
+        yield ""
+        yield f"{plural(len(diff.rules) - limit, 'more rule')}: print all with `--limit 0`."
+
+
+def _rule(difference: RuleDifference) -> Iterator[str]:
+    shown, more = cut_lines(map(visible, rule_lines(difference)), _RULE_LINES)
+    equal = "" if shown else f" {EQUAL_TEXT}"
+    yield f"{rule_change(difference)}: {RULE_TITLES[difference.kind]} {escaped(difference.name)}{equal}"
+    # A fence that is longer than any in the text ends the block, and nothing within does.
+    fence = "`" * max(3, 1 + max((len(match) for line in shown for match in _FENCE.findall(line)), default=0))
+    if shown:
+        yield ""
+        yield f"{fence}diff"
+        yield from shown
+        yield fence
+    if more:
+        yield ""
+        yield f"{plural(more, 'more line')}: `-o json` has all."

@@ -1,0 +1,240 @@
+"""The difference of two scans in words: what makes them incomparable, what changed besides objects, and the text of rules."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from itertools import takewhile
+from typing import Final, NamedTuple
+
+from scanner.model.cause import CauseKind
+from scanner.model.json import JsonObject
+from scanner.model.method import Method
+from scanner.model.scan import Scan
+from scanner.posture.scan_diff import (
+    DifferingProblem,
+    FindingChange,
+    ProblemChange,
+    ProblemState,
+    RuleDifference,
+    RuleKind,
+    ScanDiff,
+)
+from scanner.report.definition import yaml_of
+from scanner.report.words import EVERYTHING, exclusions_of, listed, plural, scope_of, stamp
+
+RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
+    CauseKind.POLICY: "policies",
+    CauseKind.BINDING: "bindings",
+    CauseKind.PARAM: "params",
+    CauseKind.EXCEPTION: "exceptions",
+    CauseKind.NAMESPACE: "namespace labels",
+    CauseKind.SERVER: "server",
+    CauseKind.ASSAY: "Assay",
+    CauseKind.OPTIONS: "options",
+}
+RULE_TITLES: Final[Mapping[RuleKind, str]] = {
+    RuleKind.POLICY: "policy",
+    RuleKind.BINDING: "binding",
+    RuleKind.PARAM: "param",
+    RuleKind.EXCEPTION: "exception",
+    RuleKind.GLOBAL_CONTEXT: "global context entry",
+    RuleKind.NAMESPACE_LABELS: "namespace labels of",
+}
+EQUAL_TEXT: Final = "(the shown text is equal)"
+_MOST_LINES: Final = 2000
+"""Lines that are compared with one another: the time to compare grows with their square."""
+
+
+class Value(NamedTuple):
+    """A part of two scans with its values, which are texts for readers."""
+
+    part: str
+    before: str
+    now: str
+
+
+class RuleChange(StrEnum):
+    """The changes of a rule."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+def rule_change(difference: RuleDifference) -> RuleChange:
+    """The change of a rule that differs."""
+    if difference.before is None:
+        return RuleChange.ADDED
+    return RuleChange.REMOVED if difference.now is None else RuleChange.CHANGED
+
+
+def scan_title(scan: Scan) -> str:
+    """The id, the end and the state of a scan."""
+    state = "" if scan.state.value == "complete" else f", {scan.state.value}"
+    return f"{scan.id} of {stamp(scan.finished_at)}{state}"
+
+
+def incomparable_values(diff: ScanDiff) -> Iterator[Value]:
+    """The parts in which comparable scans would be equal."""
+    for part in diff.incomparable:
+        before, now = _VALUES[part](diff.before, diff.methods[0]), _VALUES[part](diff.now, diff.methods[1])
+        yield Value(part, before, now)
+
+
+def incomparable_sentence(diff: ScanDiff) -> str:
+    """The warning before a comparison of scans that are not comparable; empty for comparable ones."""
+    if not diff.incomparable:
+        return ""
+    return (
+        f"These scans are not comparable: they differ in {listed(diff.incomparable)}. Differences may come from that."
+    )
+
+
+def rules_sentence(diff: ScanDiff) -> str:
+    """The statement that the rules changed, with the parts; empty if they are equal."""
+    if not diff.rules_changed:
+        return ""
+    return f"The rules changed between the scans: {listed(RULES_CHANGED[kind] for kind in diff.rules_changed)}."
+
+
+def circumstances(diff: ScanDiff) -> Iterator[Value]:
+    """The server, the version of Assay and the options, where they differ."""
+    if CauseKind.SERVER in diff.rules_changed:
+        yield Value("server", *(scan.cluster.server_version or "not known" for scan in (diff.before, diff.now)))
+    if CauseKind.ASSAY in diff.rules_changed:
+        yield Value("Assay", diff.before.tool_version, diff.now.tool_version)
+    if CauseKind.OPTIONS in diff.rules_changed:
+        earlier, later = (_options(*each) for each in zip((diff.before, diff.now), diff.methods, strict=True))
+        yield from (Value(part, earlier[part], later[part]) for part in earlier if earlier[part] != later[part])
+
+
+def problem_counts(diff: ScanDiff, kind: CauseKind | None = None) -> dict[ProblemChange, int]:
+    """The numbers of problems by change, of one cause or of all."""
+    return {change: _sum(diff.problems, change, kind) for change in ProblemChange}
+
+
+def finding_counts(diff: ScanDiff, kind: CauseKind | None = None) -> dict[FindingChange, int]:
+    """The numbers of findings by change, of one cause or of all."""
+    return {change: _sum(diff.findings, change, kind) for change in FindingChange}
+
+
+def counts_line(counts: Mapping[ProblemChange, int] | Mapping[FindingChange, int]) -> str:
+    """`2 new, 1 resolved`, without those that are 0."""
+    return listed(f"{number:,} {change}" for change, number in counts.items() if number) or "none"
+
+
+def change_words(problem: DifferingProblem) -> str:
+    """The change of a problem, with the parts that changed or the reason of its resolution."""
+    if problem.change is ProblemChange.RESOLVED:
+        return f"resolved: {problem.resolution}" if problem.resolution else "resolved"
+    if problem.change is ProblemChange.CHANGED:
+        return f"changed: {listed(map(part_words(problem), problem.parts))}"
+    return problem.change.value
+
+
+def part_words(problem: DifferingProblem) -> Callable[[str], str]:
+    """The words for a part of a problem that changed: an exception was added or ended."""
+    excepted = bool(problem.now and problem.now.excepted)
+    was_excepted = bool(problem.before and problem.before.excepted)
+    exception = "exception" if excepted == was_excepted else "excepted" if excepted else "no longer excepted"
+    return lambda part: exception if part == "exception" else part
+
+
+def workload_words(problem: DifferingProblem) -> str:
+    """Kind, namespace and name of the workload."""
+    top = problem.workload
+    return f"{top.kind} {'/'.join(filter(None, (top.namespace, top.name)))}{' (derived)' if top.derived else ''}"
+
+
+def state_words(state: ProblemState) -> str:
+    """The number of findings of a problem, with its action."""
+    action = "excepted" if state.excepted else state.action
+    return f"{plural(state.findings, 'finding')}{f', {action}' if action else ''}"
+
+
+def message_lines(problem: DifferingProblem) -> Iterator[tuple[str, str]]:
+    """The messages of a problem: `-` before that of the earlier scan, `+` before that of the later one, if they differ."""
+    before, now = problem.before, problem.now
+    if before and now and before.message != now.message:
+        yield "-", before.message
+        yield "+", now.message
+        return
+    state = now or before
+    if state and state.message:
+        yield "", state.message
+
+
+def rule_lines(difference: RuleDifference) -> list[str]:
+    """The unified diff of a rule as YAML, without the lines that name files."""
+    before, now = (_lines(document) for document in (difference.before, difference.now))
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False)))
+    if max(len(before), len(now)) - same > _MOST_LINES:
+        return [
+            f"@@ too long to compare: {len(before):,} lines before, {len(now):,} lines now, equal up to line {same} @@"
+        ]
+    return [line.rstrip("\n") for line in difflib.unified_diff(before, now, lineterm="")][2:]
+
+
+def _lines(document: JsonObject | None) -> list[str]:
+    return yaml_of(document).splitlines() if document else []
+
+
+def _sum(
+    counts: Mapping[tuple[CauseKind, ProblemChange], int] | Mapping[tuple[CauseKind, FindingChange], int],
+    wanted: StrEnum,
+    kind: CauseKind | None,
+) -> int:
+    return sum(
+        number for (cause, change), number in counts.items() if change == wanted and (kind is None or cause is kind)
+    )
+
+
+def _scope(scan: Scan, _: Method) -> str:
+    limits = (*scope_of(scan), *(f"without {text}" for text in exclusions_of(scan.scope)))
+    return "; ".join(limit for limit in limits if limit not in EVERYTHING) or "everything"
+
+
+def _mode(_: Scan, method: Method) -> str:
+    sources = (("files", bool(method.policy_files)), ("the cluster", not method.without_cluster_policies))
+    policies = f"policies of {' and of '.join(name for name, used in sources if used) or 'nothing'}"
+    return listed((policies, _network(method), _compat(method)))
+
+
+def _network(method: Method) -> str:
+    return f"network {listed(('public addresses', *method.network_to))}" if method.network else "no network"
+
+
+def _compat(method: Method) -> str:
+    return f"verdicts of Kyverno's {method.kyverno_compat}" if method.kyverno_compat else "verdicts of admission"
+
+
+def _requester(scan: Scan, _: Method) -> str:
+    user = scan.requester
+    groups = f" of {listed(user.groups)}" if user.groups else ""
+    return f"{user.username or 'the user that scanned'}{groups}"
+
+
+_VALUES: Final[Mapping[str, Callable[[Scan, Method], str]]] = {
+    "source": lambda scan, _: scan.cluster.source,
+    "scope": _scope,
+    "operation": lambda scan, _: scan.scope.operation,
+    "requester": _requester,
+    "mode": _mode,
+}
+
+
+def _options(scan: Scan, method: Method) -> dict[str, str]:
+    return {
+        "operation": scan.scope.operation,
+        "requester": _requester(scan, method),
+        "Kyverno": _compat(method),
+        "network": _network(method),
+    }
+
+
+def cut_lines(lines: Iterable[str], most: int) -> tuple[list[str], int]:
+    """The first lines, and how many are left out."""
+    every = list(lines)
+    return every[:most], max(len(every) - most, 0)

@@ -1,0 +1,443 @@
+"""Compares two stored scans: reads the findings that differ, problem by problem, and what changed besides objects.
+
+The database sorts the findings, so memory holds those of one problem, and four bytes for the row of each listed finding.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain, groupby
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Engine, Select, exists, func, select
+
+from scanner.errors import UsageError
+from scanner.model.cause import CauseKind
+from scanner.model.method import Method
+from scanner.model.population import Workload
+from scanner.posture.causes import Comparison, Coordinates
+from scanner.posture.problems import problem_id
+from scanner.posture.scan_diff import (
+    ComparedFinding,
+    DifferingProblem,
+    Effect,
+    FindingChange,
+    Kinds,
+    Period,
+    ProblemChange,
+    ProblemDifference,
+    ProblemState,
+    ScanDiff,
+    problem_difference,
+    state_of,
+)
+from scanner.store import codec
+from scanner.store.address import Address
+from scanner.store.causes import EarlierScan, FindingPlace, changed_kinds, ended_kinds
+from scanner.store.circumstances import circumstances_of
+from scanner.store.columns import CheckColumns, VerdictColumns, columns_of
+from scanner.store.comparable import incomparable_parts, newest_comparable, newest_pair
+from scanner.store.engine import among
+from scanner.store.findings import SHORT, Times, times_of, verdicts_of
+from scanner.store.interning import CHUNK, chunks
+from scanner.store.reader import StoredScan, stored_scan
+from scanner.store.recorded_objects import workloads_at
+from scanner.store.resolutions import Resolution
+from scanner.store.row_ids import RowIdSet, unpacked
+from scanner.store.rule_differences import rule_differences
+from scanner.store.scans import abandoned, scan_of, select_scans
+from scanner.store.store_errors import as_store_error
+from scanner.store.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, PREVIEW, SCANS, UNCHECKED
+
+_LATEST: Final = FINDINGS.alias()
+_OF_LATEST: Final = (
+    select(func.coalesce(_LATEST.c.problem, -_LATEST.c.id))
+    .where(_LATEST.c.fingerprint == FINDINGS.c.fingerprint, _LATEST.c.cluster == FINDINGS.c.cluster)
+    .where(_LATEST.c.superseded.is_(None))
+    .correlate(FINDINGS)
+    .scalar_subquery()
+)
+_PROBLEM: Final = func.coalesce(FINDINGS.c.problem, _OF_LATEST, -FINDINGS.c.id)
+"""The problem of a row. That of a row of an older version is the problem of the finding's latest row, or the finding itself."""
+
+
+def newest_scans_to_compare(connection: Connection, cluster: int, name: str) -> tuple[str, str]:
+    """The ids of the two last complete and comparable scans of a cluster. Raises UsageError without two."""
+    pair = newest_pair(connection, cluster)
+    if pair is None:
+        raise UsageError(
+            f"No two complete scans of {name} are comparable: these have the same scope, operation, requester and options. "
+            "Name two scans to compare them anyway. `assay scans` lists all scans."
+        )
+    earlier, later = (_id_at(connection, cluster, revision) for revision in pair)
+    return earlier, later
+
+
+def earlier_scan_to_compare(connection: Connection, scan_id: str, now: datetime) -> str:
+    """The id of the newest earlier scan that is comparable with a scan and has a report. Raises UsageError without one."""
+    scan = _merged(connection, scan_id, now)
+    earlier = newest_comparable(connection, scan.number, scan.revision or 0, with_report=True)
+    if earlier is None:
+        raise UsageError(
+            f"No scan before {scan_id} is comparable with it: such a scan has the same scope, operation, requester and options. "
+            "Name a second scan to compare these two anyway. `assay scans` lists all scans."
+        )
+    return _id_at(connection, scan.cluster, earlier)
+
+
+def scan_diff(engine: Engine, address: Address, before_id: str, now_id: str, now: datetime) -> ScanDiff:
+    """The difference of two scans, by their full ids, the earlier one first; `now` decides which running scans are dead.
+
+    Raises UsageError for scans of two clusters, for scans without findings or without a report, and for the wrong order.
+    """
+    with engine.connect() as connection:
+        before, later = (_merged(connection, scan_id, now) for scan_id in (before_id, now_id))
+        _reject_pair(before, later, before_id, now_id)
+        reading = _Reading.of(connection, before, later)
+        comparison = reading.explanation.earlier.comparison
+        index = _index(connection, reading)
+        scans = [
+            scan_of(connection.execute(select_scans().where(SCANS.c.id == scan_id)).one())
+            for scan_id in (before_id, now_id)
+        ]
+
+        def listed(kind: CauseKind, limit: int | None) -> Iterator[DifferingProblem]:
+            with as_store_error(address), engine.connect() as own:
+                yield from _listed(own, reading, index, kind, limit)
+
+        return ScanDiff(
+            before=scans[0],
+            now=scans[1],
+            methods=(_method(before), _method(later)),
+            incomparable=incomparable_parts(connection, before.number, later.number),
+            rules_changed=comparison.kinds,
+            rules=tuple(rule_differences(connection, before.number, later.number, comparison)),
+            problems=index.problems,
+            findings=index.findings,
+            unchecked=later.unchecked,
+            listed=listed,
+        )
+
+
+def _merged(connection: Connection, scan_id: str, now: datetime) -> StoredScan:
+    """A scan in history. Raises UsageError as a report does, and for a failed scan."""
+    scan = stored_scan(connection, scan_id, abandoned(connection, now))
+    if scan.revision is None:
+        raise UsageError(f"Scan {scan_id} failed and has no findings to compare. `assay scans` lists all scans.")
+    return scan
+
+
+def _reject_pair(before: StoredScan, now: StoredScan, before_id: str, now_id: str) -> None:
+    if before.cluster != now.cluster:
+        raise UsageError(
+            f"Scans {before_id} and {now_id} are of different clusters: only scans of one cluster are compared"
+        )
+    if before_id == now_id:
+        raise UsageError(f"Scan {now_id} is named twice: name two scans, such as last~1 and last")
+    if (before.revision or 0) > (now.revision or 0):
+        raise UsageError(
+            f"Scan {before_id} is newer than {now_id}: name the earlier one first: assay diff {now_id} {before_id}"
+        )
+
+
+def _method(scan: StoredScan) -> Method:
+    return codec.from_text(Method, scan.method) if scan.method else Method()
+
+
+def _id_at(connection: Connection, cluster: int, revision: int) -> str:
+    at = SCANS.c.cluster == cluster, SCANS.c.revision == revision
+    return str(connection.execute(select(SCANS.c.id).where(*at)).scalar_one())
+
+
+class _Row(NamedTuple):
+    """A finding of a problem, with what its cause and its text need."""
+
+    problem: int
+    finding: ComparedFinding
+    place: FindingPlace
+    check: CheckColumns
+    deleted: bool
+    verdict: VerdictColumns
+
+
+class _Explanation:
+    """What changed for a finding between two scans; the rows of the present problem are known by their numbers."""
+
+    def __init__(self, earlier: EarlierScan) -> None:
+        self.earlier = earlier
+        self._rows: dict[int, _Row] = {}
+
+    def use(self, rows: Iterable[_Row]) -> None:
+        """Take the rows of a problem."""
+        self._rows = {row.finding.number: row for row in rows}
+
+    def appeared(self, finding: ComparedFinding) -> Kinds:
+        return frozenset(self.earlier.changes(self._rows[finding.number].place))
+
+    def gone(self, before: ComparedFinding, end: ComparedFinding) -> Kinds:
+        row = self._rows[before.number]
+        resolution = Resolution(end.resolution) if end.resolution else None
+        return ended_kinds(self._comparison, row.place.coordinates, resolution, deleted=row.deleted)
+
+    def changed(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
+        if before.object_id != now.object_id:
+            return self.appeared(now)
+        coordinates = self._rows[now.number].place.coordinates
+        object_changed = before.resource_version != now.resource_version
+        return changed_kinds(self._comparison, coordinates, object_changed=object_changed)
+
+    @property
+    def _comparison(self) -> Comparison:
+        return self.earlier.comparison
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is compared: a cluster, the revisions of both scans, and the findings that the later one left unchecked."""
+
+    cluster: int
+    period: Period
+    unchecked: RowIdSet
+    explanation: _Explanation
+    times: Times
+
+    @classmethod
+    def of(cls, connection: Connection, before: StoredScan, now: StoredScan) -> _Reading:
+        """Read what both passes need."""
+        left = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == now.number)).scalar()
+        earlier = EarlierScan(connection, before.number, circumstances_of(connection, now.number))
+        period = Period(before.revision or 0, now.revision or 0)
+        times = times_of(connection, now.cluster)
+        return cls(now.cluster, period, unpacked(left), _Explanation(earlier), times)
+
+    def difference(self, rows: Sequence[_Row]) -> ProblemDifference:
+        """Compare the findings of one problem."""
+        self.explanation.use(rows)
+        return problem_difference([row.finding for row in rows], self.period, self.explanation)
+
+
+class _Listed:
+    """The problems of one cause with one change: the ids of their rows, and how many rows each has."""
+
+    def __init__(self) -> None:
+        self.rows = array("I")
+        self.sizes = array("I")
+
+    def add(self, rows: Sequence[_Row]) -> None:
+        """Add a problem."""
+        self.rows.extend(row.finding.number for row in rows)
+        self.sizes.append(len(rows))
+
+    def portions(self, limit: int | None) -> Iterator[list[array[int]]]:
+        """The ids of the rows of each problem, for some problems at a time."""
+        portion: list[array[int]] = []
+        start = held = 0
+        for size in self.sizes[:limit]:
+            portion.append(self.rows[start : start + size])
+            start, held = start + size, held + size
+            if held >= CHUNK:
+                yield portion
+                portion, held = [], 0
+        if portion:
+            yield portion
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The numbers of differences by cause, and the listed problems."""
+
+    problems: Counter[tuple[CauseKind, ProblemChange]]
+    findings: Counter[tuple[CauseKind, FindingChange]]
+    listed: defaultdict[tuple[CauseKind, ProblemChange], _Listed]
+
+
+def _index(connection: Connection, reading: _Reading) -> _Index:
+    """Compare all problems of which a finding differs."""
+    index = _Index(Counter(), Counter(), defaultdict(_Listed))
+    for rows in _problems(connection, reading):
+        difference = reading.difference(rows)
+        index.findings.update((cause.kind, change) for change, cause in difference.findings)
+        if difference.change is not None:
+            key = difference.cause.kind, difference.change
+            index.problems[key] += 1
+            index.listed[key].add(rows)
+    return index
+
+
+def _listed(
+    connection: Connection, reading: _Reading, index: _Index, kind: CauseKind, limit: int | None
+) -> Iterator[DifferingProblem]:
+    """The first problems of a cause: those of each change in the order of policies and objects."""
+    left = limit
+    for change in ProblemChange:
+        listed = index.listed.get((kind, change))
+        if listed is None or left == 0:
+            continue
+        for portion in listed.portions(left):
+            yield from _shown(connection, reading, portion)
+        left = None if left is None else left - min(left, len(listed.sizes))
+
+
+def _shown(connection: Connection, reading: _Reading, problems: Sequence[array[int]]) -> Iterator[DifferingProblem]:
+    read = {row.finding.number: row for row in _rows_with(connection, reading, list(chain.from_iterable(problems)))}
+    differing = []
+    for numbers in problems:
+        rows = [read[number] for number in numbers]
+        differing.append((rows, reading.difference(rows)))
+    tops = _workloads(connection, reading, [difference for _, difference in differing])
+    for rows, difference in differing:
+        yield _problem(rows, difference, reading.times, tops)
+
+
+def _workloads(
+    connection: Connection, reading: _Reading, differences: Sequence[ProblemDifference]
+) -> dict[int, Workload | None]:
+    """The workloads of the first objects of problems: of resolved ones at the earlier scan, of others at the later one."""
+    tops: dict[int, Workload | None] = {}
+    for revision, resolved in ((reading.period.before, True), (reading.period.now, False)):
+        chosen = [each for each in differences if (each.change is ProblemChange.RESOLVED) is resolved]
+        tops |= workloads_at(connection, [_first(each).object_id for each in chosen], revision)
+    return tops
+
+
+def _first(difference: ProblemDifference) -> ComparedFinding:
+    return (difference.now or difference.before)[0]
+
+
+def _problem(
+    rows: Sequence[_Row], difference: ProblemDifference, times: Times, tops: dict[int, Workload | None]
+) -> DifferingProblem:
+    by_number = {row.finding.number: row for row in rows}
+    row = by_number[_first(difference).number]
+    place, check = row.place, row.check
+    own = Workload(place.api_version, place.kind, place.coordinates.namespace, place.name)
+    before, now = _messages(difference)
+    assert difference.change is not None  # noqa: S101 - only such problems are listed
+    return DifferingProblem(
+        id=problem_id(row.problem) if row.problem >= 0 else row.finding.fingerprint.hex()[:SHORT],
+        change=difference.change,
+        cause=difference.cause,
+        language=check.language,
+        policy=check.policy,
+        check=check.check(),
+        workload=tops.get(place.object_id) or own,
+        first_seen=times[min(each.finding.problem_first for each in rows)],
+        resolved_at=times[difference.end] if difference.end else None,
+        resolution=difference.resolution,
+        parts=difference.parts,
+        before=_state(difference.before, by_number, before),
+        now=_state(difference.now, by_number, now),
+    )
+
+
+def _messages(difference: ProblemDifference) -> tuple[ComparedFinding | None, ComparedFinding | None]:
+    """The findings whose messages stand for the problem in both scans: if there are, those with another message."""
+    before, now = difference.before, difference.now
+    return _other(before, now), _other(now, before)
+
+
+def _other(own: Sequence[ComparedFinding], others: Sequence[ComparedFinding]) -> ComparedFinding | None:
+    messages = {each.effect.message for each in others}
+    return next((each for each in own if each.effect.message not in messages), own[0] if own else None)
+
+
+def _state(
+    findings: Sequence[ComparedFinding], rows: dict[int, _Row], shown: ComparedFinding | None
+) -> ProblemState | None:
+    if shown is None:
+        return None
+    row = rows[shown.number]
+    message = row.verdict.verdict_on(row.place.name, row.place.coordinates.namespace).outcome.message
+    return replace(state_of(findings), message=message)
+
+
+def _problems(connection: Connection, reading: _Reading) -> Iterator[list[_Row]]:
+    """The rows of each problem of which a row begins or ends between the scans, ordered by policy and object."""
+    own = FINDINGS.c
+    before, now = reading.period
+    reaching = own.cluster == reading.cluster, own.until > before, own.since <= now, own.event != PREVIEW
+    differing = select(_PROBLEM).where(*reaching, (own.since > before) | (own.until <= now))
+    names = (func.min(column).over(partition_by=_PROBLEM) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
+    ordered = (
+        _select(reading)
+        .where(*reaching, _PROBLEM.in_(differing))
+        .order_by(
+            CHECKS.c.policy,
+            CHECKS.c.language,
+            *names,
+            _PROBLEM,
+            own.since,
+            own.id,
+        )
+        .execution_options(yield_per=CHUNK)
+    )
+    with connection.execute(ordered) as result:
+        rows = (row for portion in result.partitions() for row in _read(connection, reading, portion))
+        for _, group in groupby(rows, key=_problem_of):
+            yield list(group)
+
+
+def _problem_of(row: _Row) -> int:
+    return row.problem
+
+
+def _rows_with(connection: Connection, reading: _Reading, numbers: Sequence[int]) -> Iterator[_Row]:
+    for portion in chunks(numbers):
+        rows = connection.execute(_select(reading).where(among(connection, FINDINGS.c.id, portion))).all()
+        yield from _read(connection, reading, rows)
+
+
+def _select(reading: _Reading) -> Select[Any]:
+    """The query of the rows for `_read`, in no order."""
+    own, of_object = FINDINGS.c, OBJECTS.c
+    history = own.id, own.fingerprint, own.continues, own.since, own.until, own.first
+    return (
+        select(_PROBLEM, *history, func.coalesce(own.problem_first, own.first), own.resolution)
+        .add_columns(own.object, own.resource_version, own.verdict, own.check)
+        .add_columns(KINDS.c.api_version, KINDS.c.kind, of_object.namespace, of_object.name)
+        .add_columns(_existed(reading.period.before), _existed(reading.period.now))
+        .add_columns(*columns_of(CHECKS, CheckColumns))
+        .select_from(
+            FINDINGS.join(CHECKS, CHECKS.c.id == own.check)
+            .join(KINDS, KINDS.c.id == own.kind)
+            .join(OBJECTS, of_object.id == own.object)
+        )
+    )
+
+
+def _existed(revision: int) -> ColumnElement[bool]:
+    """The condition that the object of a finding is in the population at a revision."""
+    interval = POPULATION.c
+    of_object = interval.object == FINDINGS.c.object
+    return exists().where(of_object, interval.since <= revision, interval.until > revision)
+
+
+def _read(connection: Connection, reading: _Reading, portion: Sequence[Sequence[Any]]) -> Iterator[_Row]:
+    verdicts = verdicts_of(connection, {row[11] for row in portion})
+    for row in portion:
+        problem, *history, resolution, object_id, version, verdict_id, check_id = row[:13]
+        api_version, kind, namespace, name, existed, exists_now = row[13:19]
+        check, verdict = CheckColumns._make(row[19:]), verdicts[verdict_id]
+        effect = Effect(verdict.outcome, verdict.message, verdict.actions, verdict.denies, verdict.excepted_by)
+        number, fingerprint, continues, since, until, first, problem_first = history
+        finding = ComparedFinding(
+            number=number,
+            fingerprint=bytes(fingerprint),
+            continues=None if continues is None else bytes(continues),
+            since=since,
+            until=until,
+            first=first,
+            problem_first=problem_first,
+            resolution=resolution,
+            object_id=object_id,
+            resource_version=version,
+            effect=effect,
+            unchecked=number in reading.unchecked,
+        )
+        invocation = check.language, check.policy, check.binding, check.param_namespace, check.param_name
+        place = FindingPlace(check_id, object_id, api_version, kind, name, Coordinates(*invocation, namespace))
+        yield _Row(problem, finding, place, check, bool(existed and not exists_now), verdict)

@@ -1,0 +1,157 @@
+"""`assay diff` compares two stored scans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from scanner.store import open_store
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+from tests.cli.test_db import record
+from tests.cli.test_loosened_param import POLICY
+from tests.report.test_json import strict
+from tests.report.test_scan_diff import SCHEMA
+from tests.store.made import Round, finding
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def three(assay: Assay, write: Write) -> Assay:
+    """Three scans: `b` is deleted and `c` created; then the policy of ConfigMaps is edited, and the param loosened."""
+    for expression, maximum, names in (
+        ("object.metadata.name == 'limits'", 5, "ab"),
+        ("object.metadata.name == 'limits'", 5, "ac"),
+        ("object.metadata.name in ['limits', 'a']", 20, "ac"),
+    ):
+        maps = (config_map(name) for name in names)
+        rules = bound("maps", expression=expression), POLICY.format(title="", maximum=maximum)
+        write("cluster/all.yaml", "---\n".join((*rules, *maps)))
+        assert 0 == assay("scan", "--from", "cluster", "-q").code
+    return assay
+
+
+def document(assay: Assay, *arguments: str | Path) -> dict[str, Any]:
+    """The difference as JSON."""
+    ran = assay("diff", *arguments, "-o", "json")
+    assert (0, "") == (ran.code, ran.stderr)
+    read: dict[str, Any] = json.loads(ran.stdout)
+    Draft202012Validator(strict(SCHEMA)).validate(read)
+    return read
+
+
+def found(read: dict[str, Any]) -> dict[str, tuple[str, str, str | None]]:
+    """The change, the first cause and the resolution of each problem, by the name of its workload."""
+    return {
+        each["workload"]["name"]: (each["change"], each["cause"]["kind"], each["resolution"])
+        for each in read["problems"]
+    }
+
+
+def test_the_last_two_scans_are_compared_by_default(three: Assay) -> None:
+    """The object of neither problem changed: its policy or its param did."""
+    read = document(three)
+    assert {"a": ("resolved", "policy", "rulesChanged"), "web": ("resolved", "param", "rulesChanged")} == found(read)
+    assert (["policy", "param"], True) == (read["rulesChanged"], read["comparable"])
+    assert ["maps", "ConfigMap shop/limits"] == [rule["name"] for rule in read["rules"]]
+    assert "-  maximum: '5'\n+  maximum: '20'" in read["rules"][1]["diff"]
+
+
+def test_named_scans_are_compared(three: Assay) -> None:
+    """By `last~N`; with one name, with the scan before it."""
+    assert {"b": ("resolved", "objectDeleted", "objectGone"), "c": ("new", "objectCreated", None)} == found(
+        document(three, "last~1")
+    )
+    first = document(three, "last~2", "last")
+    assert {"a", "b", "c", "web"} == set(found(first))
+    assert first == document(three, first["before"]["id"], first["now"]["id"][:20])
+    assert [] == document(three, "last~2", "last~1")["rules"]
+
+
+def test_the_table_names_causes_and_shows_rules(three: Assay) -> None:
+    """It fits a terminal."""
+    lines = three("diff").stdout.decode().splitlines()
+    assert "The rules changed between the scans: policies, params." in lines
+    assert "Cause param: the param changed" in lines
+    assert "      +  maximum: '20'" in lines
+    assert 80 >= max(map(len, lines))
+
+
+def test_markdown_and_limit(three: Assay) -> None:
+    """The rest is counted for each cause."""
+    lines = three("diff", "last~2", "last", "-o", "markdown", "--limit", "1").stdout.decode().splitlines()
+    assert "# Changes in cluster" == lines[0]
+    assert "2 more problems: print all with `--limit 0`." in lines
+    assert "1 more rule: print all with `--limit 0`." in lines
+
+
+def test_scans_without_a_difference(three: Assay) -> None:
+    """It is said, and the exit code is 0."""
+    three("scan", "--from", "cluster", "-q")
+    ran = three("diff")
+    assert (0, "") == (ran.code, ran.stderr)
+    assert "The rules are equal in both scans." in ran.stdout.decode()
+    assert "Problems: none. Findings: none." in ran.stdout.decode()
+
+
+def test_incomparable_scans_are_compared_on_request(three: Assay) -> None:
+    """The difference is named first."""
+    three("scan", "--from", "cluster", "-q", "-n", "shop")
+    assert "No scan before" in three("diff", "last").stderr
+    lines = three("diff", "last~1", "last").stdout.decode().splitlines()
+    assert lines[0].startswith("These scans are not comparable: they differ in scope.")
+    assert "  scope: everything; now namespaces shop" in lines[:3]
+    assert not document(three, "last~1", "last")["comparable"]
+    assert 2 == three("diff", "last", "last~1").code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("scan-1", "scan-2"), "Scan scan-1 was pruned on "),
+        (("scan-2", "scan-2"), "is named twice"),
+        (("scan-3", "scan-2"), "assay diff scan-2 scan-3"),
+        (("nothing",), "There is no scan 'nothing'"),
+    ],
+)
+def test_scans_that_cannot_be_compared(assay: Assay, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    """A pruned scan has no difference, as it has no report."""
+    path = tmp_path / "history.db"
+    with open_store(str(path)) as store:
+        for number, days_ago in ((1, 20), (2, 3), (3, 1)):
+            record(store, number, days_ago, Round((finding("a"),)))
+    assay("db", "prune", "--keep-days", "7", "--db", path)
+    ran = assay("diff", *arguments, "--db", path)
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert message in ran.stderr
+
+
+def test_last_is_of_one_cluster(three: Assay, write: Write) -> None:
+    """That of the newest scan, or the named one."""
+    write("other/all.yaml", f"{bound('maps')}---\n{config_map('a')}")
+    for _ in range(2):
+        three("scan", "--from", "other", "-q")
+    newest = three("diff", "last~1", "last", "-o", "json")
+    assert ("other", True) == (json.loads(newest.stdout)["cluster"], "the last scan is of other" in newest.stderr)
+    assert "cluster" == document(three, "--cluster-name", "cluster")["cluster"]
+
+
+def test_reports_and_trends_say_that_the_rules_changed(three: Assay) -> None:
+    """Compared with the last comparable scan."""
+    before, now = (json.loads(three("report", scan, "-o", "json").stdout)["changes"] for scan in ("last~1", "last"))
+    assert ([], ["rules"]) == (before["rulesChanged"], now["rulesChanged"])
+    assert json.loads(three("report", "last~2", "-o", "json").stdout)["changes"]["rulesChanged"] is None
+    sentence = (
+        f"The rules changed since the last comparable scan, {now['comparableScanId']}: policies, bindings, params,"
+    )
+    assert 1 == three("report").stdout.decode().count(sentence)
+    assert "The rules changed" not in three("report", "last~1").stdout.decode()
+    three("report", "--html", "pages")
+    assert 1 == Path("pages/index.html").read_text().count(sentence)

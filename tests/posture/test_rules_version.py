@@ -1,0 +1,31 @@
+"""Which parts of the rules differ between two scans, as their tombstones tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner.posture.rule_digests import RulesPart, RulesVersion, changed_parts
+
+NOW = RulesVersion("ab", "v1.36.0", "0.2.0")
+
+
+@pytest.mark.parametrize(
+    ("before", "parts"),
+    [
+        (NOW, ()),
+        (NOW._replace(policy_set_digest="cd"), (RulesPart.RULES,)),
+        (NOW._replace(server="v1.35.0", assay="0.1.0"), (RulesPart.SERVER, RulesPart.ASSAY)),
+        (NOW._replace(policy_set_digest=""), None),
+        (None, None),
+    ],
+)
+def test_parts_are_compared_if_both_digests_are_known(
+    before: RulesVersion | None, parts: tuple[RulesPart, ...] | None
+) -> None:
+    """Else nothing is known."""
+    assert parts == changed_parts(before, NOW)
+
+
+def test_an_unknown_digest_of_the_later_scan_tells_nothing() -> None:
+    """Withheld content of a param has no version."""
+    assert changed_parts(NOW, NOW._replace(policy_set_digest="")) is None

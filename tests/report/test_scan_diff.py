@@ -1,0 +1,238 @@
+"""The difference of two scans as a table, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from syrupy.assertion import SnapshotAssertion
+
+from scanner.model.cause import Cause, CauseKind
+from scanner.model.json import JsonObject
+from scanner.model.method import Method
+from scanner.model.population import Workload
+from scanner.model.resource import UserInfo
+from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
+from scanner.posture.scan_diff import (
+    DifferingProblem,
+    FindingChange,
+    Part,
+    ProblemChange,
+    ProblemState,
+    RuleDifference,
+    RuleKind,
+    ScanDiff,
+)
+from scanner.report import diff_json, diff_markdown, diff_table
+from scanner.report.diff_words import rule_lines
+
+from .records import BEFORE, FINISHED, HOSTILE, STARTED, check
+from .test_json import strict
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "diff.schema.json").read_text("utf-8"))
+VAP = "ValidatingAdmissionPolicy"
+WEB = Workload("apps/v1", "Deployment", "shop", "web")
+NOW = Scan(
+    "20260302T140000Z-aaaaaa",
+    ClusterIdentity("prod", "6d1c", "v1.36.0"),
+    STARTED,
+    FINISHED,
+    ScanState.COMPLETE,
+    Scope(),
+    "0.2.0",
+    policy_set_digest="ab" * 32,
+)
+EARLIER = replace(
+    NOW,
+    id="20260301T140000Z-bbbbbb",
+    started_at=BEFORE,
+    finished_at=BEFORE + timedelta(seconds=9),
+    tool_version="0.1.0",
+)
+VIOLATED = ProblemState(2, ("violated",), "Deny", denies=True, excepted=False, message="set resource limits")
+NEW = DifferingProblem(
+    id="p-0123456789ab",
+    change=ProblemChange.NEW,
+    cause=Cause(CauseKind.POLICY, (CauseKind.OBJECT_CREATED,)),
+    language=VAP,
+    policy="require-limits",
+    check=check("has(object.spec.limits)"),
+    workload=WEB,
+    first_seen=FINISHED,
+    resolved_at=None,
+    resolution="",
+    parts=(),
+    before=None,
+    now=VIOLATED,
+)
+CHANGED = replace(
+    NEW,
+    id="p-0123456789ac",
+    change=ProblemChange.CHANGED,
+    parts=(Part.MESSAGE, Part.EXCEPTION),
+    before=VIOLATED,
+    now=replace(VIOLATED, denies=False, excepted=True, message="set cpu and memory limits in every container"),
+)
+RESOLVED = replace(
+    NEW,
+    id="p-0123456789ad",
+    change=ProblemChange.RESOLVED,
+    cause=Cause(CauseKind.OBJECT_CHANGED),
+    resolution="fixed",
+    resolved_at=FINISHED,
+    before=VIOLATED,
+    now=None,
+)
+
+
+def spec(expression: str) -> JsonObject:
+    """The spec of a policy."""
+    return {"failurePolicy": "Fail", "validations": [{"expression": expression, "message": "set resource limits"}]}
+
+
+RULES = (
+    RuleDifference(
+        RuleKind.POLICY, VAP, "require-limits", spec("a.all(c,\n  has(c))"), spec("a.all(c,\n  has(c.cpu))")
+    ),
+    RuleDifference(RuleKind.BINDING, VAP, "require-limits/all", None, {"policyName": "require-limits"}),
+    RuleDifference(RuleKind.PARAM, "", "ConfigMap shop/limits", {"data": {"most": "5"}}, None),
+)
+
+
+def difference(*problems: DifferingProblem, **more: Any) -> ScanDiff:
+    """A difference with these problems."""
+
+    def listed(kind: CauseKind, limit: int | None) -> Iterator[DifferingProblem]:
+        return iter([each for each in problems if each.cause.kind is kind][:limit])
+
+    keys = [(each.cause.kind, each.change) for each in problems]
+    made = ScanDiff(
+        before=EARLIER,
+        now=NOW,
+        methods=(Method(), Method()),
+        incomparable=(),
+        rules_changed=(CauseKind.POLICY, CauseKind.BINDING, CauseKind.PARAM, CauseKind.ASSAY),
+        rules=RULES,
+        problems={key: keys.count(key) for key in keys},
+        findings={(kind, FindingChange(change.value)): 2 for kind, change in keys if change.value != "reopened"},
+        unchecked=3,
+        listed=listed,
+    )
+    return replace(made, **more)
+
+
+ORDINARY = difference(NEW, CHANGED, RESOLVED)
+INCOMPARABLE = difference(
+    RESOLVED,
+    before=replace(
+        EARLIER, scope=Scope(namespaces=("shop",), operation="update"), requester=UserInfo("jane", groups=("ops",))
+    ),
+    now=replace(NOW, requester=UserInfo("scanner")),
+    methods=(Method(kyverno_compat="reports"), Method(network=True, policy_files=("new.yaml",))),
+    incomparable=("scope", "operation", "requester", "mode"),
+    rules_changed=(CauseKind.OPTIONS,),
+    rules=(),
+    unchecked=0,
+)
+
+
+def hostile() -> ScanDiff:
+    """Names, messages and texts that would be markup or steer a terminal."""
+    text = "".join(HOSTILE)
+    problem = replace(
+        NEW,
+        policy=text,
+        workload=Workload("v1", text, text, text),
+        now=replace(VIOLATED, message=f"| `x` ``` <script>alert(1)</script> @all [a](b) {text}"),
+    )
+    rule = RuleDifference(RuleKind.PARAM, "", text, None, {"data": {text: "````\n```\n<b>"}})
+    return difference(problem, rules=(rule,), now=replace(NOW, cluster=ClusterIdentity(text)))
+
+
+@pytest.mark.parametrize("diff", [ORDINARY, INCOMPARABLE], ids=["ordinary", "incomparable"])
+def test_forms_of_a_difference(diff: ScanDiff, snapshot: SnapshotAssertion) -> None:
+    """The incomparable parts come first in each."""
+    for lines in (diff_table.lines(diff, None), diff_markdown.lines(diff, None), diff_json.lines(diff)):
+        assert "\n".join(lines) == snapshot
+
+
+@pytest.mark.parametrize("diff", [ORDINARY, INCOMPARABLE, hostile(), difference(rules_changed=(), rules=())])
+def test_json_follows_its_schema(diff: ScanDiff) -> None:
+    """And has no property besides."""
+    document = json.loads("\n".join(diff_json.lines(diff)))
+    Draft202012Validator(strict(SCHEMA), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(document)
+
+
+def test_schema_is_a_schema() -> None:
+    """It has the version of the documents."""
+    Draft202012Validator.check_schema(SCHEMA)
+    assert diff_json.VERSION == SCHEMA["properties"]["schemaVersion"]["const"]
+
+
+def test_the_table_fits_a_terminal() -> None:
+    """A long line of a rule is folded."""
+    expression = " && ".join(f"has(object.spec.field{number})" for number in range(20))
+    rule = RuleDifference(RuleKind.POLICY, VAP, "long", spec("true"), spec(expression))
+    for diff in (ORDINARY, INCOMPARABLE, difference(CHANGED, rules=(rule,))):
+        assert 80 >= max(map(len, diff_table.lines(diff, None)))
+
+
+def test_the_limit_counts_the_rest() -> None:
+    """Of problems, and of rules."""
+    diff = difference(NEW, replace(NEW, id="p-0123456789ff"), RESOLVED)
+    for form in (diff_table, diff_markdown):
+        text = "\n".join(form.lines(diff, 1))
+        assert ["1 more problem", "2 more rules"] == [
+            each for each in ("1 more problem", "2 more rules") if each in text
+        ]
+        assert "p-0123456789ff" not in text
+        assert "p-0123456789ad" in text
+
+
+def test_hostile_text_is_printable_in_a_table() -> None:
+    """It moves no cursor."""
+    assert all(line.isprintable() for line in diff_table.lines(hostile(), None))
+
+
+class Tags(HTMLParser):
+    """Collects the tags of a document."""
+
+    def __init__(self) -> None:
+        """Begin without a tag."""
+        super().__init__()
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        """Keep a tag."""
+        self.tags.append(tag)
+
+
+def test_hostile_text_is_no_markup_in_markdown() -> None:
+    """A table keeps its columns, a block its end, and nothing is a tag."""
+    lines = list(diff_markdown.lines(hostile(), None))
+    assert all(line.isprintable() for line in lines)
+    rows = [line for line in lines if line.startswith("|")]
+    assert {8} == {line.replace("\\\\", "").replace("\\|", "").count("|") for line in rows}
+    fence = next(line for line in lines if line.endswith("`diff")).removesuffix("diff")
+    assert len(fence) == 5
+    opened = lines.index(f"{fence}diff")
+    parser = Tags()
+    parser.feed("\n".join([*lines[:opened], *lines[lines.index(fence) :]]))
+    assert [] == parser.tags
+    [row] = rows[2:]
+    assert "\\`x\\` \\`\\`\\` &lt;script&gt;" in row
+
+
+def test_a_rule_of_many_lines_is_not_compared_line_by_line() -> None:
+    """The time would grow with their square."""
+    before, now = ({"data": [f"{name} {number}" for number in range(3000)]} for name in "ab")
+    assert ["@@ too long to compare: 3,001 lines before, 3,001 lines now, equal up to line 1 @@"] == rule_lines(
+        RuleDifference(RuleKind.PARAM, "", "big", before, now)
+    )
