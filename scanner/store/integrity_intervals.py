@@ -135,7 +135,8 @@ def _of_ends(
 ) -> Iterator[tuple[IntervalProblem, _Interval]]:
     """The problems of the ends of rows: the next row begins then, or that of another finding which continues this one."""
     last = intervals[-1]
-    if last.superseded is not None and not last.may_end_chain:
+    # Without a report of that scan, a prune may have deleted the next row, if another finding continued it.
+    if last.superseded is not None and not last.may_end_chain and reported.within(last.superseded, last.superseded + 1):
         yield IntervalProblem.LATEST, last
     for earlier, later in zip(intervals, (*intervals[1:], None), strict=True):
         follows = earlier.superseded
