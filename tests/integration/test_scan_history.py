@@ -92,8 +92,8 @@ def test_deleted_objects_are_resolved(cluster: Cluster) -> None:
     assert (["kept"], ["gone"]) == (named(second, "findings"), named(second, "resolved"))
 
 
-def test_an_object_made_again_is_another_object(cluster: Cluster) -> None:
-    """A deleted object's finding is resolved and the new object's is new, although they share a name."""
+def test_an_object_made_again_continues_its_finding(cluster: Cluster) -> None:
+    """The new object's finding has another identity and the age of the deleted object's: neither is new nor resolved."""
     cluster.hold(cluster.config_map("again"))
     cluster.scan()
     delete(cluster.server, cluster.config_map("again"))
@@ -101,7 +101,10 @@ def test_an_object_made_again_is_another_object(cluster: Cluster) -> None:
 
     second = cluster.scan()
 
-    assert (["again"], ["again"]) == (named(second, "findings", status="new"), named(second, "resolved"))
+    assert (["again"], []) == (named(second, "findings", status="open"), named(second, "resolved"))
+    [finding] = as_list(second.report["findings"])
+    assert dig(finding, "continues")
+    assert "objectCreated" == dig(finding, "cause", "kind")
 
 
 def test_a_finding_that_comes_back_is_reopened(cluster: Cluster) -> None:
@@ -164,15 +167,16 @@ def test_left_out_kinds_resolve_nothing(cluster: Cluster, flag: tuple[str, str])
     assert (["data"], 1) == (named(second, "resolved"), unchecked(second))
 
 
-def test_a_policy_without_binding_resolves_nothing(cluster: Cluster) -> None:
-    """A policy that is no longer in force has not been evaluated, so its findings are not fixed."""
+def test_a_policy_without_binding_fixes_nothing(cluster: Cluster) -> None:
+    """The findings of a policy that is no longer in force are resolved as unbound."""
     cluster.hold(cluster.config_map("still-wrong"))
     cluster.scan()
     delete(cluster.server, binding(cluster.name))
 
     second = cluster.scan("--allow-empty")
 
-    assert ([], [], 1) == (named(second, "findings"), named(second, "resolved"), unchecked(second))
+    assert ([], ["wrong"], 0) == (named(second, "findings"), named(second, "resolved"), unchecked(second))
+    assert ["unbound"] == [dig(finding, "resolution") for finding in as_list(second.report["resolved"])]
 
 
 def test_pages_do_not_change_what_is_found(cluster: Cluster) -> None:
