@@ -70,7 +70,7 @@ def found_in(store: SqlStore, number: int) -> StoredFinding:
     ],
 )
 def test_a_finding_of_a_deleted_policy_is_unbound(store: SqlStore, later: Known, cause: Cause) -> None:
-    """Nobody fixed the object."""
+    """The object was not fixed."""
     Known((A,)).record(store, 1)
     later.record(store, 2)
 
