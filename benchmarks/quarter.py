@@ -34,7 +34,7 @@ _REPLACED: Final = 3
 _QUESTIONS: Final = {
     "diff": ("diff",),
     "findings --at": ("findings", "--at", "2026-02-10"),
-    "trend": ("trend",),
+    "trend": ("trend", "--days", "10000"),
 }
 
 
