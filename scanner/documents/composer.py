@@ -1,0 +1,184 @@
+"""Reads YAML, and so JSON, with the place of every key and value, and refuses all that settings do not need.
+
+Source of truth: `cluster.scalars` for the values of scalars: `yes` is true, and a date is a string, as in manifests. Unlike
+kubectl, this reader accepts a key once, and neither tags, aliases, merge keys nor keys that are collections. So a document
+cannot be larger in memory than its text suggests, nor contain itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+
+import yaml as pyyaml
+from yaml.events import (
+    AliasEvent,
+    CollectionStartEvent,
+    DocumentEndEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+)
+
+from scanner.cluster.scalars import BadScalar, json_value, resolve
+from scanner.documents.nodes import BadDocument, Node, Place, shown
+
+LARGEST: Final = 8 * 1024 * 1024
+"""The size of the largest text that is read, in bytes."""
+DEEPEST: Final = 32
+_LOADER: Final = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
+_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_UNREADABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An unfinished collection."""
+
+    place: Place
+    path: str
+    value: list[Node] | dict[str, Node]
+    keys: dict[str, Place] = field(default_factory=dict)
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class _Composer:
+    """Builds the node of one document from its events, without recursion."""
+
+    source: str
+    stack: list[_Frame] = field(default_factory=list)
+    root: Node | None = None
+
+    def feed(self, event: Event) -> None:
+        match event:
+            case ScalarEvent():
+                self._scalar(event)
+            case CollectionStartEvent():
+                self._open(event)
+            case SequenceEndEvent() | MappingEndEvent():
+                frame = self.stack.pop()
+                self._place(Node(frame.place, frame.path, frame.value, keys=frame.keys))
+            case AliasEvent():
+                self._fail(f"the alias *{shown(event.anchor or '')} is not supported: write the value itself", event)
+            case _:
+                pass
+
+    def _scalar(self, event: ScalarEvent) -> None:
+        self._reject_tag(event)
+        place = self._place_of(event)
+        if self._expects_key():
+            self._key(event.value, place)
+            return
+        try:
+            value = json_value(resolve(event.value, None, plain=event.implicit[0]))
+        except BadScalar as error:
+            self._fail(str(error), event)
+        self._place(Node(place, self._path(), value, text=event.value))
+
+    def _key(self, key: str, place: Place) -> None:
+        frame = self.stack[-1]
+        if key in frame.keys:
+            raise BadDocument(place, f"the key {shown(key)} is repeated: line {frame.keys[key].line} has it, too")
+        frame.key = key
+        frame.keys[key] = place
+
+    def _open(self, event: CollectionStartEvent) -> None:
+        self._reject_tag(event)
+        if self._expects_key():
+            self._fail("a key is a list or an object: write a string", event)
+        if len(self.stack) >= DEEPEST:
+            self._fail(f"the document is nested deeper than {DEEPEST} levels", event)
+        value: list[Node] | dict[str, Node] = {} if isinstance(event, MappingStartEvent) else []
+        self.stack.append(_Frame(self._place_of(event), self._path(), value))
+
+    def _place(self, node: Node) -> None:
+        if not self.stack:
+            self.root = node
+            return
+        frame = self.stack[-1]
+        if isinstance(frame.value, list):
+            frame.value.append(node)
+        else:
+            frame.value[frame.key or ""] = node
+            frame.key = None
+
+    def _path(self) -> str:
+        """The path of the value that comes next."""
+        if not self.stack:
+            return ""
+        frame = self.stack[-1]
+        if isinstance(frame.value, list):
+            return f"{frame.path}[{len(frame.value)}]"
+        key = shown(frame.key or "")
+        return f"{frame.path}.{key}" if frame.path else key
+
+    def _expects_key(self) -> bool:
+        return bool(self.stack) and isinstance(self.stack[-1].value, dict) and self.stack[-1].key is None
+
+    def _reject_tag(self, event: ScalarEvent | CollectionStartEvent) -> None:
+        if event.tag is not None:
+            self._fail(f"the tag {shown(event.tag)} is not supported: quote the value to make it a string", event)
+
+    def _place_of(self, event: Event) -> Place:
+        mark = event.start_mark
+        return Place(self.source, mark.line + 1, mark.column + 1) if mark else Place(self.source, 1, 1)
+
+    def _fail(self, problem: str, event: Event) -> NoReturn:
+        raise BadDocument(self._place_of(event), problem)
+
+
+def compose(data: bytes, source: str) -> Iterator[Node]:
+    """Every document of a text that is not empty. `source` is the name of the text in places.
+
+    Raises BadDocument, also for more than `LARGEST` bytes.
+    """
+    text = _text(data, source)
+    composer = _Composer(source)
+    try:
+        for event in pyyaml.parse(text, Loader=_LOADER):
+            composer.feed(event)
+            if isinstance(event, DocumentEndEvent):
+                if composer.root is not None and composer.root.value is not None:
+                    yield composer.root
+                composer = _Composer(source)
+    except pyyaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = Place(source, mark.line + 1, mark.column + 1) if mark else Place(source, 1, 1)
+        raise BadDocument(place, f"this is not YAML: {error.problem or error.context}") from error
+    except pyyaml.YAMLError as error:
+        raise BadDocument(Place(source, 1, 1), f"this is not YAML: {' '.join(str(error).split())}") from error
+
+
+def _text(data: bytes, source: str) -> str:
+    """The text of a file. Raises BadDocument for a text that is too long, not UTF-8 or has control characters."""
+    if len(data) > LARGEST:
+        place = _place_at(data[:LARGEST].decode("utf-8", "replace"), source)
+        raise BadDocument(place, f"the file has more than {LARGEST >> 20} MiB: split it")
+    try:
+        text = data.removeprefix(_BOM).decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data.removeprefix(_BOM)[: error.start].decode("utf-8")
+        raise BadDocument(_place_at(before, source), "a byte is not UTF-8: save the file as UTF-8") from error
+    if found := _UNREADABLE.search(text):
+        code = f"U+{ord(found[0]):04X}"
+        raise BadDocument(
+            _place_at(text[: found.start()], source),
+            f"the character {code} is not allowed: is this a text file? Write it as an escape in double quotes",
+        )
+    return text
+
+
+def _place_at(before: str, source: str) -> Place:
+    """The place behind a text."""
+    lines = 1
+    start = 0
+    for found in _BREAK.finditer(before):
+        lines += 1
+        start = found.end()
+    return Place(source, lines, len(before) - start + 1)

@@ -1,0 +1,83 @@
+"""Reads the settings in a file, in the files of a folder, or on standard input.
+
+In folders, hidden files and folders are ignored, and so are files whose names do not end in .yaml, .yml or .json.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NoReturn
+
+from scanner.documents.composer import LARGEST, compose
+from scanner.documents.nodes import BadDocument, Node, Place
+from scanner.errors import UsageError
+from scanner.model.nearest import did_you_mean
+
+_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+_STDIN: Final = Path("-")
+
+
+def read(path: Path) -> Iterator[Node]:
+    """The documents at a path, in order of file names.
+
+    Raises UsageError for a path that does not exist or cannot be read, BadDocument for an error in a file.
+    """
+    for file in files_at(path):
+        name = "standard input" if file == _STDIN else str(file)
+        yield from compose(_bytes(file), name)
+
+
+def read_only(path: Path) -> Node:
+    """The only document of a file. Raises UsageError and BadDocument as `read`, and BadDocument for none or several."""
+    nodes = list(read(path))
+    if not nodes:
+        raise BadDocument(Place(str(path), 1, 1), "the file is empty")
+    if len(nodes) > 1:
+        nodes[1].fail("the file has a second document: only one is read")
+    return nodes[0]
+
+
+def files_at(path: Path) -> tuple[Path, ...]:
+    """The files of a folder, or the file. Raises UsageError for a path that does not exist or cannot be read."""
+    if path == _STDIN:
+        return (path,)
+    if not os.path.lexists(path):
+        raise UsageError(f"there is no file or folder {path}: check the path.{_alike(path)}")
+    return _within(path) if os.path.isdir(path) else (path,)  # noqa: PTH112 - Path.is_dir raises without permission
+
+
+def _within(folder: Path) -> tuple[Path, ...]:
+    files: list[Path] = []
+    for place, folders, names in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files.extend(Path(place, name) for name in names if _is_read(name))
+    return tuple(sorted(files))
+
+
+def _is_read(name: str) -> bool:
+    return Path(name).suffix in _SUFFIXES and not name.startswith(".")
+
+
+def _bytes(file: Path) -> bytes:
+    """The beginning of a file: enough to see that it is too large."""
+    if file == _STDIN:
+        return sys.stdin.buffer.read(LARGEST + 1)
+    try:
+        with file.open("rb") as stream:
+            return stream.read(LARGEST + 1)
+    except OSError as error:
+        _refuse(error)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise UsageError(f"{error.filename} cannot be read: {error.strerror or error}") from error
+
+
+def _alike(path: Path) -> str:
+    try:
+        return did_you_mean(path.name, [beside.name for beside in path.parent.iterdir()])
+    except OSError:
+        return ""
