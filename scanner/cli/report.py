@@ -10,7 +10,7 @@ from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
 from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
-from scanner.cli.settings import day_of, settings
+from scanner.cli.settings import ControlsOption, day_of, settings
 from scanner.cli.stored_scan import stored_scan
 
 _INCOMPLETE: Final = 3
@@ -27,6 +27,7 @@ def command(
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     at: AtOption = "",
+    controls: ControlsOption = None,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
@@ -35,7 +36,7 @@ def command(
     from scanner.model.scan import ScanState
 
     reject_useless_baseline(fail_on or (), baseline)
-    posture, day = settings(), day_of(at)
+    posture, day = settings(controls or ()), day_of(at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)

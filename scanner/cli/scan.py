@@ -47,7 +47,7 @@ from scanner.cli.scope import (
     SkipKindsOption,
     scope_of,
 )
-from scanner.cli.settings import settings
+from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
@@ -239,6 +239,7 @@ def command(
     output: OutputOption = DEFAULT,
     *,
     folders: Folders,
+    controls: ControlsOption = None,
     db: DbOption = "",
     cluster_name: Annotated[
         str,
@@ -294,7 +295,7 @@ def command(
         raise UsageError("--allow-network-to needs --allow-network")
     if restored_cluster and not cluster_name:
         raise UsageError("--restored-cluster needs --cluster-name: a name joins the histories of both clusters")
-    reject_stdin_twice([*(source or ()), *(files or ())])
+    reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
     reject_useless_baseline(fail_on or (), baseline)
     parse_selector(selector)
     scope = scope_of(
@@ -329,7 +330,7 @@ def command(
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,
     )
-    posture = settings()
+    posture = settings(controls or ())
     release = kubernetes_version(version)
     name = cluster_name or context or (_place(source) if source else "")
     with (

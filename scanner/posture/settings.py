@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scanner.posture.controls import Framework
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
 from scanner.posture.severity import DescriptionOverride
 
@@ -13,10 +14,12 @@ class Settings:
     """The settings of a report. The defaults need no file.
 
     `descriptions` are tried in their order, and the first that applies to a policy counts; so are the `owners` of an object.
+    `frameworks` are the mappings of controls to policies.
     """
 
     descriptions: tuple[DescriptionOverride, ...] = ()
     owners: tuple[OwnerKey, ...] = DEFAULT_OWNER_KEYS
+    frameworks: tuple[Framework, ...] = ()
 
 
 DEFAULT_SETTINGS = Settings()

@@ -20,6 +20,7 @@ from scanner.model.uncovered import UncoveredKind
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
+from scanner.report.by_control import FrameworkSection, frameworks_of
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
@@ -133,6 +134,7 @@ class Document:
     rules: tuple[RuleSection, ...] = ()
     kinds_without_policy: tuple[UncoveredKind, ...] = ()
     narrowed: bool = False
+    controls: tuple[FrameworkSection, ...] = ()
 
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
@@ -173,6 +175,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         rules=rules_of(record),
         kinds_without_policy=record.uncovered,
         narrowed=record.scan.scope != Scope(),
+        controls=frameworks_of(record, census, settings.frameworks),
     )
 
 

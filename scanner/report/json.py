@@ -44,6 +44,7 @@ _SECTIONS = (
     "policies",
     "rules",
     "namespaces",
+    "controls",
     "gaps",
     "health",
     "outside",
@@ -57,7 +58,7 @@ def render(document: Document, out: BinaryIO) -> None:
     """Write the report as UTF-8 JSON, ending with a line end."""
     out.write(b'{\n"schemaVersion": ' + dump(SCHEMA_VERSION))
     for name in _SECTIONS:
-        value = _section(document, name)
+        value = section(document, name)
         out.write(b",\n" + dump(_camel(name)) + b": " + dump(value))
     _stream(out, "findings", document.findings(), document)
     _stream(out, "resolved", document.resolved(), document)
@@ -99,6 +100,7 @@ def finding_json(
         "language": finding.language,
         "severity": str(triage.severity(finding.policy_key)),
         "owner": triage.owner(stored) or None,
+        "controls": list(triage.controls(finding.policy_key)),
         "binding": finding.binding,
         "param": {"namespace": finding.param_namespace, "name": finding.param_name} if finding.param_name else None,
         "check": _check(finding.policy_key, finding.check, check_ids),
@@ -137,6 +139,7 @@ def problem_json(problem: Problem, check_ids: CheckIds, triage: Triage) -> dict[
         "language": problem.language,
         "severity": str(triage.severity(policy)),
         "owner": triage.owner(problem) or None,
+        "controls": list(triage.controls(policy)),
         "check": _check(policy, problem.check, check_ids),
         "workload": _workload(problem.workload),
         "action": problem.action or None,
@@ -212,10 +215,9 @@ def _drift(outcome: WouldChange) -> dict[str, Plain]:
     }
 
 
-def _section(document: Document, name: str) -> Plain:
+def section(document: Document, name: str) -> Plain:
+    """A section of the report as a JSON value, by the name of its field."""
     match name:
-        case "score":
-            return _score(document.score)
         case "second_opinion":
             return _opinion(document.second_opinion)
         case _:
@@ -257,6 +259,8 @@ def _plain(value: object) -> Plain:
             return [_plain(item) for item in value]
         case Coverage():
             return _coverage(value)
+        case Score():
+            return _score(value)
         case _ if is_dataclass(value):
             return {_camel(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
     raise TypeError(f"a report cannot hold {type(value).__name__}")
