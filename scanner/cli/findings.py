@@ -15,6 +15,7 @@ import typer
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
+from scanner.cli.settings import day_of, settings
 from scanner.cli.stored_scan import stored_scan
 from scanner.cli.terminal import table
 from scanner.errors import UsageError
@@ -22,6 +23,7 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from scanner.model.scan import ScanRecord, StoredFinding
     from scanner.posture.problem_rows import Problem
+    from scanner.posture.triage import Triage
 
 _Row = TypeVar("_Row")
 EPILOG: Final = (
@@ -133,6 +135,8 @@ def command(
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """List the findings of a stored scan, or its problems."""
+    from scanner.posture.triage import Triage
+
     wanted = Filter(
         ids=tuple(each.lower() for each in ids or ()),
         policies=tuple(policies or ()),
@@ -142,12 +146,14 @@ def command(
         statuses=tuple(status.value for status in statuses or ()),
         actions=tuple(action.value for action in actions or ()),
     )
+    posture, day = settings(), day_of(at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
+        triage = Triage(posture, record, day)
         if problems:
-            _print_problems(record, wanted, output, limit)
+            _print_problems(record, triage, wanted, output, limit)
         else:
-            _print_findings(record, wanted, output, limit)
+            _print_findings(record, triage, wanted, output, limit)
 
 
 def _workload(text: str) -> str:
@@ -168,7 +174,7 @@ def _is_workload(pattern: str, stored: StoredFinding) -> bool:
     return own[0].lower() == kind.lower() and fnmatchcase(own[1], name)
 
 
-def _print_findings(record: ScanRecord, wanted: Filter, output: Output, limit: int) -> None:
+def _print_findings(record: ScanRecord, triage: Triage, wanted: Filter, output: Output, limit: int) -> None:
     from scanner.report.json import finding_json
     from scanner.report.words import object_name, result_word, workload_name
 
@@ -176,7 +182,7 @@ def _print_findings(record: ScanRecord, wanted: Filter, output: Output, limit: i
 
     def as_json(stored: StoredFinding) -> object:
         depends = (stored.finding.policy_key, stored.finding.check) in requester
-        return finding_json(stored, record.check_ids, depends_on_requester=depends)
+        return finding_json(stored, record.check_ids, triage, depends_on_requester=depends)
 
     def cells(stored: StoredFinding) -> tuple[str, ...]:
         finding = stored.finding
@@ -211,7 +217,7 @@ def _print_findings(record: ScanRecord, wanted: Filter, output: Output, limit: i
     _print(record, chosen, form, output, limit)
 
 
-def _print_problems(record: ScanRecord, wanted: Filter, output: Output, limit: int) -> None:
+def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: Output, limit: int) -> None:
     from dataclasses import replace
 
     from scanner.posture.problem_rows import problems
@@ -261,7 +267,7 @@ def _print_problems(record: ScanRecord, wanted: Filter, output: Output, limit: i
         cells,
         _PROBLEM_COLUMNS,
         columns,
-        lambda problem: problem_json(problem, record.check_ids),
+        lambda problem: problem_json(problem, record.check_ids, triage),
     )
     _print(record, chosen, form, output, limit)
 

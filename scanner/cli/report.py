@@ -10,6 +10,7 @@ from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
 from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
+from scanner.cli.settings import day_of, settings
 from scanner.cli.stored_scan import stored_scan
 
 _INCOMPLETE: Final = 3
@@ -34,12 +35,13 @@ def command(
     from scanner.model.scan import ScanState
 
     reject_useless_baseline(fail_on or (), baseline)
+    posture, day = settings(), day_of(at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)
         gates = evaluate(store, record, fail_on or (), compared)
-        to_stdout(record, output)
-        to_folders(record, folders)
+        to_stdout(record, output, posture, day)
+        to_folders(record, folders, posture, day)
         if fail_on and record.scan.state is not ScanState.COMPLETE:
             raise typer.Exit(_INCOMPLETE)
         raise typer.Exit(gates.code)

@@ -47,6 +47,7 @@ from scanner.cli.scope import (
     SkipKindsOption,
     scope_of,
 )
+from scanner.cli.settings import settings
 from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from scanner.model.scan import Scan, ScanRecord, Scope
     from scanner.opinion.comparison import Comparison
     from scanner.policies.kyverno.libraries import Network
+    from scanner.posture.settings import Settings
     from scanner.scan.edges import Cluster
     from scanner.scan.options import Options
     from scanner.store import SqlStore
@@ -327,6 +329,7 @@ def command(
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,
     )
+    posture = settings()
     release = kubernetes_version(version)
     name = cluster_name or context or (_place(source) if source else "")
     with (
@@ -354,7 +357,7 @@ def command(
         try:
             with interruption.interruptible():
                 _print_requests(cluster, progress)
-                _print_report(record, output, folders, progress, code)
+                _print_report(record, posture, output, folders, progress, code)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
@@ -501,7 +504,9 @@ def _run(
     return scan
 
 
-def _print_report(record: ScanRecord, output: str, folders: Folders, progress: Progress, code: int) -> None:
+def _print_report(
+    record: ScanRecord, posture: Settings, output: str, folders: Folders, progress: Progress, code: int
+) -> None:
     from scanner.cli.render import to_folders, to_stdout
     from scanner.report.words import state_word
 
@@ -513,5 +518,5 @@ def _print_report(record: ScanRecord, output: str, folders: Folders, progress: P
         )
         if sentence := _nothing(record):
             progress.print_line(sentence)
-    to_stdout(record, output)
-    to_folders(record, folders)
+    to_stdout(record, output, posture)
+    to_folders(record, folders, posture)

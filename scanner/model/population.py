@@ -71,6 +71,29 @@ class Examined(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """The kept labels and annotations of one object."""
+
+    labels: Pairs = ()
+    annotations: Pairs = ()
+
+
+NOTHING_KEPT: Final = Kept()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOfObject:
+    """The kept labels and annotations of an object, of its workload and of its namespace; of those that the scan recorded.
+
+    The workload of an object that is its own workload, and the namespace of a cluster-scoped object, have nothing of their own.
+    """
+
+    object: Kept = NOTHING_KEPT
+    workload: Kept = NOTHING_KEPT
+    namespace: Kept = NOTHING_KEPT
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedObject:
     """An object that a scan examined, as the store keeps it. `id` is the number of the object in the database."""
 

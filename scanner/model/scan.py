@@ -17,7 +17,7 @@ from scanner.model.object_counts import ObjectCount
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Finding, Gap, WouldChange
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.population import Controller, EvaluatedObjects, GroupKind, RecordedObject, Workload
+from scanner.model.population import Controller, EvaluatedObjects, GroupKind, KeptOfObject, RecordedObject, Workload
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
@@ -356,7 +356,8 @@ class StoredFinding:
     `cause` is that of the change with which the scan found it new, reopened, changed or resolved, else None; `continues` is the
     id of the finding that it continues since this scan. `problem_first_seen` and `problem_opened_at` are those of the problem.
     A `preview` comes from a binding that `--assume-bound` added: it has no history, and belongs to this scan alone.
-    `workload` is that of the object, which may be the object itself; None if it is not known, as for scans of older versions.
+    `workload` is that of the object, which may be the object itself, and `kept` has the labels that were kept of both and of the
+    namespace; None if they are not known, as for scans of older versions.
     """
 
     id: str
@@ -373,6 +374,7 @@ class StoredFinding:
     continues: str = ""
     problem_first_seen: datetime | None = None
     problem_opened_at: datetime | None = None
+    kept: KeptOfObject | None = None
 
 
 class ProblemFinding(NamedTuple):

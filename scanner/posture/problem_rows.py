@@ -10,7 +10,7 @@ from typing import Final
 
 from scanner.model.cause import Cause, cause_of
 from scanner.model.outcome import Check
-from scanner.model.population import Workload
+from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scan import ProblemFinding, StoredFinding
 
 _STRICTEST: Final = ("Deny", "Warn", "Audit")
@@ -24,6 +24,7 @@ class Problem:
 
     `first_seen` never moves; `opened_at` is the beginning of the latest episode, which goes on while one finding is open. `action`
     is the strictest one, empty for a policy whose bindings have none. `cause` is None if the scan changed nothing about the problem.
+    `kept` are the kept labels of the object of its first finding.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Problem:
     findings: int
     unchecked: int
     cause: Cause | None
+    kept: KeptOfObject | None = None
 
 
 def problems(findings: Iterable[ProblemFinding]) -> Iterator[Problem]:
@@ -91,6 +93,7 @@ def _problem(key: str, group: Sequence[ProblemFinding]) -> Problem:
         findings=len(still_open),
         unchecked=sum(not each.checked for each in group),
         cause=_cause(status, findings),
+        kept=(still_open or findings)[0].kept,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
@@ -18,6 +18,8 @@ from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
+from scanner.posture.settings import DEFAULT_SETTINGS, Settings
+from scanner.posture.triage import Triage
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
@@ -103,7 +105,7 @@ class Document:
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
     pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate. `method` is None if an
     older version recorded the scan.
-    `narrowed` is true if the user limited the scope.
+    `narrowed` is true if the user limited the scope. `triage` answers how bad a finding is, and whose.
     """
 
     provenance: Provenance
@@ -124,6 +126,7 @@ class Document:
     check_ids: Mapping[tuple[PolicyKey, Check], str]
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]
+    triage: Triage
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
     second_opinion: Opinion | None = None
     method: MethodSection | None = None
@@ -136,8 +139,8 @@ class Document:
         return self.titles.get(policy, policy[1])
 
 
-def document_of(record: ScanRecord) -> Document:
-    """The report of a stored scan."""
+def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: date | None = None) -> Document:
+    """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
     census = record.counted()
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
@@ -163,6 +166,7 @@ def document_of(record: ScanRecord) -> Document:
         requester_checks=frozenset((key.policy_key, key.check) for key in record.tallies if key.requester),
         findings=record.findings,
         resolved=record.resolved,
+        triage=Triage(settings, record, day),
         titles=_titles(policies),
         second_opinion=record.opinion,
         method=method_of(record),

@@ -21,6 +21,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.population import Workload
 from scanner.model.scan import Coverage, StoredFinding
 from scanner.posture.problem_rows import Problem
+from scanner.posture.triage import Triage
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.score import Score
@@ -68,7 +69,8 @@ def _stream(out: BinaryIO, name: str, findings: Iterator[StoredFinding], documen
     separator = b"\n"
     for stored in findings:
         depends = (stored.finding.policy_key, stored.finding.check) in document.requester_checks
-        out.write(separator + dump(finding_json(stored, document.check_ids, depends_on_requester=depends)))
+        shown = finding_json(stored, document.check_ids, document.triage, depends_on_requester=depends)
+        out.write(separator + dump(shown))
         separator = b",\n"
     out.write(b"\n]")
 
@@ -76,8 +78,10 @@ def _stream(out: BinaryIO, name: str, findings: Iterator[StoredFinding], documen
 CheckIds: TypeAlias = Mapping[tuple[PolicyKey, Check], str]
 
 
-def finding_json(stored: StoredFinding, check_ids: CheckIds, *, depends_on_requester: bool) -> dict[str, Plain]:
-    """A finding as a JSON object."""
+def finding_json(
+    stored: StoredFinding, check_ids: CheckIds, triage: Triage, *, depends_on_requester: bool
+) -> dict[str, Plain]:
+    """A finding as a JSON object; its owner is null if it is unowned."""
     finding = stored.finding
     return {
         "id": stored.id,
@@ -93,6 +97,8 @@ def finding_json(stored: StoredFinding, check_ids: CheckIds, *, depends_on_reque
         "continues": stored.continues or None,
         "policy": finding.policy,
         "language": finding.language,
+        "severity": str(triage.severity(finding.policy_key)),
+        "owner": triage.owner(stored) or None,
         "binding": finding.binding,
         "param": {"namespace": finding.param_namespace, "name": finding.param_name} if finding.param_name else None,
         "check": _check(finding.policy_key, finding.check, check_ids),
@@ -115,8 +121,9 @@ def finding_json(stored: StoredFinding, check_ids: CheckIds, *, depends_on_reque
     }
 
 
-def problem_json(problem: Problem, check_ids: CheckIds) -> dict[str, Plain]:
-    """A problem as a JSON object."""
+def problem_json(problem: Problem, check_ids: CheckIds, triage: Triage) -> dict[str, Plain]:
+    """A problem as a JSON object; its owner is null if it is unowned."""
+    policy = problem.language, problem.policy
     return {
         "id": problem.id,
         "status": problem.status,
@@ -128,7 +135,9 @@ def problem_json(problem: Problem, check_ids: CheckIds) -> dict[str, Plain]:
         "cause": cause_json(problem.cause),
         "policy": problem.policy,
         "language": problem.language,
-        "check": _check((problem.language, problem.policy), problem.check, check_ids),
+        "severity": str(triage.severity(policy)),
+        "owner": triage.owner(problem) or None,
+        "check": _check(policy, problem.check, check_ids),
         "workload": _workload(problem.workload),
         "action": problem.action or None,
         "wouldDeny": problem.denies,

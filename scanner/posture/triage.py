@@ -1,0 +1,43 @@
+"""The triage of one report: how bad a finding is, and whose. It never changes an outcome, a tally or a finding."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+from scanner.model.policy import PolicyKey
+from scanner.model.scan import ScanRecord, StoredFinding
+from scanner.posture.owners import owner_of
+from scanner.posture.problem_rows import Problem
+from scanner.posture.settings import Settings
+from scanner.posture.severity import Description, Severity, describe, described
+
+
+class Triage:
+    """The answers of the settings for the findings of one scan, as of a day in UTC."""
+
+    def __init__(self, settings: Settings, record: ScanRecord, day: date | None = None) -> None:
+        """Describe the policies of a scan. Without a day, the report is of the day on which the scan ended."""
+        self.settings = settings
+        self.day = day or day_of(record)
+        self._descriptions = {used.policy.key: describe(used.policy, settings.descriptions) for used in record.policies}
+
+    def description(self, policy: PolicyKey) -> Description:
+        """The description of a policy, also of a policy that the scan did not record."""
+        if (known := self._descriptions.get(policy)) is not None:
+            return known
+        self._descriptions[policy] = described(policy, {}, self.settings.descriptions)
+        return self._descriptions[policy]
+
+    def severity(self, policy: PolicyKey) -> Severity:
+        """The severity of a policy."""
+        return self.description(policy).severity
+
+    def owner(self, stored: StoredFinding | Problem) -> str:
+        """The owner of the object of a finding or of a problem's first finding, or `owners.UNOWNED`."""
+        return owner_of(stored.kept, self.settings.owners)
+
+
+def day_of(record: ScanRecord) -> date:
+    """The day of the end of a scan, in UTC: the date of its report, so that the same scan gives the same report."""
+    moment: datetime = record.scan.finished_at or record.scan.started_at
+    return moment.astimezone(UTC).date()
