@@ -98,7 +98,8 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0020, but for foreign keys."""
+    """Undo migrations 0008 to 0022, but for foreign keys."""
+    without_waivers(connection)
     without_views(connection)
     without_causes(connection)
     without_retention(connection)
@@ -125,6 +126,12 @@ def without_population(connection: sqlite3.Connection) -> None:
         without_column(connection, table, column)
     connection.execute("ALTER TABLE staged_pages DROP COLUMN sets")
     for table in ("population", "workloads", "object_sets", "set_lists", "objects"):
+        connection.execute(f"DROP TABLE {table}")
+
+
+def without_waivers(connection: sqlite3.Connection) -> None:
+    """Undo migration 0022."""
+    for table in ("scan_waivers", "waiver_sets", "waivers"):
         connection.execute(f"DROP TABLE {table}")
 
 
