@@ -30,8 +30,8 @@ from scanner.posture.policy_kinds import CoveredKinds, KindKey, names_group
 Forms: TypeAlias = Callable[[Policy], Iterable[MatchResources]]
 """The match constraints of each form in which a policy is evaluated."""
 
-Accepted: TypeAlias = Mapping[PolicyKey, Mapping[OutcomeName, int]]
-"""The numbers of checks whose findings are waived, by policy and outcome."""
+Tallies: TypeAlias = Mapping[TallyKey, int]
+_Accepted: TypeAlias = Mapping[PolicyKey, Mapping[OutcomeName, int]]
 
 _NAMESPACES: Final = "v1/Namespace"
 """The place of a gap about the labels of namespaces, which select the objects of every policy."""
@@ -96,9 +96,9 @@ def _concerns(gap: Gap, policy: PolicyKey, matches: Sequence[MatchResources], ot
     return _place(gap) not in others
 
 
-def facts_of(record: ScanRecord, needs: Needs, accepted: Accepted) -> ScanFacts:
-    """What a scan shows about its policies. `accepted` counts the checks whose findings are waived."""
-    counts = _in_force(record)
+def facts_of(record: ScanRecord, needs: Needs, waived: Tallies) -> ScanFacts:
+    """What a scan shows about its policies. `waived` are those of its tallies whose findings are waived."""
+    counts, accepted = _in_force(record), _by_outcome(waived)
     return ScanFacts(
         policies={
             used.policy.key: _facts(used, record, needs[used.policy.key], counts, accepted) for used in record.policies
@@ -145,6 +145,14 @@ def _in_force(record: ScanRecord) -> Mapping[PolicyKey, _Counts]:
     return counts
 
 
+def _by_outcome(tallies: Tallies) -> _Accepted:
+    """The numbers of checks of each policy by outcome."""
+    numbers: defaultdict[PolicyKey, Counter[OutcomeName]] = defaultdict(Counter)
+    for tally, number in tallies.items():
+        numbers[tally.policy_key][tally.outcome] += number
+    return numbers
+
+
 def _add(counts: _Counts, tally: TallyKey, number: int) -> None:
     counts.outcomes[tally.outcome] += number
     if tally.requester and tally.outcome in _CHANGEABLE:
@@ -158,7 +166,7 @@ def _facts(
     record: ScanRecord,
     needs: PolicyNeeds,
     in_force: Mapping[PolicyKey, _Counts],
-    accepted: Accepted,
+    accepted: _Accepted,
 ) -> PolicyFacts:
     key = used.policy.key
     counts = in_force.get(key, _Counts(Counter()))

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from scanner.model.census import Census
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import Coverage, CoverageState, ScanRecord
-from scanner.posture.control_facts import Accepted, Needs, evaluated_objects, facts_of, needs_of
+from scanner.posture.control_facts import Needs, Tallies, evaluated_objects, facts_of, needs_of
 from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, control_results
 from scanner.report.counts import FindingCounts, finding_counts
 from scanner.report.score import Score, score_of
 
 _PREVIEW: Final = "preview"
+_NONE: Final[Tallies] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +88,16 @@ class _Numbers:
 
 
 def frameworks_of(
-    record: ScanRecord, census: Census, frameworks: Collection[Framework], accepted: Accepted | None = None
+    record: ScanRecord, census: Census, frameworks: Collection[Framework], waived: Tallies = _NONE
 ) -> tuple[FrameworkSection, ...]:
-    """The frameworks of a report. `accepted` counts the checks whose findings are waived, by policy and outcome."""
+    """The frameworks of a report. `waived` are those of the tallies whose findings are waived."""
     if not frameworks:
         return ()
     # Languages bring the compiler of expressions, which no other part of a report needs.
     from scanner.policies.language import constraints  # noqa: PLC0415
 
     needs = needs_of(record, constraints)
-    facts = facts_of(record, needs, accepted or {})
+    facts = facts_of(record, needs, waived)
     numbers = _Numbers(record, census, needs, evaluated_objects(record), facts)
     return tuple(_framework(framework, numbers) for framework in frameworks)
 

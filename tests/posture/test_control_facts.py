@@ -207,3 +207,11 @@ def test_scans_that_did_not_end_and_reports_of_kyverno_show_no_control_as_met() 
 def test_policies_may_be_missing_from_a_scan(gap: Gap, *, unread: bool) -> None:
     """A list of policies that failed, or a document that may have been a policy."""
     assert unread is bool(facts(record(gap)).unread)
+
+
+def test_waived_tallies_are_accepted_by_policy_and_outcome() -> None:
+    """The keys of a policy are added up."""
+    own = record()
+    waived = {tally(PODS, OutcomeName.VIOLATED): 2, tally(PODS, OutcomeName.VIOLATED, "Job"): 1}
+    shown = facts_of(own, needs_of(own, forms), waived).policies
+    assert [{OutcomeName.VIOLATED: 3}, {}] == [dict(shown[key(name)].accepted) for name in (PODS, SECRETS)]
