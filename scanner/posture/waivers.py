@@ -113,7 +113,7 @@ _Key: TypeAlias = tuple[str, ...]
 _ANY: Final[_Key] = ()
 
 
-def tests_of(waiver: Waiver) -> Iterator[tuple[str, _Test]]:
+def conditions_of(waiver: Waiver) -> Iterator[tuple[str, _Test]]:
     """The fields of a waiver that restrict it, besides the cluster and the days, and the test of each."""
     yield "policy", lambda subject: subject.policy == waiver.policy
     if check := waiver.check:
@@ -153,7 +153,7 @@ class WaiverIndex:
         self._places: defaultdict[str, dict[_Key, list[tuple[Waiver, tuple[_Test, ...]]]]] = defaultdict(dict)
         for waiver in sorted(waivers, key=lambda each: (-each.until.toordinal(), each.name)):
             # The policy is the first test, and the place in the index.
-            tests = tuple(test for _, test in tests_of(waiver))[1:]
+            tests = tuple(test for _, test in conditions_of(waiver))[1:]
             for key in _keys_of(waiver):
                 self._places[waiver.policy].setdefault(key, []).append((waiver, tests))
 
