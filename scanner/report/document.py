@@ -141,7 +141,8 @@ class Document:
 
 def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: date | None = None) -> Document:
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
-    census = record.counted()
+    triage = Triage(settings, record, day)
+    census = record.counted(triage.owner_of)
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
@@ -166,7 +167,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         requester_checks=frozenset((key.policy_key, key.check) for key in record.tallies if key.requester),
         findings=record.findings,
         resolved=record.resolved,
-        triage=Triage(settings, record, day),
+        triage=triage,
         titles=_titles(policies),
         second_opinion=record.opinion,
         method=method_of(record),

@@ -98,7 +98,7 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0020, but for foreign keys."""
+    """Undo migrations 0008 to 0021, but for foreign keys."""
     without_views(connection)
     without_causes(connection)
     without_retention(connection)
@@ -129,7 +129,8 @@ def without_population(connection: sqlite3.Connection) -> None:
 
 
 def without_views(connection: sqlite3.Connection) -> None:
-    """Undo migration 0020."""
+    """Undo migrations 0020 and 0021."""
+    connection.execute("DROP INDEX objects_by_name")
     for name in VIEWS:
         connection.execute(f"DROP VIEW {name}")
 
