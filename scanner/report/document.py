@@ -18,6 +18,7 @@ from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
+from scanner.posture.score import Score, score_of
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
@@ -25,7 +26,6 @@ from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
-from scanner.report.score import Score, score_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
 
