@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 from scanner.model.policy import PolicyKey
+from scanner.model.population import KeptOfObject
 from scanner.model.scan import ScanRecord, StoredFinding
 from scanner.posture.owners import owner_of
 from scanner.posture.problem_rows import Problem
@@ -37,7 +38,11 @@ class Triage:
 
     def owner(self, stored: StoredFinding | Problem) -> str:
         """The owner of the object of a finding or of a problem's first finding, or `owners.UNOWNED`."""
-        return owner_of(stored.kept, self.settings.owners)
+        return self.owner_of(stored.kept)
+
+    def owner_of(self, kept: KeptOfObject | None) -> str:
+        """The owner of an object, given its kept labels, or `owners.UNOWNED`."""
+        return owner_of(kept, self.settings.owners)
 
     def waiver(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver that applies to a finding, or None."""
