@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 from scanner.model.policy import PolicyKey
+from scanner.model.population import KeptOfObject
 from scanner.model.scan import ScanRecord, StoredFinding
 from scanner.posture.controls import controls_by_policy
 from scanner.posture.owners import owner_of
 from scanner.posture.problem_rows import Problem
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Description, Severity, describe, described
+from scanner.posture.waivers import AppliedWaiver
+from scanner.posture.waiving import Waived, Waiving
 
 
 class Triage:
@@ -21,6 +24,7 @@ class Triage:
         self.settings = settings
         self.day = day or day_of(record)
         self._controls = controls_by_policy(settings.frameworks, [used.policy for used in record.policies])
+        self.waiving = Waiving(settings.waivers, record, self.day, settings.waiver_rules)
         self._descriptions = {used.policy.key: describe(used.policy, settings.descriptions) for used in record.policies}
 
     def description(self, policy: PolicyKey) -> Description:
@@ -40,7 +44,20 @@ class Triage:
 
     def owner(self, stored: StoredFinding | Problem) -> str:
         """The owner of the object of a finding or of a problem's first finding, or `owners.UNOWNED`."""
-        return owner_of(stored.kept, self.settings.owners)
+        return self.owner_of(stored.kept)
+
+    def owner_of(self, kept: KeptOfObject | None) -> str:
+        """The owner of an object, given its kept labels, or `owners.UNOWNED`."""
+        return owner_of(kept, self.settings.owners)
+
+    def waiver(self, stored: StoredFinding) -> AppliedWaiver | None:
+        """The waiver that applies to a finding, or None."""
+        return self.waiving.of(stored)
+
+    @property
+    def waived(self) -> Waived:
+        """The counts of the waived findings."""
+        return self.waiving.waived
 
 
 def day_of(record: ScanRecord) -> date:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 from scanner.model.census import Census
@@ -13,11 +12,11 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scan import Coverage, CoverageState, ScanRecord
 from scanner.posture.control_facts import Needs, Tallies, evaluated_objects, facts_of, needs_of
 from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, control_results
+from scanner.posture.score import Score, Scores
+from scanner.posture.triage import Triage
 from scanner.report.counts import FindingCounts, finding_counts
-from scanner.report.score import Score, score_of
 
 _PREVIEW: Final = "preview"
-_NONE: Final[Tallies] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class ControlSection:
     """What a scan shows about a control. See `ControlResult` for the states and the reasons in `why`.
 
     `objects` is the number of different objects that a validation or mutation of its policies was evaluated on, None if an older
-    version recorded the scan. `findings` are those of its policies in force, waived ones included.
+    version recorded the scan. `findings` are those of its policies in force, and `score` counts their checks, waived ones included.
     """
 
     id: str
@@ -57,6 +56,7 @@ class ControlSection:
     findings: FindingCounts
     coverage: ControlCoverage
     score: Score
+    score_with_waivers: Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +82,23 @@ class _Numbers:
 
     record: ScanRecord
     census: Census
+    triage: Triage
     needs: Needs
     objects: Mapping[PolicyKey, int] | None
     facts: ScanFacts
 
 
-def frameworks_of(
-    record: ScanRecord, census: Census, frameworks: Collection[Framework], waived: Tallies = _NONE
-) -> tuple[FrameworkSection, ...]:
-    """The frameworks of a report. `waived` are those of the tallies whose findings are waived."""
+def frameworks_of(record: ScanRecord, census: Census, triage: Triage) -> tuple[FrameworkSection, ...]:
+    """The frameworks of a report, as the settings of its triage name them."""
+    frameworks = triage.settings.frameworks
     if not frameworks:
         return ()
     # Languages bring the compiler of expressions, which no other part of a report needs.
     from scanner.policies.language import constraints  # noqa: PLC0415
 
     needs = needs_of(record, constraints)
-    facts = facts_of(record, needs, waived)
-    numbers = _Numbers(record, census, needs, evaluated_objects(record), facts)
+    facts = facts_of(record, needs, triage.waived.tallies)
+    numbers = _Numbers(record, census, triage, needs, evaluated_objects(record), facts)
     return tuple(_framework(framework, numbers) for framework in frameworks)
 
 
@@ -136,6 +136,7 @@ def _control(result: ControlResult, numbers: _Numbers) -> ControlSection:
         findings=_findings(own, numbers.census),
         coverage=_coverage(_lines(own, numbers)),
         score=_score(own, numbers),
+        score_with_waivers=_score(own, numbers, numbers.triage.waived.tallies),
     )
 
 
@@ -168,8 +169,8 @@ def _coverage(lines: tuple[Coverage, ...]) -> ControlCoverage:
     )
 
 
-def _score(policies: frozenset[PolicyKey], numbers: _Numbers) -> Score:
-    """The score of a control: that of a scan of its policies alone."""
+def _score(policies: frozenset[PolicyKey], numbers: _Numbers, waived: Tallies | None = None) -> Score:
+    """The score of a control: that of a scan of its policies alone. Waived checks are left out."""
     record = numbers.record
     alone = replace(
         record,
@@ -178,4 +179,4 @@ def _score(policies: frozenset[PolicyKey], numbers: _Numbers) -> Score:
         coverage=_lines(policies, numbers),
         gaps=tuple(sorted({gap for policy in policies for gap in numbers.needs[policy].gaps})),
     )
-    return score_of(alone)
+    return Scores(alone, numbers.triage.severity, waived).whole()

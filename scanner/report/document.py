@@ -18,6 +18,7 @@ from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
+from scanner.posture.score import Score, score_of
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
 from scanner.report.by_control import FrameworkSection, frameworks_of
@@ -26,7 +27,6 @@ from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
-from scanner.report.score import Score, score_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
 
@@ -143,7 +143,8 @@ class Document:
 
 def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: date | None = None) -> Document:
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
-    census = record.counted()
+    triage = Triage(settings, record, day)
+    census = record.counted(triage.owner_of)
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
@@ -168,14 +169,14 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         requester_checks=frozenset((key.policy_key, key.check) for key in record.tallies if key.requester),
         findings=record.findings,
         resolved=record.resolved,
-        triage=Triage(settings, record, day),
+        triage=triage,
         titles=_titles(policies),
         second_opinion=record.opinion,
         method=method_of(record),
         rules=rules_of(record),
         kinds_without_policy=record.uncovered,
         narrowed=record.scan.scope != Scope(),
-        controls=frameworks_of(record, census, settings.frameworks),
+        controls=frameworks_of(record, census, triage),
     )
 
 

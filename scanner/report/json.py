@@ -21,10 +21,10 @@ from scanner.model.policy import PolicyKey
 from scanner.model.population import Workload
 from scanner.model.scan import Coverage, StoredFinding
 from scanner.posture.problem_rows import Problem
+from scanner.posture.score import Score
 from scanner.posture.triage import Triage
 from scanner.report.document import Document
 from scanner.report.escaped import dump
-from scanner.report.score import Score
 from scanner.report.words import iso
 
 SCHEMA_VERSION = "1.2"

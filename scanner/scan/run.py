@@ -62,7 +62,8 @@ def run(
         workers=processes,
         without_counts=counts.why_not,
     )
-    store.begin(_start(scan_id, started, prepared, method, silence=options.silence))
+    start = _start(scan_id, started, prepared, method, silence=options.silence)
+    store.begin(replace(start, waivers=options.waivers))
     beat = partial(store.beat, scan_id)
     cluster.while_waiting(beat)
     recorder = ScanRecorder(store, scan_id, progress, comparison)
@@ -81,6 +82,7 @@ def run(
         ) as pool,
     ):
         recorder.record(prepared.evaluation, prepared.listing, pool)
+        recorder.record_namespaces(prepared)
         recorder.record_controllers(prepared.plans, prepared.listing, prepared.served)
     recorder.record_counts(counts, cluster.object_counts)
     end = recorder.end(prepared.evaluation, clock(), scope=options.scope, allow_empty=options.allow_empty)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,7 +13,7 @@ import orjson
 from sqlalchemy import Connection, Engine, Row, select
 
 from scanner.errors import UsageError
-from scanner.model.census import Census
+from scanner.model.census import Census, OwnerOf, unowned
 from scanner.model.method import Method
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
@@ -35,6 +36,7 @@ from scanner.model.scan import (
     TallyKey,
 )
 from scanner.model.uncovered import UncoveredKind
+from scanner.model.waiver import Candidate
 from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved
@@ -64,6 +66,7 @@ from scanner.store.tables import (
     UNCHECKED,
     UNCOVERED,
 )
+from scanner.store.waivable import candidates, excepted
 
 _Read = TypeVar("_Read")
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
@@ -107,7 +110,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             findings=_streaming(engine, address, stored, _seen),
             resolved=_streaming(engine, address, stored, _resolved),
             by_problem=_streaming(engine, address, stored, _by_problem),
-            census=_census(connection, stored),
+            census=_census(engine, address, stored),
             resolved_total=_resolved_total(connection, stored),
             comparable=comparable(connection, scan_id),
             unchecked=stored.unchecked,
@@ -118,6 +121,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             rules=read_rules(connection, owners.rules),
             uncovered=tuple(UncoveredKind(*row) for row in read_rows(connection, UNCOVERED, owners.uncovered)),
             method=codec.from_text(Method, stored.method) if stored.method else None,
+            waivable=_waivable(engine, address, stored),
+            exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
         )
 
 
@@ -255,16 +260,41 @@ def _by_problem(connection: Connection, stored: StoredScan, revision: int) -> It
     return by_problem(connection, stored.cluster, revision, _unchecked(connection, stored))
 
 
+def _waivable(engine: Engine, address: Address, stored: StoredScan) -> Callable[[frozenset[str]], Iterator[Candidate]]:
+    """The open findings of some policies, over a connection of its own."""
+
+    def of_policies(policies: frozenset[str]) -> Iterator[Candidate]:
+        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[Candidate]:
+            return candidates(connection, scan.cluster, revision, _unchecked(connection, scan), policies)
+
+        return _streaming(engine, address, stored, read)()
+
+    return of_policies
+
+
+def _excepted(connection: Connection, stored: StoredScan, revision: int) -> Iterator[tuple[str, int]]:
+    yield from excepted(connection, stored.cluster, revision).items()
+
+
 def _unchecked(connection: Connection, stored: StoredScan) -> RowIdSet:
     data = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == stored.number)).scalar()
     return unpacked(data)
 
 
-def _census(connection: Connection, stored: StoredScan) -> Census:
-    """The numbers of the findings. A failed scan has none."""
-    if stored.revision is None:
-        return {}
-    return census_of_seen(connection, stored.cluster, stored.revision, _unchecked(connection, stored))
+def _census(engine: Engine, address: Address, stored: StoredScan) -> Callable[[OwnerOf], Census]:
+    """Counts the findings, once for each function. A failed scan has none."""
+
+    @lru_cache(maxsize=2)
+    def census(owner_of: OwnerOf) -> Census:
+        if stored.revision is None:
+            return {}
+        with as_store_error(address), engine.connect() as connection:
+            unchecked = _unchecked(connection, stored)
+            return census_of_seen(
+                connection, stored.cluster, stored.revision, unchecked, None if owner_of is unowned else owner_of
+            )
+
+    return census
 
 
 def _resolved_total(connection: Connection, stored: StoredScan) -> int:

@@ -296,6 +296,8 @@ OBJECTS = Table(
     *_columns(ObjectColumns),
 )
 """The objects that scans examined. An object that is gone and comes back is another row."""
+# The objects of a list are inserted in this order, so the index costs little. It finds workloads and namespaces by name.
+Index("objects_by_name", *(OBJECTS.c[name] for name in ("cluster", "kind", "namespace", "name")))
 
 WORKLOADS = Table(
     "workloads",
@@ -487,3 +489,12 @@ DAILY = Table(
     sqlite_with_rowid=False,
 )
 """The tallies of a day, which stay when its scan is pruned: see `daily`."""
+
+WAIVERS = Table("waivers", METADATA, _id(), _digest(), _text("name"), _text("document"))
+"""The bodies of waivers: see `waivers`."""
+WAIVER_SETS = Table("waiver_sets", METADATA, _id(), _digest(), _text("content"))
+"""Sets of waivers: JSON with their ids, and with the sentences about documents that could not be read."""
+SCAN_WAIVERS = Table(
+    "scan_waivers", METADATA, _scan(), Column("waivers", Integer, ForeignKey("waiver_sets.id"), nullable=False)
+)
+"""The set of waivers that a scan read. A scan without a row read none."""

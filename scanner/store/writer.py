@@ -52,6 +52,7 @@ from scanner.store.tables import (
     STAGED_PAGES,
     UNCHECKED,
 )
+from scanner.store.waivers import write_waivers
 
 BEAT = timedelta(seconds=10)
 """The time between two heartbeats of a scan."""
@@ -77,6 +78,8 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
             ),
             "rules_of": write_rules(connection, number, start.rules, earlier.rules),
         }
+        if start.waivers is not None:
+            write_waivers(connection, number, start.waivers)
         if any(of.values()):
             connection.execute(update(SCANS).where(SCANS.c.number == number).values(**of))
 
@@ -180,6 +183,9 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
         objects = population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of(listed)))
         _merge_pages(listed.pages(), objects, history, ledger)
         ledger.sets[listed.api_version, listed.kind] = history.sets.write(objects.ids, listed.sets())
+    for listed in lists.namespaces():
+        kind, same_kinds = kinds_of(connection, history.kinds, listed)
+        population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of_labels(scope)))
     population.close()
     ledger.gaps.update(end.gaps)
     request = SimulatedRequest(scope.operation, running.requester)
