@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from scanner.model.census import Census
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import Coverage, CoverageState, ScanRecord
+from scanner.model.scan import Coverage, CoverageState, ScanRecord, TallyKey
 from scanner.posture.control_facts import Needs, Tallies, evaluated_objects, facts_of, needs_of
 from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, control_results
 from scanner.posture.score import Score, Scores
@@ -84,6 +84,7 @@ class _Numbers:
     census: Census
     triage: Triage
     needs: Needs
+    tallies: Mapping[PolicyKey, Tallies]
     objects: Mapping[PolicyKey, int] | None
     facts: ScanFacts
 
@@ -98,8 +99,15 @@ def frameworks_of(record: ScanRecord, census: Census, triage: Triage) -> tuple[F
 
     needs = needs_of(record, constraints)
     facts = facts_of(record, needs, triage.waived.tallies)
-    numbers = _Numbers(record, census, triage, needs, evaluated_objects(record), facts)
+    numbers = _Numbers(record, census, triage, needs, _by_policy(record.tallies), evaluated_objects(record), facts)
     return tuple(_framework(framework, numbers) for framework in frameworks)
+
+
+def _by_policy(tallies: Tallies) -> Mapping[PolicyKey, Tallies]:
+    grouped: defaultdict[PolicyKey, dict[TallyKey, int]] = defaultdict(dict)
+    for tally, number in tallies.items():
+        grouped[tally.policy_key][tally] = number
+    return grouped
 
 
 def _framework(framework: Framework, numbers: _Numbers) -> FrameworkSection:
@@ -124,6 +132,7 @@ def _numbers_of(states: Iterable[ControlState]) -> dict[ControlState, int]:
 
 def _control(result: ControlResult, numbers: _Numbers) -> ControlSection:
     own = frozenset(result.bound)
+    waived, score = numbers.triage.waived.tallies, _score(own, numbers)
     return ControlSection(
         id=result.control.id,
         title=result.control.title,
@@ -135,8 +144,8 @@ def _control(result: ControlResult, numbers: _Numbers) -> ControlSection:
         objects=_objects(own, numbers),
         findings=_findings(own, numbers.census),
         coverage=_coverage(_lines(own, numbers)),
-        score=_score(own, numbers),
-        score_with_waivers=_score(own, numbers, numbers.triage.waived.tallies),
+        score=score,
+        score_with_waivers=_score(own, numbers, waived) if waived else score,
     )
 
 
@@ -175,7 +184,9 @@ def _score(policies: frozenset[PolicyKey], numbers: _Numbers, waived: Tallies | 
     alone = replace(
         record,
         policies=tuple(used for used in record.policies if used.policy.key in policies),
-        tallies={tally: number for tally, number in record.tallies.items() if tally.policy_key in policies},
+        tallies={
+            tally: number for policy in sorted(policies) for tally, number in numbers.tallies.get(policy, {}).items()
+        },
         coverage=_lines(policies, numbers),
         gaps=tuple(sorted({gap for policy in policies for gap in numbers.needs[policy].gaps})),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from jsonschema import Draft202012Validator
 from scanner.model.outcome import Check
 from scanner.model.population import EvaluatedObjects
 from scanner.model.scan import OutcomeName, ScanRecord, TallyKey
+from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.controls import Control, ControlState, Framework, PolicySelector, SelectorKind
 from scanner.posture.settings import Settings
 from scanner.report import FORMATS
-from scanner.report.by_control import frameworks_of
 from scanner.report.document import Document, document_of
 from scanner.report.sentences import controls_line
 from scanner.store.row_ids import RowIdSet
@@ -127,13 +128,16 @@ def test_objects_are_counted_once() -> None:
 
 
 def test_waivers_make_a_second_state() -> None:
-    """The state without waivers stays, and the sums name both."""
-    record = small_record()
-    violated = {key: number for key, number in record.tallies.items() if key.outcome is OutcomeName.VIOLATED}
-    own = {key: number for key, number in violated.items() if key.policy == "require-limits"}
-    [framework] = frameworks_of(record, record.counted(), [FRAMEWORK], own)
+    """The state and the score without waivers stay, and the sums name both."""
+    until = date(2026, 12, 31)
+    waivers = tuple(
+        Waiver(name, "require-limits", until, "planned", "ana", "ben", namespace=name) for name in ("shop", "pay")
+    )
+    settings = Settings(frameworks=(FRAMEWORK,), waivers=WaiverSet(waivers))
+    [framework] = document_of(small_record(), settings).controls
     first = framework.controls[0]
     assert (ControlState.VIOLATED, ControlState.MET) == (first.state, first.state_with_waivers)
+    assert (8 / 11, 1.0) == (first.score.value, first.score_with_waivers.value)
     line = "3 violated · 1 not shown · 1 not covered"
     assert f"{line}; with waivers and exceptions 1 met · 1 violated · 2 not shown · 1 not covered" == controls_line(
         framework
