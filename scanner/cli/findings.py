@@ -15,9 +15,10 @@ import typer
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
-from scanner.cli.settings import day_of, settings
+from scanner.cli.settings import settings
 from scanner.cli.stored_scan import stored_scan
 from scanner.cli.terminal import table
+from scanner.cli.waivers import Posture, WaiversOption
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -129,14 +130,13 @@ def command(
         str, typer.Option("--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
     ] = "last",
     at: AtOption = "",
+    waivers: WaiversOption = None,
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Lines to print; 0 prints all.")] = 100,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """List the findings of a stored scan, or its problems."""
-    from scanner.posture.triage import Triage
-
     wanted = Filter(
         ids=tuple(each.lower() for each in ids or ()),
         policies=tuple(policies or ()),
@@ -146,10 +146,10 @@ def command(
         statuses=tuple(status.value for status in statuses or ()),
         actions=tuple(action.value for action in actions or ()),
     )
-    posture, day = settings(), day_of(at)
+    posture = Posture(settings(), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
-        triage = Triage(posture, record, day)
+        triage = posture.triage(store, record)
         if problems:
             _print_problems(record, triage, wanted, output, limit)
         else:
