@@ -187,7 +187,8 @@ def _print_findings(record: ScanRecord, triage: Triage, wanted: Filter, output: 
     def cells(stored: StoredFinding) -> tuple[str, ...]:
         finding = stored.finding
         place = f"{finding.kind} {object_name(finding)}"
-        return stored.id, stored.status, f"{stored.first_seen:%Y-%m-%d}", finding.policy, place
+        status = f"{stored.status}, waived" if triage.waiver(stored) else stored.status
+        return stored.id, status, f"{stored.first_seen:%Y-%m-%d}", finding.policy, place
 
     def columns(stored: StoredFinding) -> tuple[str, ...]:
         finding = stored.finding
@@ -210,6 +211,7 @@ def _print_findings(record: ScanRecord, triage: Triage, wanted: Filter, output: 
             finding.name,
             workload_name(stored),
             finding.outcome.message,
+            waiver.name if (waiver := triage.waiver(stored)) else "",
         )
 
     chosen = filter(wanted.selects, chain(record.findings(), record.resolved()))
@@ -229,7 +231,7 @@ def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: 
         place = f"{top.kind} {'/'.join(filter(None, (top.namespace, top.name)))}"
         return (
             problem.id,
-            problem.status,
+            f"{problem.status}, waived" if problem.waiver else problem.status,
             f"{problem.first_seen:%Y-%m-%d}",
             str(problem.findings),
             problem.policy,
@@ -254,11 +256,12 @@ def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: 
             top.kind,
             top.namespace,
             top.name,
+            problem.waiver.name if problem.waiver else "",
         )
 
     # The status is that of the whole problem, so all its findings are joined first.
     of_findings = replace(wanted, statuses=tuple(status.value for status in Status))
-    joined = problems(each for each in record.by_problem() if of_findings.selects(each.stored))
+    joined = problems((each for each in record.by_problem() if of_findings.selects(each.stored)), triage.waiver)
     statuses = wanted.statuses or tuple(status.value for status in Status if status is not Status.RESOLVED)
     chosen = (problem for problem in joined if problem.status in statuses or wanted.ids)
     form = _Form(
@@ -275,12 +278,12 @@ def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: 
 _FINDING: Final = ("FINDING", "STATUS", "SINCE", "POLICY", "OBJECT")
 _FINDING_COLUMNS: Final = (
     *("id", "problem", "status", "firstSeen", "resolvedAt", "resolution", "cause", "language", "policy", "binding"),
-    *("outcome", "actions", "kind", "namespace", "name", "workload", "message"),
+    *("outcome", "actions", "kind", "namespace", "name", "workload", "message", "waiver"),
 )
 _PROBLEM: Final = ("PROBLEM", "STATUS", "SINCE", "FINDINGS", "POLICY", "WORKLOAD")
 _PROBLEM_COLUMNS: Final = (
     *("id", "status", "firstSeen", "openedAt", "resolvedAt", "resolution", "cause", "findings", "language", "policy"),
-    *("check", "action", "kind", "namespace", "name"),
+    *("check", "action", "kind", "namespace", "name", "waiver"),
 )
 
 
