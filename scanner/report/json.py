@@ -21,9 +21,10 @@ from scanner.model.policy import PolicyKey
 from scanner.model.population import Workload
 from scanner.model.scan import Coverage, StoredFinding
 from scanner.posture.problem_rows import Problem
-from scanner.posture.score import Score
+from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.posture.triage import Triage
 from scanner.posture.waivers import AppliedWaiver
+from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.waivers import section_json
@@ -46,6 +47,8 @@ _SECTIONS = (
     "policies",
     "rules",
     "namespaces",
+    "severities",
+    "owners",
     "gaps",
     "health",
     "outside",
@@ -231,6 +234,8 @@ def _section(document: Document, name: str) -> Plain:
             return {**_score(document.score), "withWaivers": _score(with_waivers) if with_waivers else None}
         case "waivers":
             return section_json(document.waivers) if document.waivers else None
+        case "owners":
+            return _owners(document)
         case "second_opinion":
             return _opinion(document.second_opinion)
         case _:
@@ -245,7 +250,32 @@ def _opinion(opinion: Opinion | None) -> Plain:
     return {**{_camel(field.name): _plain(getattr(opinion, field.name)) for field in fields(opinion)}, **sums}
 
 
-def _score(score: Score) -> Plain:
+def _owners(document: Document) -> Plain:
+    """The owners with findings or with a score. The owner of unowned objects is null, and the last."""
+    scores = document.owner_scores()
+    sections = {section.owner: section for section in document.owners}
+    names = sorted(sections.keys() | scores.keys(), key=lambda name: (not name, name))
+    return [
+        {
+            "owner": name or None,
+            "findings": _plain(sections[name].findings if name in sections else NO_FINDINGS),
+            "severities": _plain(sections[name].severities if name in sections else ()),
+            "score": _score(scores.get(name, NO_SCORE)),
+        }
+        for name in names
+    ]
+
+
+def _score(score: Score) -> dict[str, Plain]:
+    return {**_share(score), "weighted": _weighted(score.weighted)}
+
+
+def _weighted(score: Score | None) -> Plain:
+    """The weighted score with the weights of the severities."""
+    return None if score is None else {**_share(score), "weights": {str(name): each for name, each in WEIGHTS.items()}}
+
+
+def _share(score: Score) -> dict[str, Plain]:
     return {
         "value": score.value,
         "low": score.low,
@@ -272,6 +302,8 @@ def _plain(value: object) -> Plain:
             return [_plain(item) for item in value]
         case Coverage():
             return _coverage(value)
+        case Score():
+            return _score(value)
         case _ if is_dataclass(value):
             return {_camel(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
     raise TypeError(f"a report cannot hold {type(value).__name__}")
