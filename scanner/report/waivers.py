@@ -10,7 +10,7 @@ from typing import Final
 from scanner.model.json import Json
 from scanner.model.selector import Requirement, Selector
 from scanner.posture.triage import Triage
-from scanner.posture.waivers import IN_FORCE, WaiverState
+from scanner.posture.waivers import IN_FORCE, AppliedWaiver, WaiverState
 from scanner.posture.waiving import WaiverUse
 
 EXCEPTED: Final = "excepted"
@@ -150,6 +150,11 @@ def _line(use: WaiverUse) -> WaiverLine:
         control=waiver.control,
         source=waiver.source,
     )
+
+
+def waiver_text(waiver: AppliedWaiver | None) -> str:
+    """The waiver of a finding with its end, such as `legacy until 2026-03-31`; empty without one."""
+    return f"{waiver.name} until {waiver.until}" if waiver else ""
 
 
 def selector_text(selector: Selector) -> str:
