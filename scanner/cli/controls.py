@@ -11,9 +11,10 @@ import typer
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
-from scanner.cli.settings import ControlsOption, day_of, settings
+from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.stored_scan import stored_scan
 from scanner.cli.terminal import table
+from scanner.cli.waivers import Posture, WaiversOption
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,17 +44,19 @@ def command(
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     at: AtOption = "",
     controls: ControlsOption = None,
+    waivers: WaiversOption = None,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """List the controls of mappings, and what a stored scan shows about each of them."""
     from scanner.report.document import document_of
 
-    posture, day = settings(controls or ()), day_of(at)
-    if not posture.frameworks:
+    posture = Posture(settings(controls or ()), waivers, at=at)
+    if not posture.settings.frameworks:
         raise UsageError("there is no control mapping: name a file or folder with --controls PATH")
     with reader_at(db) as store:
-        document = document_of(stored_scan(store, scan, cluster_name, at), posture, day)
+        record = stored_scan(store, scan, cluster_name, at)
+        document = document_of(record, posture.of(store, record), posture.day)
     match output:
         case Output.TABLE:
             _print_table(document)

@@ -10,8 +10,9 @@ from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
 from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
-from scanner.cli.settings import ControlsOption, day_of, settings
+from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.stored_scan import stored_scan
+from scanner.cli.waivers import Posture, WaiversOption
 
 _INCOMPLETE: Final = 3
 
@@ -28,6 +29,7 @@ def command(
     baseline: BaselineOption = "",
     at: AtOption = "",
     controls: ControlsOption = None,
+    waivers: WaiversOption = None,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
@@ -36,13 +38,14 @@ def command(
     from scanner.model.scan import ScanState
 
     reject_useless_baseline(fail_on or (), baseline)
-    posture, day = settings(controls or ()), day_of(at)
+    posture = Posture(settings(controls or ()), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)
-        gates = evaluate(store, record, fail_on or (), compared)
-        to_stdout(record, output, posture, day)
-        to_folders(record, folders, posture, day)
+        gates = evaluate(store, record, fail_on or (), compared, posture)
+        own = posture.of(store, record)
+        to_stdout(record, output, own, posture.day)
+        to_folders(record, folders, own, posture.day)
         if fail_on and record.scan.state is not ScanState.COMPLETE:
             raise typer.Exit(_INCOMPLETE)
         raise typer.Exit(gates.code)

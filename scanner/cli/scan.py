@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -58,6 +59,7 @@ from scanner.cli.simulated_request import (
     requester,
 )
 from scanner.cli.values import assumption, kubernetes_version, reject_together, seconds
+from scanner.cli.waivers import Posture, WaiversNamespaceOption, WaiversOption, reject_two_sources, waivers_of_scan
 from scanner.errors import UsageError
 from scanner.model.scan import SILENCE, ScanState
 
@@ -236,6 +238,8 @@ def command(
     ] = 100,
     keep_labels: KeepLabelsOption = None,
     keep_annotations: KeepAnnotationsOption = None,
+    waivers: WaiversOption = None,
+    waivers_namespace: WaiversNamespaceOption = "",
     output: OutputOption = DEFAULT,
     *,
     folders: Folders,
@@ -297,6 +301,7 @@ def command(
         raise UsageError("--restored-cluster needs --cluster-name: a name joins the histories of both clusters")
     reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
     reject_useless_baseline(fail_on or (), baseline)
+    reject_two_sources(waivers, waivers_namespace)
     parse_selector(selector)
     scope = scope_of(
         operation=operation.value,
@@ -326,18 +331,18 @@ def command(
             chunk_size=0 if source else chunk_size,
             policy_files=files or [],
             without_cluster_policies=no_cluster_policies,
+            kept_labels=keep_labels or (),
         ),
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,
     )
-    posture = settings(controls or ())
+    posture = Posture(settings(controls or ()))
     release = kubernetes_version(version)
-    name = cluster_name or context or (_place(source) if source else "")
     with (
         Progress(quiet=quiet, verbose=verbose) as progress,
         store_at(db) as store,
         Interruption() as interruption,
-        RunRecord(store, name, options.method.command_line) as run_record,
+        RunRecord(store, cluster_name or context or _place(source or []), options.method.command_line) as run_record,
     ):
         with second_opinion(engine, sample) as comparison:
             with interruption.interruptible():
@@ -349,16 +354,17 @@ def command(
             named = NamedCluster(cluster, cluster_name, interruption)
             _register(store, named, restored=restored_cluster)
             compared = baseline_of(store, baseline, named.identity().key)
+            options = replace(options, waivers=waivers_of_scan(cluster, waivers, waivers_namespace, options.kept))
             scan = _run(named, store, options, progress, workers, comparison, run_record)
         interruption.recorded()
         record = store.record(scan.id)
-        gates = evaluate(store, record, fail_on or (), compared)
+        posture = replace(posture, given=options.waivers)
+        gates = evaluate(store, record, fail_on or (), compared, posture)
         code = _exit_code(record, min_coverage, allow_empty=allow_empty) or gates.code
         run_record.because(_reason(record, code) or gates.line)
         try:
             with interruption.interruptible():
-                _print_requests(cluster, progress)
-                _print_report(record, posture, output, folders, progress, code)
+                _print_report(record, posture.of(store, record), output, folders, progress, code, cluster)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
@@ -395,10 +401,10 @@ def _nothing(record: ScanRecord) -> str:
 
 
 def _place(source: list[Path]) -> str:
-    """The name of a run of files."""
+    """The name of a run of files; empty for a run without files."""
     from scanner.cluster.files import folder_of
 
-    return folder_of(source)
+    return folder_of(source) if source else ""
 
 
 def _register(store: SqlStore, cluster: NamedCluster, *, restored: bool) -> None:
@@ -464,8 +470,6 @@ def _network(allowed: list[str]) -> Network:
 
 def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:
     """The cluster that the files stand for, and the options with the policies among the files."""
-    from dataclasses import replace
-
     cluster = files_as_cluster(source, options.scope, name, version)
     embedded = policies_among(cluster) if options.cluster_policies else ()
     return cluster, replace(options, manifests=(*options.manifests, *embedded), cluster_policies=False)
@@ -506,11 +510,18 @@ def _run(
 
 
 def _print_report(
-    record: ScanRecord, posture: Settings, output: str, folders: Folders, progress: Progress, code: int
+    record: ScanRecord,
+    posture: Settings,
+    output: str,
+    folders: Folders,
+    progress: Progress,
+    code: int,
+    cluster: Cluster,
 ) -> None:
     from scanner.cli.render import to_folders, to_stdout
     from scanner.report.words import state_word
 
+    _print_requests(cluster, progress)
     scan = record.scan
     if output != DEFAULT:
         gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""

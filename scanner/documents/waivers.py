@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from scanner.cluster.config_maps import LabelledConfigMap
 from scanner.documents.composer import compose
 from scanner.documents.files import read
 from scanner.documents.nodes import BadDocument, Node, shown
@@ -43,14 +44,6 @@ class _Operator(StrEnum):
     NOT_IN = "NotIn"
     EXISTS = "Exists"
     DOES_NOT_EXIST = "DoesNotExist"
-
-
-class LabelledConfigMap(NamedTuple):
-    """A ConfigMap with the label of waivers."""
-
-    namespace: str
-    name: str
-    data: Mapping[str, str]
 
 
 @dataclass(slots=True)

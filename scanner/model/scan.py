@@ -391,6 +391,13 @@ class ProblemFinding(NamedTuple):
     episode: Literal["new", "reopened", "open"]
 
 
+class OwnedTally(NamedTuple):
+    """The numbers of checks with one outcome by owner, empty for none. The key has no namespace: all of them are added up."""
+
+    key: TallyKey
+    numbers: Mapping[str, int]
+
+
 def census_of(findings: Iterable[StoredFinding], owner_of: OwnerOf = unowned) -> Census:
     """Count findings."""
     return Counter(_bucket(stored, owner_of(stored.kept)) for stored in findings)
@@ -411,7 +418,8 @@ class ScanRecord:
     the second opinion, if any. `census` and `resolved_total` count `findings` (with
     the owners that a function names) and `resolved`, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
     may be pruned. `population` yields the objects that the scan examined, and `evaluated` the objects that
-    each check matched: nothing for a scan of an older version. `rules`, `uncovered` and `method` are empty or None then.
+    each check matched: nothing for a scan of an older version; `tallies_by` joins both with the findings, and yields the tallies by the owners
+    that a function names. `rules`, `uncovered` and `method` are empty or None then.
     `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings of the policies with some
     names, in no order, and `exceptions` counts the findings by `excepted_by`, if the source of the record can do so without
     reading the findings.
@@ -435,6 +443,7 @@ class ScanRecord:
     method: Method | None = None
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
+    tallies_by: Callable[[OwnerOf], Iterator[OwnedTally]] = lambda _: iter(())
     census: Callable[[OwnerOf], Census] | None = None
     resolved_total: int | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)

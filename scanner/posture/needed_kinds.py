@@ -14,6 +14,21 @@ from scanner.model.policy import Policy
 _OWN_LANGUAGES: Final = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 """The languages whose rules name all that a policy matches. Those of other languages may be generated from its text."""
 
+_NAMED_REGULARLY: Final = frozenset(
+    {
+        *("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io"),
+        *(
+            "coordination.k8s.io",
+            "discovery.k8s.io",
+            "events.k8s.io",
+            "flowcontrol.apiserver.k8s.io",
+            "networking.k8s.io",
+        ),
+        *("node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io"),
+    }
+)
+"""The groups of Kubernetes itself with a dot. In other such groups, any resource may have any kind."""
+
 _EQUIVALENT: Final = frozenset({"", "apps", "events.k8s.io", "extensions", "networking.k8s.io", "policy"})
 """Groups of Kubernetes that serve, or served, resources of each other."""
 
@@ -38,7 +53,7 @@ def _has_group(groups: tuple[str, ...], group: str) -> bool:
 def _may_be(resource: str, group: str, kind: str) -> bool:
     """Return whether a resource of a rule may be that of a kind. A custom resource may have any plural."""
     plural = resource.partition("/")[0]
-    is_custom = "." in group and not group.endswith(".k8s.io")
+    is_custom = "." in group and group not in _NAMED_REGULARLY
     return plural == "*" or is_custom or plural in set(_plurals(kind.lower()))
 
 

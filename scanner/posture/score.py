@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
@@ -71,6 +71,10 @@ class Score:
         return None if self.why_not else (self.passed + self.undecided) / (self.decided + self.undecided)
 
 
+NO_SCORE: Final = Score(0, 0, 0, "no check was decided", Score(0, 0, 0, "no check was decided"))
+"""The score of a part without checks."""
+
+
 @dataclass(slots=True)
 class Sums:
     """Numbers of checks: `passed` of the `decided` ones, and `open` ones, which have no result for all users."""
@@ -92,6 +96,29 @@ class Sums:
         self.passed += weight * other.passed
         self.decided += weight * other.decided
         self.open += weight * other.open
+
+
+@dataclass(slots=True)
+class PartSums:
+    """The numbers of checks of a part of a scan, and the same numbers with the weights of their policies."""
+
+    plain: Sums = field(default_factory=Sums)
+    weighted: Sums = field(default_factory=Sums)
+
+    def count(self, key: TallyKey, number: int, weight: int) -> None:
+        """Add checks with one outcome, of a policy with this weight."""
+        self.plain.count(key, number)
+        self.weighted.count(key, number * weight)
+
+    def add(self, sums: Sums, weight: int) -> None:
+        """Add numbers of checks of a policy with this weight."""
+        self.plain.add(sums)
+        self.weighted.add(sums, weight)
+
+    def join(self, other: PartSums) -> None:
+        """Add the numbers of another part."""
+        self.plain.add(other.plain)
+        self.weighted.add(other.weighted)
 
 
 SumsByPolicy: TypeAlias = Mapping[PolicyKey, Sums]
@@ -154,9 +181,17 @@ class Scores:
         why_not = self._why_not(None)
         return {name: self._score(own, self._missed_checks(name), why_not) for name, own in sums.items()}
 
-    def of_part(self, sums: SumsByPolicy) -> Score:
+    def of_part(self, part: PartSums) -> Score:
         """The score of a part of the objects, of which any may be among those that were not evaluated."""
-        return self._score(sums, self._missed_checks(), self._why_not(None))
+        missed = PartSums()
+        for policy, number in self._missed_checks().items():
+            missed.add(Sums(open=number), self.weight(policy))
+        missed.join(part)
+        return _scored(missed, self._why_not(None))
+
+    def weight(self, policy: PolicyKey) -> int:
+        """The weight of a policy's checks in the weighted score."""
+        return WEIGHTS[self._severity(policy)]
 
     def _by_policy(self) -> dict[PolicyKey, Sums]:
         joined: defaultdict[PolicyKey, Sums] = defaultdict(Sums)
@@ -165,20 +200,12 @@ class Scores:
         return joined
 
     def _score(self, sums: SumsByPolicy, missed: Mapping[PolicyKey, int], why_not: str) -> Score:
-        plain, weighted = Sums(), Sums()
+        part = PartSums()
         for policy in sums.keys() | missed.keys():
-            own = sums.get(policy, Sums())
-            both = Sums(own.passed, own.decided, own.open + missed.get(policy, 0))
-            plain.add(both)
-            weighted.add(both, WEIGHTS[self._severity(policy)])
-        heavy = why_not or ("" if weighted.decided else "no check with a weight was decided")
-        return Score(
-            plain.passed,
-            plain.decided,
-            plain.open,
-            why_not or ("" if plain.decided else "no check was decided"),
-            Score(weighted.passed, weighted.decided, weighted.open, heavy),
-        )
+            own, weight = sums.get(policy, Sums()), self.weight(policy)
+            part.add(own, weight)
+            part.add(Sums(open=missed.get(policy, 0)), weight)
+        return _scored(part, why_not)
 
     def _missed_checks(self, namespace: str | None = None) -> dict[PolicyKey, int]:
         """Upper bounds for the numbers of checks on objects that were listed, but not evaluated."""
@@ -212,6 +239,18 @@ class Scores:
         if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
             return f"the scan is {record.scan.state}"
         return ""
+
+
+def _scored(part: PartSums, why_not: str) -> Score:
+    plain, weighted = part.plain, part.weighted
+    heavy = why_not or ("" if weighted.decided else "no check with a weight was decided")
+    return Score(
+        plain.passed,
+        plain.decided,
+        plain.open,
+        why_not or ("" if plain.decided else "no check was decided"),
+        Score(weighted.passed, weighted.decided, weighted.open, heavy),
+    )
 
 
 def _is_decided(key: TallyKey) -> bool:

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from scanner.model.outcome import Gap
 from scanner.model.scan import Health
+from scanner.posture.score import NO_SCORE, Score
 from scanner.report.batches import weight
-from scanner.report.brief import Place, brief_row
+from scanner.report.brief import brief_row
 from scanner.report.by_control import ControlSection, FrameworkSection
+from scanner.report.by_owner import OwnerSection
+from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
-from scanner.report.finding_pages import DRIFT, NEW, of_namespace, write_policy_pages
+from scanner.report.finding_pages import DRIFT, NEW, of_namespace, place_of, write_policy_pages
 from scanner.report.folder import replaced
-from scanner.report.sentences import namespace_title, worst_namespaces, worst_policies
+from scanner.report.sentences import namespace_title, owner_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.site import Site, site_of
 from scanner.report.spill import Spill
 from scanner.report.templates import NAME
+from scanner.report.waivers import STATE_WORDS
 
 _TOP = 10
 
@@ -71,7 +76,7 @@ def _resolved(site: Site) -> Iterator[str]:
     for stored in site.document.resolved():
         policy = stored.finding.policy_key
         path = site.policy_path(policy) if policy in site.policies else ""
-        yield brief_row(site.brief_rows, stored, Place("", path, path, site.document.title(policy)))
+        yield brief_row(site.brief_rows, stored, place_of(site, stored, path, path))
 
 
 def _write_lists(site: Site) -> None:
@@ -80,11 +85,14 @@ def _write_lists(site: Site) -> None:
     site.write_list(
         "policies.html", "Policies", policies, total=len(policies), weigh=lambda policy: weight(policy.name[:NAME])
     )
+    owners = owners_with_scores(document)
+    site.write_list("owners.html", "Owners", owners, total=len(owners), weigh=lambda row: weight(row.owner[:NAME]))
     site.write_list("gaps.html", "Gaps", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
     site.write_list("health.html", "Policy health", document.health, total=len(document.health), weigh=_weigh_health)
     if document.controls:
         rows = [(framework, control) for framework in document.controls for control in framework.controls]
         site.write_list("controls.html", "Controls", rows, total=len(rows), weigh=_weigh_control)
+    _write_waivers(site)
     site.write("about.html", "about.html", "About this report")
     if document.second_opinion:
         site.write("opinion.html", "opinion.html", "Second opinion", opinion=document.second_opinion)
@@ -94,6 +102,38 @@ def _weigh_control(row: tuple[FrameworkSection, ControlSection]) -> int:
     framework, control = row
     names = (policy.name[:NAME] for policy in control.policies)
     return weight(framework.heading, control.id, control.title, *(note[:NAME] for note in control.why), *names)
+
+
+class OwnerRow(NamedTuple):
+    """A line of the page of owners."""
+
+    owner: str
+    title: str
+    findings: OwnerSection
+    score: Score
+
+
+def owners_with_scores(document: Document) -> list[OwnerRow]:
+    """The owners of objects that were checked, with their scores, worst first; unowned objects last."""
+    scores = document.owner_scores()
+    there = {section.owner: section for section in document.owners}
+    clean = (OwnerSection(owner, NO_FINDINGS, ()) for owner in scores.keys() - there.keys())
+    sections = worst_owners((*there.values(), *clean))
+    return [OwnerRow(each.owner, owner_title(each.owner), each, scores.get(each.owner, NO_SCORE)) for each in sections]
+
+
+def _write_waivers(site: Site) -> None:
+    section = site.document.waivers
+    lines = section.lines if section else ()
+    site.write_list(
+        "waivers.html",
+        "Waivers",
+        lines,
+        total=len(lines),
+        weigh=lambda line: weight(line.name[:NAME], line.scope, line.reason, line.why, line.source, line.control),
+        waivers=section,
+        state_words=STATE_WORDS,
+    )
 
 
 def _weigh_gap(gap: Gap) -> int:

@@ -21,10 +21,13 @@ from scanner.model.policy import PolicyKey
 from scanner.model.population import Workload
 from scanner.model.scan import Coverage, StoredFinding
 from scanner.posture.problem_rows import Problem
-from scanner.posture.score import Score
+from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.posture.triage import Triage
+from scanner.posture.waivers import AppliedWaiver
+from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.escaped import dump
+from scanner.report.waivers import section_json
 from scanner.report.words import iso
 
 SCHEMA_VERSION = "1.2"
@@ -45,9 +48,12 @@ _SECTIONS = (
     "rules",
     "namespaces",
     "controls",
+    "severities",
+    "owners",
     "gaps",
     "health",
     "outside",
+    "waivers",
     "second_opinion",
 )
 
@@ -118,6 +124,7 @@ def finding_json(
         "actions": list(finding.actions),
         "wouldDeny": finding.denies,
         "exceptedBy": finding.excepted_by.split(", ") if finding.excepted_by else [],
+        "waiver": _waiver(triage.waiver(stored)),
         "dependsOnRequester": depends_on_requester,
         "evidence": _evidence(finding.evidence),
     }
@@ -144,6 +151,7 @@ def problem_json(problem: Problem, check_ids: CheckIds, triage: Triage) -> dict[
         "workload": _workload(problem.workload),
         "action": problem.action or None,
         "wouldDeny": problem.denies,
+        "waiver": _waiver(problem.waiver),
         "findings": problem.findings,
         "unchecked": problem.unchecked,
     }
@@ -153,6 +161,13 @@ def _check(policy: PolicyKey, check: Check, check_ids: CheckIds) -> Plain:
     """A check of a policy; its id is null if it is not one of this scan's, as that of a resolved finding may be."""
     number = check_ids.get((policy, check))
     return {"id": number, "kind": str(check.kind), "index": check.index, "expression": check.expression}
+
+
+def _waiver(waiver: AppliedWaiver | None) -> Plain:
+    """The waiver of a finding, or null if none applies."""
+    if waiver is None:
+        return None
+    return {"name": waiver.name, "state": waiver.state.value, "until": waiver.until.isoformat()}
 
 
 def cause_json(cause: Cause | None) -> Plain:
@@ -218,6 +233,13 @@ def _drift(outcome: WouldChange) -> dict[str, Plain]:
 def section(document: Document, name: str) -> Plain:
     """A section of the report as a JSON value, by the name of its field."""
     match name:
+        case "score":
+            with_waivers = document.score_with_waivers
+            return {**_score(document.score), "withWaivers": _score(with_waivers) if with_waivers else None}
+        case "waivers":
+            return section_json(document.waivers) if document.waivers else None
+        case "owners":
+            return _owners(document)
         case "second_opinion":
             return _opinion(document.second_opinion)
         case _:
@@ -232,7 +254,32 @@ def _opinion(opinion: Opinion | None) -> Plain:
     return {**{_camel(field.name): _plain(getattr(opinion, field.name)) for field in fields(opinion)}, **sums}
 
 
-def _score(score: Score) -> Plain:
+def _owners(document: Document) -> Plain:
+    """The owners with findings or with a score. The owner of unowned objects is null, and the last."""
+    scores = document.owner_scores()
+    sections = {section.owner: section for section in document.owners}
+    names = sorted(sections.keys() | scores.keys(), key=lambda name: (not name, name))
+    return [
+        {
+            "owner": name or None,
+            "findings": _plain(sections[name].findings if name in sections else NO_FINDINGS),
+            "severities": _plain(sections[name].severities if name in sections else ()),
+            "score": _score(scores.get(name, NO_SCORE)),
+        }
+        for name in names
+    ]
+
+
+def _score(score: Score) -> dict[str, Plain]:
+    return {**_share(score), "weighted": _weighted(score.weighted)}
+
+
+def _weighted(score: Score | None) -> Plain:
+    """The weighted score with the weights of the severities."""
+    return None if score is None else {**_share(score), "weights": {str(name): each for name, each in WEIGHTS.items()}}
+
+
+def _share(score: Score) -> dict[str, Plain]:
     return {
         "value": score.value,
         "low": score.low,

@@ -24,6 +24,8 @@ _SECTIONS = (
     ("index.html", "Summary"),
     ("policies.html", "Policies"),
     ("namespaces.html", "Namespaces"),
+    ("owners.html", "Owners"),
+    ("waivers.html", "Waivers"),
     ("drift.html", "Drift"),
     ("new.html", "New"),
     ("resolved.html", "Resolved"),
@@ -31,7 +33,7 @@ _SECTIONS = (
     ("health.html", "Policy health"),
     ("about.html", "About"),
 )
-_AFTER = 3
+_AFTER = 4
 _CONTROLS = ("controls.html", "Controls")
 _CLUSTER_SCOPED = "_cluster"
 

@@ -17,6 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from scanner.model.opinion import Opinion
+from scanner.posture.severity import Severity
+from scanner.posture.waivers import WaiverState
 from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.counts import Counts
 from scanner.report.document import Document
@@ -32,15 +34,22 @@ from scanner.report.sentences import (
     nothing_line,
     opinion_line,
     outside_line,
+    owner_title,
     requester_line,
     rules_line,
     score_line,
+    score_with_waivers_line,
+    severities_line,
     verdict_of,
+    waived_line,
+    weighted_line,
     when_of,
     worst_controls,
     worst_namespaces,
+    worst_owners,
     worst_policies,
 )
+from scanner.report.waivers import STATE_WORDS, WaiverLine
 from scanner.report.words import CONTROL_STATES, HEALTH_TITLES, auditability, listed, visible
 
 _ROWS = 25
@@ -52,7 +61,8 @@ _NARROW = 12
 _STYLES = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
 _BAD = "bold white on red"
 _NUMBERS = ("Passed", "Violated", "Errored", "Skipped")
-_COUNTED = (*_NUMBERS, "Objects", "Findings", "New", "Evaluations")
+_SEVERITIES = tuple(severity.capitalize() for severity in Severity)
+_COUNTED = (*_NUMBERS, *_SEVERITIES, "Objects", "Findings", "New", "Evaluations")
 
 
 def render(document: Document, out: TextIO, *, environ: Mapping[str, str] = os.environ) -> None:
@@ -62,6 +72,7 @@ def render(document: Document, out: TextIO, *, environ: Mapping[str, str] = os.e
     _policies(console, document)
     _namespaces(console, document)
     _controls(console, document)
+    _owners(console, document)
     _health(console, document)
     _closing(console, document)
 
@@ -106,6 +117,7 @@ def _policies(console: Console, document: Document) -> None:
     rows = [
         (
             document.title(section.key),
+            str(section.severity),
             listed(section.actions) or ("bound" if section.bindings else "not bound"),
             auditability(section.auditability),
             f"{section.matched:,}",
@@ -114,7 +126,7 @@ def _policies(console: Console, document: Document) -> None:
         )
         for section in worst_policies(document.policies)[:_ROWS]
     ]
-    _show(console, ("Policy", "Actions", "Auditability", "Objects", *_NUMBERS, "New"), rows)
+    _show(console, ("Policy", "Severity", "Actions", "Auditability", "Objects", *_NUMBERS, "New"), rows)
     _cut(console, len(document.policies), "policies")
 
 
@@ -154,6 +166,20 @@ def _unmatched(framework: FrameworkSection) -> Iterator[tuple[ControlSection, st
             yield control, f"no policy has the {selector}"
 
 
+def _owners(console: Console, document: Document) -> None:
+    rows = [
+        (
+            owner_title(section.owner),
+            *(f"{section.of(severity):,}" for severity in Severity),
+            f"{section.findings.total:,}",
+            f"{section.findings.new:,}",
+        )
+        for section in worst_owners(document.owners)[:_ROWS]
+    ]
+    _show(console, ("Owner", *_SEVERITIES, "Findings", "New"), rows)
+    _cut(console, len(document.owners), "owners")
+
+
 def _health(console: Console, document: Document) -> None:
     rows = [
         (HEALTH_TITLES[problem.kind], document.title(problem.policy_key), problem.binding, problem.detail)
@@ -166,11 +192,18 @@ def _health(console: Console, document: Document) -> None:
 def _closing(console: Console, document: Document) -> None:
     console.print()
     _print(console, f"Findings  {findings_line(document)}")
+    _print(console, f"Severity  {severities_line(document)}")
     _print(console, f"Changes   {changes_line(document)}")
     if rules := rules_line(document):
         _print(console, f"Rules     {rules}")
     _print(console, f"Coverage  {coverage_line(document)}")
     _print(console, f"Score     {score_line(document)}")
+    _print(console, f"Weighted  {weighted_line(document)}")
+    if with_waivers := score_with_waivers_line(document):
+        _print(console, f"          {with_waivers}")
+    if waived := waived_line(document):
+        _print(console, f"Waived    {waived}")
+    _items(console, _waiver_troubles(document))
     if excepted := excepted_line(document):
         _print(console, f"Excepted  {excepted}")
     if drift := drift_line(document):
@@ -181,6 +214,26 @@ def _closing(console: Console, document: Document) -> None:
         _opinion(console, document.second_opinion)
     if outside := outside_line(document):
         _print(console, f"Outside   {outside}: these also decide about requests, but are not evaluated")
+
+
+def _waiver_troubles(document: Document) -> list[str]:
+    """The waivers that waive nothing or end soon, and what was left out, a sentence for each."""
+    section = document.waivers
+    if section is None:
+        return []
+    lines = [line for line in section.lines if line.state is not WaiverState.ACTIVE]
+    return [
+        *(f"waiver {line.name} is {STATE_WORDS[line.state]}{_ending(line)}" for line in lines),
+        *(f"no waiver: {fault}" for fault in section.faults),
+        *section.notes,
+    ]
+
+
+def _ending(line: WaiverLine) -> str:
+    """The end or the reason of a waiver's state, after the state."""
+    if line.state in (WaiverState.EXPIRED, WaiverState.EXPIRING):
+        return f": its last day is {line.until}"
+    return f": {line.why}" if line.why else ""
 
 
 def _opinion(console: Console, opinion: Opinion) -> None:
