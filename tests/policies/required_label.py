@@ -56,6 +56,9 @@ class RequiredLabels:
         del own, others
         yield from ()
 
+    def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
+        return (policy.match,) if policy.match else ()
+
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         del rules
         checks = tuple((validation, Expression(validation.expression, None), None) for validation in policy.validations)
