@@ -22,6 +22,7 @@ from scanner.cli import (
     verify_parity,
     version,
 )
+from scanner.cli.configured import configure
 from scanner.cli.help_format import GroupedCommand
 
 EPILOG = (
@@ -73,3 +74,6 @@ def _root(
     ] = False,
 ) -> None:
     """Audit existing cluster objects against admission policies."""
+
+
+configure(application)

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
 from scanner.cli.settings import day_of, settings
@@ -18,6 +18,7 @@ _INCOMPLETE: Final = 3
 
 @with_folder_flags
 def command(
+    context: typer.Context,
     scan: Annotated[
         str, typer.Argument(metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …")
     ] = "last",
@@ -34,8 +35,7 @@ def command(
     from scanner.cli.render import to_folders, to_stdout
     from scanner.model.scan import ScanState
 
-    reject_useless_baseline(fail_on or (), baseline)
-    posture, day = settings(), day_of(at)
+    posture, day = settings(context), day_of(at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)

@@ -25,8 +25,8 @@ from scanner.cli.connection import (
     RequestTimeoutOption,
 )
 from scanner.cli.database import DbOption, store_at
-from scanner.cli.filters import FLAG, FiltersOption, kyverno_configuration
-from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
+from scanner.cli.filters import FiltersOption, kyverno_configuration
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
@@ -47,7 +47,7 @@ from scanner.cli.scope import (
     SkipKindsOption,
     scope_of,
 )
-from scanner.cli.settings import settings
+from scanner.cli.settings import settings, used_configuration
 from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
@@ -57,8 +57,7 @@ from scanner.cli.simulated_request import (
     UserOption,
     requester,
 )
-from scanner.cli.values import assumption, kubernetes_version, reject_together, seconds
-from scanner.errors import UsageError
+from scanner.cli.values import assumption, kubernetes_version, seconds
 from scanner.model.scan import SILENCE, ScanState
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def command(
         ),
     ] = "",
     namespaces: NamespacesOption = None,
-    all_namespaces: Annotated[
+    all_namespaces: Annotated[  # noqa: ARG001 - a scan has all namespaces unless -n names some, which -A excludes
         bool,
         typer.Option("-A", "--all-namespaces", help="All namespaces (the default).", rich_help_panel=SCOPE),
     ] = False,
@@ -280,22 +279,7 @@ def command(
         qps=qps,
         burst=burst,
     )
-    if source:
-        reject_together("--from", connection.named(), "--from scans files instead of a cluster")
-    elif version:
-        raise UsageError("--kubernetes-version needs --from: a live cluster reports its own version")
-    if all_namespaces:
-        reject_together("-A", {"-n": namespaces}, "leave one of them out")
-    if kyverno_compat:
-        reject_together("--kyverno-compat", {FLAG: kyverno_filters}, "only Kyverno's webhook applies resource filters")
-    if no_cluster_policies and not files:
-        raise UsageError("--no-cluster-policies needs -f: without policy files there is no policy to evaluate")
-    if allow_network_to and not allow_network:
-        raise UsageError("--allow-network-to needs --allow-network")
-    if restored_cluster and not cluster_name:
-        raise UsageError("--restored-cluster needs --cluster-name: a name joins the histories of both clusters")
     reject_stdin_twice([*(source or ()), *(files or ())])
-    reject_useless_baseline(fail_on or (), baseline)
     parse_selector(selector)
     scope = scope_of(
         operation=operation.value,
@@ -325,11 +309,12 @@ def command(
             chunk_size=0 if source else chunk_size,
             policy_files=files or [],
             without_cluster_policies=no_cluster_policies,
+            configuration=used_configuration(arguments),
         ),
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,
     )
-    posture = settings()
+    posture = settings(arguments)
     release = kubernetes_version(version)
     name = cluster_name or context or (_place(source) if source else "")
     with (
