@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from scanner.model.cause import Cause
-from scanner.model.census import Bucket, Census
+from scanner.model.census import Bucket, Census, OwnerOf, unowned
 from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
 from scanner.model.opinion import Opinion
@@ -388,15 +388,22 @@ class ProblemFinding(NamedTuple):
     episode: Literal["new", "reopened", "open"]
 
 
-def census_of(findings: Iterable[StoredFinding]) -> Census:
+class OwnedTally(NamedTuple):
+    """The numbers of checks with one outcome by owner, empty for none. The key has no namespace: all of them are added up."""
+
+    key: TallyKey
+    numbers: Mapping[str, int]
+
+
+def census_of(findings: Iterable[StoredFinding], owner_of: OwnerOf = unowned) -> Census:
     """Count findings."""
-    return Counter(map(_bucket, findings))
+    return Counter(_bucket(stored, owner_of(stored.kept)) for stored in findings)
 
 
-def _bucket(stored: StoredFinding) -> Bucket:
+def _bucket(stored: StoredFinding, owner: str) -> Bucket:
     finding = stored.finding
     drift = isinstance(finding.outcome, WouldChange)
-    return Bucket(finding.policy_key, finding.namespace, stored.status, finding.denies, drift)
+    return Bucket(finding.policy_key, finding.namespace, stored.status, finding.denies, drift, owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,10 +412,11 @@ class ScanRecord:
 
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
     those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
-    the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, if the source of the record
-    can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
+    the second opinion, if any. `census` and `resolved_total` count `findings` (with
+    the owners that a function names) and `resolved`, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
     may be pruned. `population` yields the objects that the scan examined, and `evaluated` the objects that
-    each check matched: nothing for a scan of an older version. `rules`, `uncovered` and `method` are empty or None then.
+    each check matched: nothing for a scan of an older version; `tallies_by` joins both with the findings, and yields the tallies by the owners
+    that a function names. `rules`, `uncovered` and `method` are empty or None then.
     `check_ids` are the ids of the checks (`posture.check_names`).
     """
 
@@ -430,11 +438,12 @@ class ScanRecord:
     method: Method | None = None
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
-    census: Census | None = None
+    tallies_by: Callable[[OwnerOf], Iterator[OwnedTally]] = lambda _: iter(())
+    census: Callable[[OwnerOf], Census] | None = None
     resolved_total: int | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
     comparable: Scan | None = None
 
-    def counted(self) -> Census:
-        """The numbers of `findings`."""
-        return census_of(self.findings()) if self.census is None else self.census
+    def counted(self, owner_of: OwnerOf = unowned) -> Census:
+        """The numbers of `findings`, also by the owners that `owner_of` names."""
+        return census_of(self.findings(), owner_of) if self.census is None else self.census(owner_of)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ScanRecord, StoredFinding
+from scanner.model.population import KeptOfObject
+from scanner.model.scan import Health, HealthKind, ScanRecord, StoredFinding
 from scanner.posture.owners import owner_of
 from scanner.posture.problem_rows import Problem
 from scanner.posture.settings import Settings
-from scanner.posture.severity import Description, Severity, describe, described
+from scanner.posture.severity import DEFAULT_SEVERITY, Description, Severity, describe, described
 
 
 class Triage:
@@ -28,13 +30,27 @@ class Triage:
         self._descriptions[policy] = described(policy, {}, self.settings.descriptions)
         return self._descriptions[policy]
 
+    def notes(self) -> Iterator[Health]:
+        """A note for each policy with an annotation that names no severity: it counts as medium, and not in silence."""
+        for (language, name), description in sorted(self._descriptions.items()):
+            if description.unknown_severity:
+                detail = (
+                    f"The annotation of its severity is {description.unknown_severity!r}, which is no severity: the policy "
+                    f"counts as {DEFAULT_SEVERITY}. Severities are {', '.join(Severity)}"
+                )
+                yield Health(HealthKind.NOTE, name, "", detail, language)
+
     def severity(self, policy: PolicyKey) -> Severity:
         """The severity of a policy."""
         return self.description(policy).severity
 
     def owner(self, stored: StoredFinding | Problem) -> str:
         """The owner of the object of a finding or of a problem's first finding, or `owners.UNOWNED`."""
-        return owner_of(stored.kept, self.settings.owners)
+        return self.owner_of(stored.kept)
+
+    def owner_of(self, kept: KeptOfObject | None) -> str:
+        """The owner of an object, given its kept labels, or `owners.UNOWNED`."""
+        return owner_of(kept, self.settings.owners)
 
 
 def day_of(record: ScanRecord) -> date:

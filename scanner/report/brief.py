@@ -15,20 +15,24 @@ _LONGEST = 240
 class Place(NamedTuple):
     """The links of a row: `up` leads from the page to the top folder, `path` is empty for a finding without a page.
 
-    `policy` is the title of the policy.
+    `policy` is the title of the policy, and `owner` empty for an unowned object.
     """
 
     up: str
     path: str
     policy_path: str
     policy: str
+    severity: str
+    owner: str
 
 
 def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
     """A finding as a row without line ends."""
     finding = stored.finding
     workload = _brief(workload_name(stored))
-    words = (place.up, result_word(finding.outcome), finding.denies, stored.status, bool(place.path), bool(workload))
+    owner = _brief(place.owner)
+    flags = bool(place.path), bool(workload), bool(owner)
+    words = (place.up, result_word(finding.outcome), finding.denies, stored.status, place.severity, *flags)
     texts = (
         stored.id,
         place.path,
@@ -36,6 +40,7 @@ def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
         _brief(finding.kind),
         _brief(object_name(finding)),
         workload,
+        owner,
         _brief(place.policy),
         check_title(finding.check),
         _brief(_line(finding)),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scanner.model.census import Census
 from scanner.model.policy import VALIDATING, PolicyKey
 from scanner.model.scan import ScanRecord
+from scanner.posture.score import NO_SCORE, Score, Scores
 from scanner.report.counts import NO_FINDINGS, NOTHING, Counts, FindingCounts, counts_by, findings_by
 
 
@@ -33,9 +34,10 @@ class NamespaceSection:
     counts: Counts
     findings: FindingCounts
     policies: tuple[PolicyCounts, ...]
+    score: Score
 
 
-def namespaces_of(record: ScanRecord, census: Census) -> tuple[NamespaceSection, ...]:
+def namespaces_of(record: ScanRecord, census: Census, scores: Scores) -> tuple[NamespaceSection, ...]:
     """Every namespace with outcomes or findings, by name."""
     totals = counts_by(record.tallies, lambda key: key.namespace)
     findings = findings_by(census, lambda bucket: bucket.namespace)
@@ -43,9 +45,14 @@ def namespaces_of(record: ScanRecord, census: Census) -> tuple[NamespaceSection,
     by_policy = counts_by(record.tallies, lambda key: (key.namespace, key.policy, key.language))
     for (namespace, policy, language), counts in by_policy.items():
         policies[namespace].append(PolicyCounts(policy, counts, language))
+    scored = scores.by_namespace()
     return tuple(
         NamespaceSection(
-            name, totals.get(name, NOTHING), findings.get(name, NO_FINDINGS), tuple(policies.get(name, ()))
+            name,
+            totals.get(name, NOTHING),
+            findings.get(name, NO_FINDINGS),
+            tuple(policies.get(name, ())),
+            scored.get(name, NO_SCORE),
         )
         for name in sorted(totals.keys() | findings.keys())
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from scanner.model.census import Census
 from scanner.model.json import EMPTY, JsonObject, as_object
@@ -14,6 +14,9 @@ from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Auditability, Reading
 from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
 from scanner.model.scan import Health, PolicyRecord, ScanRecord
+from scanner.posture.score import NO_SCORE, Score, Scores
+from scanner.posture.severity import Severity
+from scanner.posture.triage import Triage
 from scanner.report.counts import NO_FINDINGS, NOTHING, Counts, FindingCounts, counts_by, findings_by
 from scanner.report.words import binding_note, param_ref
 
@@ -68,7 +71,8 @@ class PolicySection:
 
     `auditability` has the classes of the policy, and is empty if an older version recorded the scan; `not_auditable` is the
     reason if no stored object can be evaluated. `reads_requester` marks a policy with outcomes, passes included, that can
-    depend on the user: `requester` counts those. `manifest` is empty if the scan did not record the policy.
+    depend on the user: `requester` counts those. `manifest` is empty if the scan did not record the policy. `severity` and the
+    texts after it are those of `posture.severity`.
     """
 
     name: str
@@ -90,6 +94,13 @@ class PolicySection:
     namespaces: tuple[NamespaceCounts, ...]
     health: tuple[Health, ...]
     manifest: JsonObject
+    severity: Severity
+    title: str
+    category: str
+    description: str
+    remediation: str
+    docs: str
+    score: Score
 
     @property
     def key(self) -> PolicyKey:
@@ -109,11 +120,13 @@ class _Numbers:
     namespaces: dict[PolicyKey, dict[str, Counts]]
     findings: dict[PolicyKey, FindingCounts]
     health: dict[PolicyKey, list[Health]]
+    scores: dict[PolicyKey, Score]
+    triage: Triage
 
 
-def policies_of(record: ScanRecord, census: Census) -> tuple[PolicySection, ...]:
+def policies_of(record: ScanRecord, census: Census, triage: Triage, scores: Scores) -> tuple[PolicySection, ...]:
     """Every policy of a scan by name, including policies that were not recorded but have outcomes."""
-    numbers = _numbers_of(record, census)
+    numbers = _numbers_of(record, census, triage, scores)
     recorded = {used.policy.key for used in record.policies}
     unrecorded = sorted(
         (numbers.policies.keys() | numbers.findings.keys()) - recorded, key=lambda key: (key[1], key[0])
@@ -126,7 +139,7 @@ def _by_name(record: PolicyRecord) -> tuple[str, str]:
     return record.policy.name, record.policy.language
 
 
-def _numbers_of(record: ScanRecord, census: Census) -> _Numbers:
+def _numbers_of(record: ScanRecord, census: Census, triage: Triage, scores: Scores) -> _Numbers:
     tallies = record.tallies
     by_param = counts_by(tallies, lambda key: (key.policy_key, (key.binding, key.param_namespace, key.param_name)))
     health: defaultdict[PolicyKey, list[Health]] = defaultdict(list)
@@ -141,6 +154,8 @@ def _numbers_of(record: ScanRecord, census: Census) -> _Numbers:
         namespaces=_nested(counts_by(tallies, lambda key: (key.policy_key, key.namespace))),
         findings=findings_by(census, lambda bucket: bucket.policy),
         health=health,
+        scores=scores.by_policy(),
+        triage=triage,
     )
 
 
@@ -174,6 +189,7 @@ def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
         namespaces=_namespaces(policy.key, numbers),
         health=tuple(numbers.health.get(policy.key, ())),
         manifest=_definition(policy.manifest),
+        **_described(policy.key, numbers),
     )
 
 
@@ -198,7 +214,32 @@ def _unrecorded(key: PolicyKey, numbers: _Numbers) -> PolicySection:
         namespaces=_namespaces(key, numbers),
         health=tuple(numbers.health.get(key, ())),
         manifest=EMPTY,
+        **_described(key, numbers),
     )
+
+
+class _Described(TypedDict):
+    severity: Severity
+    title: str
+    category: str
+    description: str
+    remediation: str
+    docs: str
+    score: Score
+
+
+def _described(policy: PolicyKey, numbers: _Numbers) -> _Described:
+    """The description of a policy, and its score."""
+    description = numbers.triage.description(policy)
+    return {
+        "severity": description.severity,
+        "title": description.title,
+        "category": description.category,
+        "description": description.description,
+        "remediation": description.remediation,
+        "docs": description.docs,
+        "score": numbers.scores.get(policy, NO_SCORE),
+    }
 
 
 def _checks(policy: PolicyKey, reading: Reading, numbers: _Numbers) -> tuple[CheckSection, ...]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import partial
 
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
@@ -18,14 +19,15 @@ from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
+from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
+from scanner.report.by_owner import OwnerSection, SeverityCounts, owners_of, scores_by_owner, severities_of
 from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
-from scanner.report.score import Score, score_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
 
@@ -106,6 +108,7 @@ class Document:
     pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate. `method` is None if an
     older version recorded the scan.
     `narrowed` is true if the user limited the scope. `triage` answers how bad a finding is, and whose.
+    `owner_scores` reads the population of the scan, at every call, for the scores of owners.
     """
 
     provenance: Provenance
@@ -119,6 +122,8 @@ class Document:
     coverage: CoverageSection
     policies: tuple[PolicySection, ...]
     namespaces: tuple[NamespaceSection, ...]
+    owners: tuple[OwnerSection, ...]
+    severities: tuple[SeverityCounts, ...]
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
     outside: tuple[OutOfScope, ...]
@@ -127,6 +132,7 @@ class Document:
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]
     triage: Triage
+    owner_scores: Callable[[], Mapping[str, Score]]
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
     second_opinion: Opinion | None = None
     method: MethodSection | None = None
@@ -141,12 +147,15 @@ class Document:
 
 def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: date | None = None) -> Document:
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
-    census = record.counted()
+    triage = Triage(settings, record, day)
+    record = replace(record, health=(*record.health, *triage.notes()))
+    census = record.counted(triage.owner_of)
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
     findings_total = finding_counts(census.items())
-    policies = policies_of(record, census)
+    scores = Scores(record, triage.severity)
+    policies = policies_of(record, census, triage, scores)
     return Document(
         provenance=_provenance(record),
         complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
@@ -155,10 +164,13 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         check_kinds=tuple(CheckKindCounts(kind, kinds[kind]) for kind in CheckKind if kind in kinds),
         findings_total=findings_total,
         changes=_changes(record, findings_total),
-        score=score_of(record),
+        score=scores.whole(),
         coverage=coverage,
         policies=policies,
-        namespaces=namespaces_of(record, census),
+        namespaces=namespaces_of(record, census, scores),
+        owners=owners_of(census, triage),
+        severities=severities_of(census, triage),
+        owner_scores=partial(scores_by_owner, record, triage, scores),
         gaps=tuple(sorted(record.gaps)),
         health=tuple(sorted(record.health)),
         outside=tuple(sorted(record.outside)),
@@ -166,7 +178,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         requester_checks=frozenset((key.policy_key, key.check) for key in record.tallies if key.requester),
         findings=record.findings,
         resolved=record.resolved,
-        triage=Triage(settings, record, day),
+        triage=triage,
         titles=_titles(policies),
         second_opinion=record.opinion,
         method=method_of(record),

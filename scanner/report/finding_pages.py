@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from scanner.model.outcome import WouldChange
 from scanner.model.scan import StoredFinding
+from scanner.posture.triage import Triage
 from scanner.report.batches import Batch, batched, weight
 from scanner.report.brief import Place, brief_row
 from scanner.report.by_policy import PolicySection
@@ -74,7 +75,7 @@ def _write_policy(site: Site, spill: Spill, section: PolicySection, findings: It
     }
     for batch in batched(findings, _weigh):
         path = site.policy_path(section.key, batch.number)
-        groups = list(_groups(site.finding_rows, batch, last))
+        groups = list(_groups(site.finding_rows, batch, last, site.document.triage))
         pages = pager(site.policy_path(section.key), batch, section.findings.total)
         shown = {"policy": section, "definition": definition, "groups": groups, "limits": limits}
         site.write(path, "policy.html", section.name, pager=pages, **shown)
@@ -93,7 +94,9 @@ def _group_key(stored: StoredFinding) -> tuple[object, ...]:
     return finding.binding, finding.param_namespace, finding.param_name, finding.check, finding.actions
 
 
-def _groups(form: RowForm, batch: Batch[StoredFinding], last: tuple[object, ...] | None) -> Iterator[Group]:
+def _groups(
+    form: RowForm, batch: Batch[StoredFinding], last: tuple[object, ...] | None, triage: Triage
+) -> Iterator[Group]:
     for key, members in groupby(batch.rows, key=_group_key):
         findings = list(members)
         first = findings[0].finding
@@ -104,17 +107,18 @@ def _groups(form: RowForm, batch: Batch[StoredFinding], last: tuple[object, ...]
             param=param_name(first.param_namespace, first.param_name),
             actions=first.actions,
             number=len(findings),
-            rows=joined(_row(form, stored) for stored in findings),
+            rows=joined(_row(form, stored, triage.owner(stored)) for stored in findings),
             continued=key == last,
         )
 
 
-def _row(form: RowForm, stored: StoredFinding) -> str:
+def _row(form: RowForm, stored: StoredFinding, owner: str) -> str:
     finding = stored.finding
     name = visible(cut(object_name(finding), NAME))
-    workload = visible(cut(workload_name(stored), NAME))
-    words = (result_word(finding.outcome), finding.denies, finding.operation, stored.status, bool(workload))
-    texts = stored.id, cut(finding.kind, NAME), name, workload, message_of(finding), minute(stored.first_seen)
+    workload, team = visible(cut(workload_name(stored), NAME)), visible(cut(owner, NAME))
+    flags = bool(workload), bool(team)
+    words = (result_word(finding.outcome), finding.denies, finding.operation, stored.status, *flags)
+    texts = stored.id, cut(finding.kind, NAME), name, workload, team, message_of(finding), minute(stored.first_seen)
     return form.row(words, (*texts, *lines_with_excerpt(finding.evidence)))
 
 
@@ -122,13 +126,20 @@ def _spill_rows(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str
     first_scan = not site.document.provenance.previous_scan_id
     for stored in batch.rows:
         policy = stored.finding.policy_key
-        policy_path, title = site.policy_path(policy), site.document.title(policy)
-        row = brief_row(site.brief_rows, stored, Place("../", path, policy_path, title))
+        place = place_of(site, stored, path, site.policy_path(policy))
+        row = brief_row(site.brief_rows, stored, place._replace(up="../"))
         spill.add(of_namespace(stored.finding.namespace), row)
         if stored.status in ("new", "reopened") and not first_scan:
-            spill.add(NEW, brief_row(site.brief_rows, stored, Place("", path, policy_path, title)))
+            spill.add(NEW, brief_row(site.brief_rows, stored, place))
         if isinstance(stored.finding.outcome, WouldChange):
-            spill.add(DRIFT, brief_row(site.brief_rows, stored, Place("", path, policy_path, title)))
+            spill.add(DRIFT, brief_row(site.brief_rows, stored, place))
+
+
+def place_of(site: Site, stored: StoredFinding, path: str, policy_path: str) -> Place:
+    """The place of a finding in a list of the top folder."""
+    policy, triage = stored.finding.policy_key, site.document.triage
+    title, severity = site.document.title(policy), str(triage.severity(policy))
+    return Place("", path, policy_path, title, severity, triage.owner(stored))
 
 
 def of_namespace(namespace: str) -> str:

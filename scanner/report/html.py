@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from scanner.model.outcome import Gap
 from scanner.model.scan import Health
+from scanner.posture.score import NO_SCORE, Score
 from scanner.report.batches import weight
-from scanner.report.brief import Place, brief_row
+from scanner.report.brief import brief_row
+from scanner.report.by_owner import OwnerSection
+from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
-from scanner.report.finding_pages import DRIFT, NEW, of_namespace, write_policy_pages
+from scanner.report.finding_pages import DRIFT, NEW, of_namespace, place_of, write_policy_pages
 from scanner.report.folder import replaced
-from scanner.report.sentences import namespace_title, worst_namespaces, worst_policies
+from scanner.report.sentences import namespace_title, owner_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.site import Site, site_of
 from scanner.report.spill import Spill
 from scanner.report.templates import NAME
@@ -70,7 +74,7 @@ def _resolved(site: Site) -> Iterator[str]:
     for stored in site.document.resolved():
         policy = stored.finding.policy_key
         path = site.policy_path(policy) if policy in site.policies else ""
-        yield brief_row(site.brief_rows, stored, Place("", path, path, site.document.title(policy)))
+        yield brief_row(site.brief_rows, stored, place_of(site, stored, path, path))
 
 
 def _write_lists(site: Site) -> None:
@@ -79,11 +83,31 @@ def _write_lists(site: Site) -> None:
     site.write_list(
         "policies.html", "Policies", policies, total=len(policies), weigh=lambda policy: weight(policy.name[:NAME])
     )
+    owners = owners_with_scores(document)
+    site.write_list("owners.html", "Owners", owners, total=len(owners), weigh=lambda row: weight(row.owner[:NAME]))
     site.write_list("gaps.html", "Gaps", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
     site.write_list("health.html", "Policy health", document.health, total=len(document.health), weigh=_weigh_health)
     site.write("about.html", "about.html", "About this report")
     if document.second_opinion:
         site.write("opinion.html", "opinion.html", "Second opinion", opinion=document.second_opinion)
+
+
+class OwnerRow(NamedTuple):
+    """A line of the page of owners."""
+
+    owner: str
+    title: str
+    findings: OwnerSection
+    score: Score
+
+
+def owners_with_scores(document: Document) -> list[OwnerRow]:
+    """The owners of objects that were checked, with their scores, worst first; unowned objects last."""
+    scores = document.owner_scores()
+    there = {section.owner: section for section in document.owners}
+    clean = (OwnerSection(owner, NO_FINDINGS, ()) for owner in scores.keys() - there.keys())
+    sections = worst_owners((*there.values(), *clean))
+    return [OwnerRow(each.owner, owner_title(each.owner), each, scores.get(each.owner, NO_SCORE)) for each in sections]
 
 
 def _weigh_gap(gap: Gap) -> int:

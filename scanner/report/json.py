@@ -21,10 +21,11 @@ from scanner.model.policy import PolicyKey
 from scanner.model.population import Workload
 from scanner.model.scan import Coverage, StoredFinding
 from scanner.posture.problem_rows import Problem
+from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.posture.triage import Triage
+from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.escaped import dump
-from scanner.report.score import Score
 from scanner.report.words import iso
 
 SCHEMA_VERSION = "1.2"
@@ -44,6 +45,8 @@ _SECTIONS = (
     "policies",
     "rules",
     "namespaces",
+    "severities",
+    "owners",
     "gaps",
     "health",
     "outside",
@@ -214,8 +217,8 @@ def _drift(outcome: WouldChange) -> dict[str, Plain]:
 
 def _section(document: Document, name: str) -> Plain:
     match name:
-        case "score":
-            return _score(document.score)
+        case "owners":
+            return _owners(document)
         case "second_opinion":
             return _opinion(document.second_opinion)
         case _:
@@ -230,7 +233,32 @@ def _opinion(opinion: Opinion | None) -> Plain:
     return {**{_camel(field.name): _plain(getattr(opinion, field.name)) for field in fields(opinion)}, **sums}
 
 
+def _owners(document: Document) -> Plain:
+    """The owners with findings or with a score. The owner of unowned objects is null, and the last."""
+    scores = document.owner_scores()
+    sections = {section.owner: section for section in document.owners}
+    names = sorted(sections.keys() | scores.keys(), key=lambda name: (not name, name))
+    return [
+        {
+            "owner": name or None,
+            "findings": _plain(sections[name].findings if name in sections else NO_FINDINGS),
+            "severities": _plain(sections[name].severities if name in sections else ()),
+            "score": _score(scores.get(name, NO_SCORE)),
+        }
+        for name in names
+    ]
+
+
 def _score(score: Score) -> Plain:
+    return {**_share(score), "weighted": _weighted(score.weighted)}
+
+
+def _weighted(score: Score | None) -> Plain:
+    """The weighted score with the weights of the severities."""
+    return None if score is None else {**_share(score), "weights": {str(name): each for name, each in WEIGHTS.items()}}
+
+
+def _share(score: Score) -> dict[str, Plain]:
     return {
         "value": score.value,
         "low": score.low,
@@ -257,6 +285,8 @@ def _plain(value: object) -> Plain:
             return [_plain(item) for item in value]
         case Coverage():
             return _coverage(value)
+        case Score():
+            return _score(value)
         case _ if is_dataclass(value):
             return {_camel(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
     raise TypeError(f"a report cannot hold {type(value).__name__}")

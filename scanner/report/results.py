@@ -26,7 +26,6 @@ from scanner.report.evidence import evidence_lines
 from scanner.report.spill import Spill
 from scanner.report.words import check_title, workload_name
 
-_SEVERITIES = frozenset({"critical", "high", "medium", "low", "info"})
 _SOURCES = {name: language.report_source for language in LANGUAGES for name in language.names}
 _ANNOTATION = "policies.kyverno.io/"
 _MANAGED = {"app.kubernetes.io/managed-by": "assay"}
@@ -49,7 +48,7 @@ def render(document: Document, out: BinaryIO, shape: Shape) -> None:
         spill = Spill(Path(folder) / "results")
         listed: dict[str, Counter[str]] = {}
         for stored in document.findings():
-            result = _result(stored, policies[stored.finding.policy_key])
+            result = _result(stored, policies[stored.finding.policy_key], document.triage.owner(stored))
             listed.setdefault(stored.finding.namespace, Counter())[str(result["result"])] += 1
             spill.add(f"namespace {stored.finding.namespace}", dump(result).decode())
         out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')
@@ -90,16 +89,11 @@ def _summary(counts: Counts, listed: Mapping[str, int]) -> dict[str, int]:
     return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted}
 
 
-def _result(stored: StoredFinding, policy: PolicySection) -> dict[str, object]:
+def _result(stored: StoredFinding, policy: PolicySection, owner: str) -> dict[str, object]:
     finding = stored.finding
     annotations = text_map(dig(policy.manifest, "metadata", "annotations"))
     scored = annotations.get(f"{_ANNOTATION}scored") != "false"
-    severity = annotations.get(f"{_ANNOTATION}severity", "")
-    texts = {
-        "category": annotations.get(f"{_ANNOTATION}category", ""),
-        "severity": severity if severity in _SEVERITIES else "",
-        "message": finding.outcome.message,
-    }
+    texts = {"category": policy.category, "severity": str(policy.severity), "message": finding.outcome.message}
     source = _SOURCES.get(policy.language, "")
     return {
         "source": source or policy.language or "assay",
@@ -110,7 +104,7 @@ def _result(stored: StoredFinding, policy: PolicySection) -> dict[str, object]:
         "result": _status(finding, scored=scored),
         **({"scored": True} if scored else {}),
         "resources": [_reference(finding)],
-        "properties": _properties(stored),
+        "properties": _properties(stored, owner),
     }
 
 
@@ -135,13 +129,14 @@ def _reference(finding: Finding) -> dict[str, str]:
     return {key: text for key, text in reference.items() if text}
 
 
-def _properties(stored: StoredFinding) -> dict[str, str]:
+def _properties(stored: StoredFinding, owner: str) -> dict[str, str]:
     finding = stored.finding
     param = f"{finding.param_namespace}/{finding.param_name}" if finding.param_name else ""
     own = {
         "binding": finding.binding,
         "param": param,
         "workload": workload_name(stored),
+        "owner": owner,
         "check": check_title(finding.check),
         "exceptions": finding.excepted_by,
         "evidence": "; ".join(evidence_lines(finding.evidence)),

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 from scanner.model.opinion import Opinion
+from scanner.model.policy import Action
 from scanner.model.scan import HealthKind, ScanState
+from scanner.posture.score import WEIGHTS
+from scanner.posture.severity import Severity
 from scanner.report.by_namespace import NamespaceSection
+from scanner.report.by_owner import OwnerSection
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.words import (
     EVERYTHING,
     HEALTH_TITLES,
     RULES_PARTS,
+    UNOWNED_TITLE,
     duration,
+    listed,
     percent_ceil,
     percent_floor,
     plural,
@@ -24,6 +30,7 @@ from scanner.report.words import (
 )
 
 CLUSTER_SCOPED = "cluster-scoped objects"
+_ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
 
 
 def headline_of(document: Document) -> str:
@@ -183,9 +190,48 @@ def namespace_title(namespace: str) -> str:
     return namespace or CLUSTER_SCOPED
 
 
+def owner_title(owner: str) -> str:
+    """The name of an owner, or the title of the objects without one."""
+    return owner or UNOWNED_TITLE
+
+
 def worst_policies(policies: Iterable[PolicySection]) -> list[PolicySection]:
-    """Policies, those with most findings first."""
-    return sorted(policies, key=lambda section: (-section.findings.total, section.name))
+    """Policies, the worst first: those with findings, by their strictest action, by severity, then by number of findings."""
+    return sorted(policies, key=_badness)
+
+
+def _badness(section: PolicySection) -> tuple[bool, int, int, int, str]:
+    found = section.findings.total
+    return not found, _strictness(section.actions), section.severity.rank, -found, section.name
+
+
+def _strictness(actions: Sequence[Action]) -> int:
+    return min((_ACTIONS.index(action) for action in actions), default=len(_ACTIONS))
+
+
+def worst_owners(owners: Iterable[OwnerSection]) -> list[OwnerSection]:
+    """Owners, those with most findings first, of the worst severity first; unowned objects last."""
+    return sorted(owners, key=_owner_badness)
+
+
+def _owner_badness(section: OwnerSection) -> tuple[bool, list[int], str]:
+    return not section.owner, [-section.of(severity) for severity in Severity], section.owner
+
+
+def severities_line(document: Document) -> str:
+    """The number of findings of each severity that has some, worst first; `none` without findings."""
+    numbers = (f"{each.findings.total:,} {each.severity}" for each in document.severities if each.findings.total)
+    return listed(numbers) or "none"
+
+
+def weighted_line(document: Document) -> str:
+    """The weighted score with its bounds and weights, or the reason for its absence."""
+    score = document.score.weighted
+    if score is None or score.value is None or score.low is None or score.high is None:
+        return f"not available: {score.why_not if score else 'not computed'}"
+    bounds = f", between {percent_floor(score.low)} and {percent_ceil(score.high)} with the undecided checks"
+    weights = listed(f"{severity} {weight}" for severity, weight in WEIGHTS.items())
+    return f"{percent_floor(score.value)}{bounds if score.undecided else ''}; a check counts by its severity: {weights}"
 
 
 def worst_namespaces(namespaces: Iterable[NamespaceSection]) -> list[NamespaceSection]:
@@ -213,6 +259,8 @@ class Sentences:
     outside: str
     drift: str
     rules: str
+    severities: str
+    weighted: str
 
 
 def sentences_of(document: Document) -> Sentences:
@@ -234,6 +282,8 @@ def sentences_of(document: Document) -> Sentences:
         outside=outside_line(document),
         drift=drift_line(document),
         rules=rules_line(document),
+        severities=severities_line(document),
+        weighted=weighted_line(document),
     )
 
 

@@ -24,6 +24,7 @@ _SECTIONS = (
     ("index.html", "Summary"),
     ("policies.html", "Policies"),
     ("namespaces.html", "Namespaces"),
+    ("owners.html", "Owners"),
     ("drift.html", "Drift"),
     ("new.html", "New"),
     ("resolved.html", "Resolved"),

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scanner.model.opinion import Opinion
+from scanner.posture.severity import Severity
 from scanner.report.counts import Counts
 from scanner.report.document import Document
 from scanner.report.sentences import (
@@ -30,12 +31,16 @@ from scanner.report.sentences import (
     nothing_line,
     opinion_line,
     outside_line,
+    owner_title,
     requester_line,
     rules_line,
     score_line,
+    severities_line,
     verdict_of,
+    weighted_line,
     when_of,
     worst_namespaces,
+    worst_owners,
     worst_policies,
 )
 from scanner.report.words import HEALTH_TITLES, auditability, listed, visible
@@ -49,7 +54,8 @@ _NARROW = 12
 _STYLES = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
 _BAD = "bold white on red"
 _NUMBERS = ("Passed", "Violated", "Errored", "Skipped")
-_COUNTED = (*_NUMBERS, "Objects", "New", "Evaluations")
+_SEVERITIES = tuple(severity.capitalize() for severity in Severity)
+_COUNTED = (*_NUMBERS, *_SEVERITIES, "Objects", "Findings", "New", "Evaluations")
 
 
 def render(document: Document, out: TextIO, *, environ: Mapping[str, str] = os.environ) -> None:
@@ -58,6 +64,7 @@ def render(document: Document, out: TextIO, *, environ: Mapping[str, str] = os.e
     _heading(console, document)
     _policies(console, document)
     _namespaces(console, document)
+    _owners(console, document)
     _health(console, document)
     _closing(console, document)
 
@@ -102,6 +109,7 @@ def _policies(console: Console, document: Document) -> None:
     rows = [
         (
             document.title(section.key),
+            str(section.severity),
             listed(section.actions) or ("bound" if section.bindings else "not bound"),
             auditability(section.auditability),
             f"{section.matched:,}",
@@ -110,7 +118,7 @@ def _policies(console: Console, document: Document) -> None:
         )
         for section in worst_policies(document.policies)[:_ROWS]
     ]
-    _show(console, ("Policy", "Actions", "Auditability", "Objects", *_NUMBERS, "New"), rows)
+    _show(console, ("Policy", "Severity", "Actions", "Auditability", "Objects", *_NUMBERS, "New"), rows)
     _cut(console, len(document.policies), "policies")
 
 
@@ -121,6 +129,20 @@ def _namespaces(console: Console, document: Document) -> None:
     ]
     _show(console, ("Namespace", *_NUMBERS, "New"), rows)
     _cut(console, len(document.namespaces), "namespaces")
+
+
+def _owners(console: Console, document: Document) -> None:
+    rows = [
+        (
+            owner_title(section.owner),
+            *(f"{section.of(severity):,}" for severity in Severity),
+            f"{section.findings.total:,}",
+            f"{section.findings.new:,}",
+        )
+        for section in worst_owners(document.owners)[:_ROWS]
+    ]
+    _show(console, ("Owner", *_SEVERITIES, "Findings", "New"), rows)
+    _cut(console, len(document.owners), "owners")
 
 
 def _health(console: Console, document: Document) -> None:
@@ -135,11 +157,13 @@ def _health(console: Console, document: Document) -> None:
 def _closing(console: Console, document: Document) -> None:
     console.print()
     _print(console, f"Findings  {findings_line(document)}")
+    _print(console, f"Severity  {severities_line(document)}")
     _print(console, f"Changes   {changes_line(document)}")
     if rules := rules_line(document):
         _print(console, f"Rules     {rules}")
     _print(console, f"Coverage  {coverage_line(document)}")
     _print(console, f"Score     {score_line(document)}")
+    _print(console, f"Weighted  {weighted_line(document)}")
     if excepted := excepted_line(document):
         _print(console, f"Excepted  {excepted}")
     if drift := drift_line(document):

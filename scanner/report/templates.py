@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import scanner
+from scanner.posture.severity import Severity
 from scanner.report.sentences import opinion_line
 from scanner.report.words import (
     AUDITABILITY,
@@ -64,6 +65,7 @@ def environment() -> Environment:
         percent_ceil=percent_ceil,
     )
     templates.globals.update(
+        severities=tuple(map(str, Severity)),
         result_words={word: _word(templates, word) for word in ("Violated", "Errored", "Drift")},
         check_title=check_title,
         opinion_line=opinion_line,

@@ -59,6 +59,9 @@ HEALTH_MEANINGS = {
     HealthKind.SHADOWED: "Another binding of the same policy has all effects of this one.",
     HealthKind.NOTE: "Information about the policy or binding.",
 }
+UNOWNED_TITLE = "unowned"
+"""The title of the objects without an owner."""
+
 AUDITABILITY = {
     Auditability.FULL: "fully auditable",
     Auditability.REQUESTER: "depends on requester",

@@ -10,7 +10,7 @@ from itertools import chain, count, repeat
 from typing import Final, TypeAlias, assert_never
 
 from scanner.audit.packed_objects import packed
-from scanner.audit.population import controllers_of
+from scanner.audit.population import controllers_of, examined
 from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import Counted, health_after
@@ -18,7 +18,7 @@ from scanner.model.emptiness import had_nothing_to_evaluate
 from scanner.model.object_counts import ObjectCount, ServerCounts
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Controller, GroupKind
-from scanner.model.resource import Kind, Page
+from scanner.model.resource import NAMESPACES, Kind, Page, resource_of
 from scanner.model.scan import (
     Coverage,
     CoverageState,
@@ -32,7 +32,7 @@ from scanner.policies.plan import KindPlan
 from scanner.scan.edges import Comparison, Progress, Store
 from scanner.scan.intermediates import IntermediateNote, intermediate_pages
 from scanner.scan.lists import ScanLists
-from scanner.scan.prepare import EvaluationPlan
+from scanner.scan.prepare import EvaluationPlan, PreparedScan
 from scanner.scan.workers import Job, JobResult, Workers
 
 _INTERRUPTED = "interrupted before every kind was listed"
@@ -85,6 +85,21 @@ class ScanRecorder:
             self.gaps.append(Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again"))
             self._coverage.extend(_not_listed(plan.kind) for plan in evaluation.plans[len(self._coverage) :])
 
+    def record_namespaces(self, prepared: PreparedScan) -> None:
+        """Record the labels of namespaces, unless the scan evaluates Namespaces: they may name the owners of objects.
+
+        Raises StoreError.
+        """
+        if any(plan.kind == NAMESPACES for plan in prepared.plans):
+            return
+        context, listing = prepared.context, prepared.listing
+        bodies = prepared.evaluation_context.namespaces.items()
+        objects = [
+            examined(resource_of(NAMESPACES, body), context.kept) for name, body in bodies if not listing.excludes(name)
+        ]
+        if objects:
+            self._store.controllers(self._scan_id, NAMESPACES, packed(objects))
+
     def record_controllers(self, plans: Iterable[KindPlan], listing: ScanLists, served: Iterable[Kind]) -> None:
         """List the kinds of controllers that were not evaluated, so that workloads can be resolved. Raises StoreError.
 
@@ -93,9 +108,10 @@ class ScanRecorder:
         served = tuple(served)
         if self._interrupted:
             return
-        examined = [plan.kind for plan in plans]
+        # The labels of namespaces are recorded already.
+        kinds = [*(plan.kind for plan in plans), NAMESPACES]
         try:
-            for step in intermediate_pages(listing, self._controllers.values(), examined, served):
+            for step in intermediate_pages(listing, self._controllers.values(), kinds, served):
                 if isinstance(step, IntermediateNote):
                     self.notes.append(step.text)
                     continue

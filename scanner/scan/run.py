@@ -81,6 +81,7 @@ def run(
         ) as pool,
     ):
         recorder.record(prepared.evaluation, prepared.listing, pool)
+        recorder.record_namespaces(prepared)
         recorder.record_controllers(prepared.plans, prepared.listing, prepared.served)
     recorder.record_counts(counts, cluster.object_counts)
     end = recorder.end(prepared.evaluation, clock(), scope=options.scope, allow_empty=options.allow_empty)

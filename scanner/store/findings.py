@@ -13,7 +13,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Row, Select, func, sel
 
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Finding
-from scanner.model.population import Workload
+from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.posture.problems import problem_id
 from scanner.store.columns import (
@@ -30,7 +30,8 @@ from scanner.store.columns import (
 )
 from scanner.store.engine import among
 from scanner.store.interning import CHUNK, chunks
-from scanner.store.recorded_objects import workloads_at
+from scanner.store.kept_labels import KeptLabels, PlaceOfObject
+from scanner.store.recorded_objects import IntervalOfObject, intervals_at
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import (
     CAUSES,
@@ -114,7 +115,7 @@ def select_findings() -> Select[*tuple[Any, ...]]:
 
 
 class ReadFinding(NamedTuple):
-    """A row of `findings`, its finding, and the workload of its object, None if it is not known.
+    """A row of `findings`, its finding, and the workload and the kept labels of its object, None if they are not known.
 
     `cause` is that of the beginning of the row, `end_cause` that of the resolution; None for rows of older versions.
     """
@@ -124,6 +125,7 @@ class ReadFinding(NamedTuple):
     workload: Workload | None
     cause: Cause | None
     end_cause: Cause | None
+    kept: KeptOfObject | None
 
 
 def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[StoredFinding]:
@@ -132,14 +134,14 @@ def seen_by(connection: Connection, cluster: int, revision: int, unchecked: RowI
     `unchecked` are the ids of the rows that this scan did not check: they are left out.
     """
     times = times_of(connection, cluster)
-    for read in _streamed(connection, seen_in(cluster, revision), revision, without=unchecked):
+    for read in _streamed(connection, seen_in(cluster, revision), cluster, revision, without=unchecked):
         yield open_finding(read, times, newest=revision, last_seen=revision)
 
 
 def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator[StoredFinding]:
     """The findings that the scan of a revision resolved, in the order of a report."""
     times = times_of(connection, cluster)
-    for read in _streamed(connection, resolved_in(cluster, revision), revision - 1, without=RowIdSet()):
+    for read in _streamed(connection, resolved_in(cluster, revision), cluster, revision - 1, without=RowIdSet()):
         yield resolved(read, times)
 
 
@@ -155,13 +157,15 @@ def by_problem(connection: Connection, cluster: int, revision: int, unchecked: R
     first = (func.min(column).over(partition_by=problem) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
     order = CHECKS.c.policy, CHECKS.c.language, *first, problem, FINDINGS.c.id
     ordered = select_findings().where(chosen).order_by(*order)
+    kept, kept_before = (KeptLabels(connection, cluster, number) for number in (revision, revision - 1))
     with connection.execute(ordered.execution_options(yield_per=CHUNK)) as result:
         for portion in result.partitions():
             read = list(map(FindingRow.of, portion))
             # The workload of a resolved object is that of the revision before.
             ended = [row for row in read if row.history.until == revision]
-            found = with_findings(connection, (row for row in read if row.history.until != revision), revision)
-            of_row = {each.row.history.id: each for each in (*found, *with_findings(connection, ended, revision - 1))}
+            now = [row for row in read if row.history.until != revision]
+            found = *with_findings(connection, now, kept), *with_findings(connection, ended, kept_before)
+            of_row = {each.row.history.id: each for each in found}
             for row in read:
                 each = of_row[row.history.id]
                 if row.history.until == revision:
@@ -208,6 +212,7 @@ def open_finding(read: ReadFinding, times: Times, *, newest: int, last_seen: int
         problem=_problem(read.row),
         cause=read.cause if history.since == newest else None,
         continues=_continues(history) if history.since == newest else "",
+        kept=read.kept,
         **_clocks(history, times),
     )
 
@@ -224,6 +229,7 @@ def previewed(read: ReadFinding, times: Times) -> StoredFinding:
         workload=read.workload,
         opened_at=seen,
         problem=_problem(read.row),
+        kept=read.kept,
     )
 
 
@@ -242,6 +248,7 @@ def resolved(read: ReadFinding, times: Times) -> StoredFinding:
         resolution=history.resolution or "",
         problem=_problem(read.row),
         cause=read.end_cause,
+        kept=read.kept,
         **_clocks(history, times),
     )
 
@@ -281,13 +288,14 @@ def times_of(connection: Connection, cluster: int) -> Times:
     return {row.revision: row.finished_at for row in connection.execute(ended)}
 
 
-def with_findings(connection: Connection, rows: Iterable[FindingRow], revision: int) -> list[ReadFinding]:
-    """Rows with their findings, and the workloads of their objects at a revision."""
+def with_findings(connection: Connection, rows: Iterable[FindingRow], labels: KeptLabels) -> list[ReadFinding]:
+    """Rows with their findings, and the workloads and kept labels of their objects at the revision of `labels`."""
     portion = list(rows)
     verdicts = verdicts_of(connection, {row.columns.verdict for row in portion})
     evidence = _texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in portion})
     excerpts = _texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in portion})
-    workloads = workloads_at(connection, [row.columns.object for row in portion], revision)
+    intervals = intervals_at(connection, (row.columns.object for row in portion), labels.revision)
+    kept = iter(labels.of([_place(row, intervals) for row in portion if row.columns.object in intervals]))
     causes = causes_of(connection, {cause for row in portion for cause in (row.history.cause, row.history.end_cause)})
     return [
         ReadFinding(
@@ -295,30 +303,37 @@ def with_findings(connection: Connection, rows: Iterable[FindingRow], revision: 
             finding_of(
                 *row, verdicts[row.columns.verdict], evidence[row.columns.evidence], excerpts[row.columns.excerpt]
             ),
-            _workload(row, workloads),
+            _workload(row, intervals),
             causes[row.history.cause],
             causes[row.history.end_cause],
+            next(kept) if row.columns.object in intervals else None,
         )
         for row in portion
     ]
 
 
-def _workload(row: FindingRow, workloads: Mapping[int, Workload | None]) -> Workload | None:
+def _workload(row: FindingRow, intervals: Mapping[int, IntervalOfObject]) -> Workload | None:
     """The workload of the object of a row: the object itself if it has no other, None if it is not known."""
-    if row.columns.object not in workloads:
+    if row.columns.object not in intervals:
         return None
     own = row.kind.api_version, row.kind.kind, row.identity.namespace, row.identity.name
-    return workloads[row.columns.object] or Workload(*own)
+    return intervals[row.columns.object].workload or Workload(*own)
+
+
+def _place(row: FindingRow, intervals: Mapping[int, IntervalOfObject]) -> PlaceOfObject:
+    interval = intervals[row.columns.object]
+    return PlaceOfObject(row.columns.kind, row.identity.namespace, interval.workload_id, interval.kept)
 
 
 def _streamed(
-    connection: Connection, chosen: ColumnElement[bool], revision: int, *, without: RowIdSet
+    connection: Connection, chosen: ColumnElement[bool], cluster: int, revision: int, *, without: RowIdSet
 ) -> Iterator[ReadFinding]:
     ordered = select_findings().where(chosen).order_by(*_ORDER).execution_options(yield_per=CHUNK)
+    labels = KeptLabels(connection, cluster, revision)
     with connection.execute(ordered) as result:
         for portion in result.partitions():
             rows = map(FindingRow.of, portion)
-            yield from with_findings(connection, (row for row in rows if row.history.id not in without), revision)
+            yield from with_findings(connection, (row for row in rows if row.history.id not in without), labels)
 
 
 def causes_of(connection: Connection, numbers: set[int | None]) -> dict[int | None, Cause | None]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, select
 
+from scanner.model.scan import Scope
 from scanner.store.evaluated_sets import sets_of
 from scanner.store.interning import Interned
 from scanner.store.population_plan import InForce
@@ -42,6 +43,11 @@ class GoneObjects:
             return self._reach.lists(listed.api_version, listed.kind, row.identity.namespace, row.identity.name)
 
         return gone
+
+    def of_labels(self, scope: Scope) -> Callable[[InForce], bool]:
+        """Return a function that returns whether a namespace is gone that is absent from a list read for labels alone."""
+        everything = not (scope.namespaces or scope.exclude_namespaces)
+        return lambda row: everything and row.since <= self._base
 
 
 def kinds_of(connection: Connection, kinds: Interned, listed: StagedList) -> tuple[int, Sequence[int]]:

@@ -30,6 +30,7 @@ from scanner.store.findings import (
     times_of,
     with_findings,
 )
+from scanner.store.kept_labels import KeptLabels
 from scanner.store.scans import USABLE, scan_of, select_scans
 from scanner.store.shared_rows import policies_of
 from scanner.store.sightings import last_seen
@@ -180,7 +181,7 @@ def _explained(connection: Connection, row: FindingRow) -> ExplainedFinding:
         [seen] = last_seen(connection, cluster, [history.id], before=newest + 1)
     else:
         seen = history.last_seen or history.since
-    [read] = with_findings(connection, [row], seen)
+    [read] = with_findings(connection, [row], KeptLabels(connection, cluster, seen))
     if history.event == PREVIEW:
         stored = previewed(read, times)
     elif history.until == OPEN:

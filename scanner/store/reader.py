@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,7 +13,7 @@ import orjson
 from sqlalchemy import Connection, Engine, Row, select
 
 from scanner.errors import UsageError
-from scanner.model.census import Census
+from scanner.model.census import Census, OwnerOf, unowned
 from scanner.model.method import Method
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
@@ -107,7 +108,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             findings=_streaming(engine, address, stored, _seen),
             resolved=_streaming(engine, address, stored, _resolved),
             by_problem=_streaming(engine, address, stored, _by_problem),
-            census=_census(connection, stored),
+            census=_census(engine, address, stored),
             resolved_total=_resolved_total(connection, stored),
             comparable=comparable(connection, scan_id),
             unchecked=stored.unchecked,
@@ -260,11 +261,20 @@ def _unchecked(connection: Connection, stored: StoredScan) -> RowIdSet:
     return unpacked(data)
 
 
-def _census(connection: Connection, stored: StoredScan) -> Census:
-    """The numbers of the findings. A failed scan has none."""
-    if stored.revision is None:
-        return {}
-    return census_of_seen(connection, stored.cluster, stored.revision, _unchecked(connection, stored))
+def _census(engine: Engine, address: Address, stored: StoredScan) -> Callable[[OwnerOf], Census]:
+    """Counts the findings, once for each function. A failed scan has none."""
+
+    @lru_cache(maxsize=2)
+    def census(owner_of: OwnerOf) -> Census:
+        if stored.revision is None:
+            return {}
+        with as_store_error(address), engine.connect() as connection:
+            unchecked = _unchecked(connection, stored)
+            return census_of_seen(
+                connection, stored.cluster, stored.revision, unchecked, None if owner_of is unowned else owner_of
+            )
+
+    return census
 
 
 def _resolved_total(connection: Connection, stored: StoredScan) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
-import orjson
 from sqlalchemy import Connection, select
 
 from scanner.model.outcome import Check, CheckKind
@@ -14,28 +13,47 @@ from scanner.model.population import EvaluatedObjects, RecordedObject, Workload
 from scanner.store.engine import among
 from scanner.store.evaluated_sets import sets_of
 from scanner.store.interning import chunks
+from scanner.store.kept_labels import pairs
 from scanner.store.row_ids import RowIdSet, union
 from scanner.store.tables import CHECKS, KEPT, KINDS, OBJECTS, POPULATION, WORKLOADS
 
 _CHUNK: Final = 1000
 
 
-def workloads_at(connection: Connection, objects: Sequence[int], revision: int) -> dict[int, Workload | None]:
-    """The workload of each of some objects at a revision: None for an object that is its own workload.
+class IntervalOfObject(NamedTuple):
+    """What the population has of an object at a revision. `workload` is None for an object that is its own workload.
+
+    `workload_id` and `kept` are ids of rows, or 0.
+    """
+
+    workload: Workload | None
+    workload_id: int
+    kept: int
+
+
+def intervals_at(connection: Connection, objects: Iterable[int], revision: int) -> dict[int, IntervalOfObject]:
+    """The interval of each of some objects at a revision.
 
     An object of which no interval is known, such as one of an older version's scan, is left out.
     """
     own, top = POPULATION.c, WORKLOADS.c
     wanted = (
-        select(own.object, top.api_version, top.kind, top.namespace, top.name, top.derived)
+        select(own.object, own.workload, own.kept, top.api_version, top.kind, top.namespace, top.name, top.derived)
         .outerjoin(WORKLOADS, top.id == own.workload)
         .where(own.since <= revision, own.until > revision)
     )
-    workloads: dict[int, Workload | None] = {}
+    intervals: dict[int, IntervalOfObject] = {}
     for portion in chunks(sorted(set(objects))):
-        for object_id, *columns in connection.execute(wanted.where(among(connection, own.object, portion))):
-            workloads[object_id] = None if columns[0] is None else Workload(*columns)
-    return workloads
+        rows = connection.execute(wanted.where(among(connection, own.object, portion)))
+        for object_id, workload, kept, *columns in rows:
+            above = None if columns[0] is None else Workload(*columns)
+            intervals[object_id] = IntervalOfObject(above, workload, kept)
+    return intervals
+
+
+def workloads_at(connection: Connection, objects: Sequence[int], revision: int) -> dict[int, Workload | None]:
+    """The workload of each of some objects at a revision: None for an object that is its own workload."""
+    return {number: interval.workload for number, interval in intervals_at(connection, objects, revision).items()}
 
 
 def population_of(connection: Connection, cluster: int, scan: int, revision: int) -> Iterator[RecordedObject]:
@@ -64,8 +82,8 @@ def _objects(
             workloads = workloads_at(connection, [row.id for row in rows], revision)
             for row in rows:
                 top = workloads.get(row.id) or Workload(*kind, row.namespace, row.name)
-                pairs = _pairs(row.labels), _pairs(row.annotations)
-                yield RecordedObject(row.id, *kind, row.namespace, row.name, row.uid, top, *pairs)
+                labels, annotations = pairs(row.labels), pairs(row.annotations)
+                yield RecordedObject(row.id, *kind, row.namespace, row.name, row.uid, top, labels, annotations)
 
 
 def evaluated_objects(connection: Connection, scan: int) -> Iterator[EvaluatedObjects]:
@@ -92,7 +110,3 @@ def evaluated_objects(connection: Connection, scan: int) -> Iterator[EvaluatedOb
                     evaluated=reasons.pop("", RowIdSet()),
                     not_evaluated=reasons,
                 )
-
-
-def _pairs(text: str | None) -> tuple[tuple[str, str], ...]:
-    return tuple((key, value) for key, value in orjson.loads(text)) if text else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, select, update
 
@@ -16,6 +16,8 @@ from scanner.model.resource import Kind
 from scanner.posture.workloads import Workloads
 from scanner.store.packing import StagedPage, unpack
 from scanner.store.tables import STAGED_PAGES
+
+_NAMESPACE: Final[GroupKind] = ("", "Namespace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,10 @@ class StagedLists:
     def __iter__(self) -> Iterator[StagedList]:
         """The lists of evaluated kinds."""
         return iter(self._evaluated)
+
+    def namespaces(self) -> Iterator[StagedList]:
+        """The list of the namespaces that were read for their labels alone."""
+        return (listed for listed in self._controllers if listed.group_kind == _NAMESPACE)
 
     def workloads(self, kinds: Mapping[GroupKind, bool]) -> Workloads:
         """The workloads of all objects, given the kinds of their controllers: true for a namespaced kind."""

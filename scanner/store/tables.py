@@ -296,6 +296,8 @@ OBJECTS = Table(
     *_columns(ObjectColumns),
 )
 """The objects that scans examined. An object that is gone and comes back is another row."""
+# The objects of a list are inserted in this order, so the index costs little. It finds workloads and namespaces by name.
+Index("objects_by_name", *(OBJECTS.c[name] for name in ("cluster", "kind", "namespace", "name")))
 
 WORKLOADS = Table(
     "workloads",

@@ -180,6 +180,9 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
         objects = population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of(listed)))
         _merge_pages(listed.pages(), objects, history, ledger)
         ledger.sets[listed.api_version, listed.kind] = history.sets.write(objects.ids, listed.sets())
+    for listed in lists.namespaces():
+        kind, same_kinds = kinds_of(connection, history.kinds, listed)
+        population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of_labels(scope)))
     population.close()
     ledger.gaps.update(end.gaps)
     request = SimulatedRequest(scope.operation, running.requester)

@@ -14,10 +14,10 @@ from scanner.model.policy import Policy
 from scanner.model.reading import Auditability, CheckReading, Reading
 from scanner.model.resource import UserInfo
 from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, PolicyRecord, ScanRecord, Scope, TallyKey
+from scanner.posture.score import score_of
 from scanner.report import FORMATS
 from scanner.report.counts import Counts
 from scanner.report.document import document_of
-from scanner.report.score import score_of
 from scanner.report.table import render as render_table
 from scanner.report.words import AUDITABILITY, AUDITABILITY_MEANINGS, HEALTH_MEANINGS, HEALTH_TITLES
 

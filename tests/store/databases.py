@@ -136,7 +136,8 @@ def without_waivers(connection: sqlite3.Connection) -> None:
 
 
 def without_views(connection: sqlite3.Connection) -> None:
-    """Undo migration 0020."""
+    """Undo migrations 0020 and 0021."""
+    connection.execute("DROP INDEX objects_by_name")
     for name in VIEWS:
         connection.execute(f"DROP VIEW {name}")
 

@@ -29,5 +29,5 @@ def test_the_numbers_of_a_scan_are_those_of_its_findings(store: SqlStore) -> Non
         each.record(store, number)
     for number in range(1, len(rounds) + 1):
         record = store.record(f"scan-{number}")
-        assert dict(census_of(record.findings())) == dict(record.census or {})
+        assert dict(census_of(record.findings())) == dict(record.counted())
         assert len(list(record.resolved())) == record.resolved_total

@@ -18,10 +18,9 @@ from scanner.model.scan import (
     ScanState,
     TallyKey,
 )
-from scanner.report.score import score_of
+from scanner.posture.score import score_of
 from scanner.report.words import percent_ceil, percent_floor
-
-from .records import binding, check, policy, scan, small_record
+from tests.report.records import binding, check, policy, scan, small_record
 
 ANNOTATION = Check(CheckKind.AUDIT_ANNOTATION, 0, "'x'")
 CONFIGURATION = Check(CheckKind.CONFIGURATION)

@@ -1,0 +1,313 @@
+"""The score of a scan, of its policies, namespaces, owners and controls, and the bounds of each.
+
+The score is the share of decided checks that passed: passed / (passed + violated + errored-would-deny). The bounds are the
+score if all undecided checks had failed, or had passed. Checks that depend on the user of the request are undecided: a
+policy that exempts the scanner's user must not look clean. Previewed policies do not count. Without a known population
+there is no score: if a kind that a policy needs was not listed completely, the number of missed objects is unknown.
+
+The weighted score counts each check as often as the weight of its policy's severity.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from scanner.model.outcome import CheckKind, Gap, GapKind
+from scanner.model.policy import Policy, PolicyKey, policy_label
+from scanner.model.scan import CoverageState, OutcomeName, PolicyRecord, ScanRecord, ScanState, TallyKey
+from scanner.posture.needed_kinds import may_need
+from scanner.posture.severity import DEFAULT_SEVERITY, Severity
+
+WEIGHTS: Final[Mapping[Severity, int]] = {
+    Severity.CRITICAL: 10,
+    Severity.HIGH: 5,
+    Severity.MEDIUM: 3,
+    Severity.LOW: 1,
+    Severity.INFO: 0,
+}
+"""The weights of the weighted score."""
+
+SeverityOf: TypeAlias = Callable[[PolicyKey], Severity]
+
+UNLISTED: Final = (CoverageState.PARTIAL, CoverageState.FORBIDDEN, CoverageState.FAILED)
+
+_UNCOUNTED: Final = (GapKind.DISCOVERY, GapKind.LIST, GapKind.DOCUMENT)
+_NAMED: Final = 5
+_NAME: Final = 100
+_SCORED: Final = (OutcomeName.PASSED, OutcomeName.VIOLATED)
+_UNKNOWN: Final = (OutcomeName.ERRORED_ADMIT, OutcomeName.NOT_AUDITABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """`value`, `low` and `high` lie between 0 and 1, or are None for the reason in `why_not`.
+
+    `passed` of `decided` checks passed; `undecided` is an upper bound for the number of undecided checks. In the `weighted`
+    score, which has no other one, each check is counted as often as its weight.
+    """
+
+    passed: int
+    decided: int
+    undecided: int
+    why_not: str = ""
+    weighted: Score | None = None
+
+    @property
+    def value(self) -> float | None:
+        """The share of decided checks that passed, 0 to 1; None without a score."""
+        return None if self.why_not else self.passed / self.decided
+
+    @property
+    def low(self) -> float | None:
+        """The score if all undecided checks had failed, 0 to 1; None without a score."""
+        return None if self.why_not else self.passed / (self.decided + self.undecided)
+
+    @property
+    def high(self) -> float | None:
+        """The score if all undecided checks had passed, 0 to 1; None without a score."""
+        return None if self.why_not else (self.passed + self.undecided) / (self.decided + self.undecided)
+
+
+NO_SCORE: Final = Score(0, 0, 0, "no check was decided", Score(0, 0, 0, "no check was decided"))
+"""The score of a part without checks."""
+
+
+@dataclass(slots=True)
+class Sums:
+    """Numbers of checks: `passed` of the `decided` ones, and `open` ones, which have no result for all users."""
+
+    passed: int = 0
+    decided: int = 0
+    open: int = 0
+
+    def count(self, key: TallyKey, number: int) -> None:
+        """Add checks with one outcome."""
+        if _is_decided(key):
+            self.decided += number
+            self.passed += number * (key.outcome is OutcomeName.PASSED)
+        elif _is_open(key):
+            self.open += number
+
+    def add(self, other: Sums, weight: int = 1) -> None:
+        """Add other numbers, each as often as a weight."""
+        self.passed += weight * other.passed
+        self.decided += weight * other.decided
+        self.open += weight * other.open
+
+
+@dataclass(slots=True)
+class PartSums:
+    """The numbers of checks of a part of a scan, and the same numbers with the weights of their policies."""
+
+    plain: Sums = field(default_factory=Sums)
+    weighted: Sums = field(default_factory=Sums)
+
+    def count(self, key: TallyKey, number: int, weight: int) -> None:
+        """Add checks with one outcome, of a policy with this weight."""
+        self.plain.count(key, number)
+        self.weighted.count(key, number * weight)
+
+    def add(self, sums: Sums, weight: int) -> None:
+        """Add numbers of checks of a policy with this weight."""
+        self.plain.add(sums)
+        self.weighted.add(sums, weight)
+
+    def join(self, other: PartSums) -> None:
+        """Add the numbers of another part."""
+        self.plain.add(other.plain)
+        self.weighted.add(other.weighted)
+
+
+SumsByPolicy: TypeAlias = Mapping[PolicyKey, Sums]
+
+
+def score_of(record: ScanRecord, severity: SeverityOf = lambda _: DEFAULT_SEVERITY) -> Score:
+    """The score of a scan, with its bounds."""
+    return Scores(record, severity).whole()
+
+
+class Scores:
+    """The scores of one scan. `waived` checks, counted by the keys of tallies, are left out."""
+
+    def __init__(self, record: ScanRecord, severity: SeverityOf, waived: Mapping[TallyKey, int] | None = None) -> None:
+        """Count the checks of a scan by policy and namespace, once."""
+        self._record = record
+        self._severity = severity
+        self._policies = {used.policy.key: used for used in record.policies}
+        self._assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
+        self._missed = Counter(map(_kind_and_namespace, filter(_is_one_object, record.gaps)))
+        invocations: defaultdict[PolicyKey, set[tuple[str, str, str]]] = defaultdict(set)
+        self._sums: defaultdict[tuple[PolicyKey, str], Sums] = defaultdict(Sums)
+        without = waived or {}
+        for key, number in record.tallies.items():
+            if self.counts(key):
+                invocations[key.policy_key].add((key.binding, key.param_namespace, key.param_name))
+                self._sums[key.policy_key, key.namespace].count(key, number - without.get(key, 0))
+        self._checks = {key: _checks_per_object(used, len(invocations[key])) for key, used in self._policies.items()}
+
+    def counts(self, key: TallyKey) -> bool:
+        """Return whether a check is one of a bound policy, and no preview."""
+        return key.binding_key not in self._assumed
+
+    def whole(self) -> Score:
+        """The score of the scan."""
+        return self._score(self._by_policy(), self._missed_checks(), self._why_not(None))
+
+    def of_policies(self, policies: Collection[PolicyKey]) -> Score:
+        """The score of some policies together."""
+        chosen = set(policies)
+        sums = {policy: own for policy, own in self._by_policy().items() if policy in chosen}
+        missed = {policy: self._missed_of(policy) for policy in chosen if policy in self._policies}
+        return self._score(sums, missed, self._why_not([key for key in self._policies if key in chosen]))
+
+    def by_policy(self) -> dict[PolicyKey, Score]:
+        """The score of each policy that the scan recorded or that has outcomes."""
+        sums = self._by_policy()
+        return {
+            policy: self._score(
+                {policy: sums.get(policy, Sums())}, {policy: self._missed_of(policy)}, self._why_not([policy])
+            )
+            for policy in self._policies.keys() | sums.keys()
+        }
+
+    def by_namespace(self) -> dict[str, Score]:
+        """The score of each namespace with outcomes; the empty name stands for cluster-scoped objects."""
+        sums: defaultdict[str, dict[PolicyKey, Sums]] = defaultdict(dict)
+        for (policy, namespace), own in self._sums.items():
+            sums[namespace][policy] = own
+        why_not = self._why_not(None)
+        return {name: self._score(own, self._missed_checks(name), why_not) for name, own in sums.items()}
+
+    def of_part(self, part: PartSums) -> Score:
+        """The score of a part of the objects, of which any may be among those that were not evaluated."""
+        missed = PartSums()
+        for policy, number in self._missed_checks().items():
+            missed.add(Sums(open=number), self.weight(policy))
+        missed.join(part)
+        return _scored(missed, self._why_not(None))
+
+    def weight(self, policy: PolicyKey) -> int:
+        """The weight of a policy's checks in the weighted score."""
+        return WEIGHTS[self._severity(policy)]
+
+    def _by_policy(self) -> dict[PolicyKey, Sums]:
+        joined: defaultdict[PolicyKey, Sums] = defaultdict(Sums)
+        for (policy, _), own in self._sums.items():
+            joined[policy].add(own)
+        return joined
+
+    def _score(self, sums: SumsByPolicy, missed: Mapping[PolicyKey, int], why_not: str) -> Score:
+        part = PartSums()
+        for policy in sums.keys() | missed.keys():
+            own, weight = sums.get(policy, Sums()), self.weight(policy)
+            part.add(own, weight)
+            part.add(Sums(open=missed.get(policy, 0)), weight)
+        return _scored(part, why_not)
+
+    def _missed_checks(self, namespace: str | None = None) -> dict[PolicyKey, int]:
+        """Upper bounds for the numbers of checks on objects that were listed, but not evaluated."""
+        objects = sum(number for (_, place), number in self._missed.items() if namespace in (None, place))
+        return {policy: objects * number for policy, number in self._checks.items() if objects}
+
+    def _missed_of(self, policy: PolicyKey) -> int:
+        used = self._policies.get(policy)
+        if used is None or not self._missed:
+            return 0
+        objects = sum(number for (kind, _), number in self._missed.items() if _needs(used.policy, kind))
+        return objects * self._checks[policy]
+
+    def _why_not(self, policies: Collection[PolicyKey] | None) -> str:
+        """The reason why there is no score of some policies, or of all, or an empty string."""
+        record = self._record
+        used = [self._policies[key].policy for key in policies if key in self._policies] if policies else None
+        unlisted = sorted(
+            {
+                line.kind
+                for line in record.coverage
+                if line.state in UNLISTED and _any_needs(used, f"{line.api_version}/{line.kind}")
+            }
+        )
+        if unlisted:
+            return f"the number of objects is unknown for {_few(unlisted)}"
+        uncounted = [gap for gap in record.gaps if not _is_one_object(gap) and _concerns(gap, used)]
+        if uncounted:
+            gaps = f"{len(uncounted):,} {'gap' if len(uncounted) == 1 else 'gaps'}"
+            return f"the number of missed objects is unknown: {gaps}, first {uncounted[0].where}"
+        if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
+            return f"the scan is {record.scan.state}"
+        return ""
+
+
+def _scored(part: PartSums, why_not: str) -> Score:
+    plain, weighted = part.plain, part.weighted
+    heavy = why_not or ("" if weighted.decided else "no check with a weight was decided")
+    return Score(
+        plain.passed,
+        plain.decided,
+        plain.open,
+        why_not or ("" if plain.decided else "no check was decided"),
+        Score(weighted.passed, weighted.decided, weighted.open, heavy),
+    )
+
+
+def _is_decided(key: TallyKey) -> bool:
+    """Return whether a check counts: it has a result, and the result is the same for all users."""
+    return _is_answered(key) and not key.requester
+
+
+def _is_answered(key: TallyKey) -> bool:
+    """Return whether a check has a result: a pass or violation of a validation, or an error of any check that denies."""
+    if key.outcome is OutcomeName.ERRORED_DENY:
+        return True
+    return key.check.kind is CheckKind.VALIDATION and key.outcome in _SCORED
+
+
+def _is_open(key: TallyKey) -> bool:
+    """Return whether a check has no result for all users: an error that admission ignores, or one that no audit decides."""
+    # A mutation is no part of the score, with or without a result.
+    unknown = key.outcome in _UNKNOWN and key.check.kind is not CheckKind.MUTATION
+    return unknown or (_is_answered(key) and key.requester)
+
+
+def _checks_per_object(used: PolicyRecord, invocations: int) -> int:
+    """The number of validations, under every binding and param in the scan."""
+    return len(used.policy.validations) * max(len(used.bindings), invocations)
+
+
+def _is_one_object(gap: Gap) -> bool:
+    """Return whether a gap is an object (`apps/v1/Deployment shop/web`), not a page (`apps/v1/Deployment`) or `policy x`."""
+    return gap.kind not in _UNCOUNTED and " " in gap.where and not gap.where.startswith("policy ")
+
+
+def _kind_and_namespace(gap: Gap) -> tuple[str, str]:
+    kind, _, name = gap.where.partition(" ")
+    return kind, name.partition("/")[0] if "/" in name else ""
+
+
+def _concerns(gap: Gap, policies: Iterable[Policy] | None) -> bool:
+    """Return whether a gap may hide objects or checks of some policies, or of any."""
+    if policies is None:
+        return True
+    if gap.where.startswith("policy "):
+        return any(gap.where == policy_label(policy.key) for policy in policies)
+    api_version, slash, kind = gap.where.rpartition("/")
+    listed = gap.kind in (GapKind.LIST, GapKind.OBJECT, GapKind.EVALUATION) and slash and " " not in gap.where
+    return _any_needs(policies, f"{api_version}/{kind}") if listed else True
+
+
+def _any_needs(policies: Iterable[Policy] | None, kind: str) -> bool:
+    return policies is None or any(_needs(policy, kind) for policy in policies)
+
+
+def _needs(policy: Policy, kind: str) -> bool:
+    """Return whether a policy may match a kind, written as `apps/v1/Deployment`."""
+    api_version, _, name = kind.rpartition("/")
+    return may_need(policy, api_version, name)
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(name if len(name) <= _NAME else f"{name[:_NAME]}…" for name in names[:_NAMED]) + more

@@ -1,0 +1,142 @@
+"""Reads the kept labels and annotations of objects, of their workloads and of their namespaces, as of one revision.
+
+The labels of a workload are known if the scan examined the workload itself. They are read for a portion of objects at a time, and
+the latest are remembered: memory does not grow with the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, select
+
+from scanner.model.population import NOTHING_KEPT, GroupKind, Kept, KeptOfObject, Pairs
+from scanner.store.engine import among
+from scanner.store.interning import chunks
+from scanner.store.tables import KEPT, KINDS, OBJECTS, POPULATION, WORKLOADS
+
+_NAMESPACE: Final = ("", "Namespace")
+_MOST: Final = 50_000
+"""The entries of a table of remembered labels, after which it begins anew."""
+
+
+class PlaceOfObject(NamedTuple):
+    """The rows from which the labels of an object follow: ids of `kinds`, `kept` and `workloads`, and its namespace.
+
+    `workload` is 0 for an object that is its own workload, `kept` for an object without kept labels.
+    """
+
+    kind: int
+    namespace: str
+    workload: int
+    kept: int
+
+
+class KeptLabels:
+    """The kept labels of the objects of one cluster at one revision. Equal labels are one object."""
+
+    def __init__(self, connection: Connection, cluster: int, revision: int) -> None:
+        """Read the ids of all kinds."""
+        self._connection = connection
+        self._cluster = cluster
+        self.revision: Final = revision
+        self._kinds: defaultdict[GroupKind, list[int]] = defaultdict(list)
+        for number, api_version, kind in connection.execute(select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)):
+            self._kinds[_group(api_version), kind].append(number)
+        self._namespace_kinds = frozenset(self._kinds.get(_NAMESPACE, ()))
+        self._of_workloads: dict[int, int] = {}
+        self._of_namespaces: dict[str, int] = {}
+        self._rows: dict[int, Kept] = {0: NOTHING_KEPT}
+        self._joined: dict[tuple[int, int, int], KeptOfObject] = {}
+
+    def of(self, places: Sequence[PlaceOfObject]) -> list[KeptOfObject]:
+        """The labels of some objects, in their order."""
+        for memo in (self._of_workloads, self._of_namespaces, self._joined):
+            if len(memo) > _MOST:
+                memo.clear()
+        if len(self._rows) > _MOST:
+            self._rows = {0: NOTHING_KEPT}
+        self._read_workloads({place.workload for place in places} - self._of_workloads.keys() - {0})
+        self._read_namespaces({place.namespace for place in places} - self._of_namespaces.keys() - {""})
+        numbers = [self._numbers(place) for place in places]
+        self._read_rows({number for each in numbers for number in each} - self._rows.keys())
+        return [self._join(each) for each in numbers]
+
+    def _numbers(self, place: PlaceOfObject) -> tuple[int, int, int]:
+        """The ids of `kept` of an object, its workload and its namespace. A Namespace is in itself."""
+        own = place.kept
+        top = self._of_workloads[place.workload] if place.workload else own
+        if place.namespace:
+            return own, top, self._of_namespaces[place.namespace]
+        return own, top, own if place.kind in self._namespace_kinds else 0
+
+    def _join(self, numbers: tuple[int, int, int]) -> KeptOfObject:
+        joined = self._joined.get(numbers)
+        if joined is None:
+            joined = self._joined[numbers] = KeptOfObject(*(self._rows[number] for number in numbers))
+        return joined
+
+    def _read_workloads(self, missing: set[int]) -> None:
+        own = WORKLOADS.c
+        for portion in chunks(sorted(missing)):
+            self._of_workloads.update(dict.fromkeys(portion, 0))
+            by_kind: defaultdict[GroupKind, list[int]] = defaultdict(list)
+            wanted = select(own.id, own.api_version, own.kind).where(among(self._connection, own.id, portion))
+            for number, api_version, kind in self._connection.execute(wanted):
+                by_kind[_group(api_version), kind].append(number)
+            for group_kind, numbers in by_kind.items():
+                if kinds := self._kinds.get(group_kind):
+                    self._of_workloads.update(self._kept_of_workloads(kinds, numbers))
+
+    def _kept_of_workloads(self, kinds: Sequence[int], numbers: Sequence[int]) -> Mapping[int, int]:
+        """The ids of `kept` of examined workloads of a kind. Of objects of one name, the newest counts."""
+        top, identity, interval = WORKLOADS.c, OBJECTS.c, POPULATION.c
+        wanted = (
+            select(top.id, interval.kept)
+            .select_from(WORKLOADS)
+            .join(OBJECTS, (identity.namespace == top.namespace) & (identity.name == top.name))
+            .join(POPULATION, interval.object == identity.id)
+            .where(among(self._connection, top.id, numbers), *self._of_kinds(kinds))
+            .order_by(identity.id)
+        )
+        rows = self._connection.execute(wanted)
+        return {row.id: row.kept for row in rows}
+
+    def _read_namespaces(self, missing: set[str]) -> None:
+        identity, interval = OBJECTS.c, POPULATION.c
+        for portion in chunks(sorted(missing)):
+            self._of_namespaces.update(dict.fromkeys(portion, 0))
+            wanted = (
+                select(identity.name, interval.kept)
+                .select_from(OBJECTS)
+                .join(POPULATION, interval.object == identity.id)
+                .where(*self._of_kinds(sorted(self._namespace_kinds)), identity.namespace == "")
+                .where(among(self._connection, identity.name, portion))
+                .order_by(identity.id)
+            )
+            self._of_namespaces.update((name, kept) for name, kept in self._connection.execute(wanted))
+
+    def _of_kinds(self, kinds: Sequence[int]) -> tuple[ColumnElement[bool], ...]:
+        """The conditions of the objects of some kinds at the revision."""
+        identity, interval = OBJECTS.c, POPULATION.c
+        at = interval.since <= self.revision, interval.until > self.revision
+        return (identity.cluster == self._cluster, identity.kind.in_(kinds), *at)
+
+    def _read_rows(self, missing: set[int]) -> None:
+        own = KEPT.c
+        for portion in chunks(sorted(missing)):
+            wanted = select(own.id, own.labels, own.annotations).where(among(self._connection, own.id, portion))
+            for row in self._connection.execute(wanted):
+                self._rows[row.id] = Kept(pairs(row.labels), pairs(row.annotations))
+
+
+def pairs(text: str | None) -> Pairs:
+    """The labels or annotations in a column of `kept`."""
+    return tuple((key, value) for key, value in orjson.loads(text)) if text else ()
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
