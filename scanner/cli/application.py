@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from scanner.cli import (
+    config,
     db,
     diff,
     explain,
@@ -64,6 +65,7 @@ application.command(
 application.command("test", epilog=test.EPILOG, short_help="Run policy test suites.")(test.command)
 application.add_typer(rbac.application, name="rbac")
 application.add_typer(db.application, name="db")
+application.add_typer(config.application, name="config")
 application.command("version")(version.command)
 
 

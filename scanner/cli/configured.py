@@ -13,7 +13,7 @@ import typer
 
 from scanner.cli.catalog import key_of_flag, settings
 from scanner.cli.flags import flags_of
-from scanner.cli.settings import keep
+from scanner.cli.settings import current
 from scanner.errors import UsageError
 
 Command: TypeAlias = Callable[..., None]
@@ -42,12 +42,11 @@ def configure(application: typer.Typer) -> None:
 
 
 def configured(command: Command) -> Command:
-    """A command with the flag `--config`, if it has a flag that is a setting, or a context, in which it finds the configuration."""
+    """A command with the flag `--config`; the same command if none of its flags is a setting."""
     signature = inspect.signature(command, eval_str=True)
     flags = flags_of(command)
-    keys = {flag.parameter: key for flag in flags if (key := key_of_flag(flag))}
     own_context = next((name for name, each in signature.parameters.items() if each.annotation is typer.Context), None)
-    if _CONFIG in signature.parameters or not (keys or own_context):
+    if _CONFIG in signature.parameters or not any(map(key_of_flag, flags)):
         return command
 
     @wraps(command)
@@ -57,10 +56,10 @@ def configured(command: Command) -> Command:
 
         context: typer.Context = values[own_context] if own_context else values.pop(_CONTEXT)
         configuration = read(settings(), str(values.pop(_CONFIG) or ""), os.environ)
-        sources = Sources(flags, keys, values, configuration, _typed(context, values))
-        keep(context, configuration, sources.used())
+        sources = Sources(flags, _typed(context, values), configuration=configuration)
         try:
-            command(**(values | sources.values()))
+            with current(configuration, sources.used()):
+                command(**(values | sources.values()))
         except UsageError as error:
             raise sources.placed(error) from error
 
@@ -75,7 +74,9 @@ def _keyword(name: str, annotation: object, default: object = inspect.Parameter.
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _typed(context: typer.Context, parameters: Mapping[str, object]) -> frozenset[str]:
-    """The parameters whose flags the user typed."""
-    sources = {name: context.get_parameter_source(name) for name in parameters}
-    return frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+def _typed(context: typer.Context, values: Mapping[str, object]) -> dict[str, object]:
+    """The values of the flags that the user typed, by parameter."""
+    sources = {name: context.get_parameter_source(name) for name in values}
+    return {
+        name: values[name] for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"
+    }

@@ -88,7 +88,6 @@ class Filter:
 
 
 def command(
-    context: typer.Context,
     ids: Annotated[
         list[str] | None,
         typer.Argument(metavar="[ID]...", help="Ids of findings, or the beginnings of them, or ids of problems."),
@@ -147,7 +146,7 @@ def command(
         statuses=tuple(status.value for status in statuses or ()),
         actions=tuple(action.value for action in actions or ()),
     )
-    posture, day = settings(context), day_of(at)
+    posture, day = settings(), day_of(at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         triage = Triage(posture, record, day)

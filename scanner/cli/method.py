@@ -6,10 +6,12 @@ import socket
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from scanner.cli.settings import used_configuration
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scanner.model.method import Method, UsedConfiguration
+    from scanner.model.method import Method
 
 
 def method_of(
@@ -21,10 +23,9 @@ def method_of(
     chunk_size: int,
     policy_files: Iterable[Path] = (),
     without_cluster_policies: bool = False,
-    configuration: UsedConfiguration | None = None,
 ) -> Method:
     """The method of a scan that a command with these arguments makes; the scan adds its user and its workers."""
-    from scanner.model.method import Method, UsedConfiguration
+    from scanner.model.method import Method
 
     return Method(
         host=socket.gethostname(),
@@ -35,7 +36,7 @@ def method_of(
         chunk_size=chunk_size,
         policy_files=tuple(map(str, policy_files)),
         without_cluster_policies=without_cluster_policies,
-        configuration=configuration or UsedConfiguration(),
+        configuration=used_configuration(),
     )
 
 

@@ -18,7 +18,6 @@ _INCOMPLETE: Final = 3
 
 @with_folder_flags
 def command(
-    context: typer.Context,
     scan: Annotated[
         str, typer.Argument(metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …")
     ] = "last",
@@ -35,7 +34,7 @@ def command(
     from scanner.cli.render import to_folders, to_stdout
     from scanner.model.scan import ScanState
 
-    posture, day = settings(context), day_of(at)
+    posture, day = settings(), day_of(at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)

@@ -47,7 +47,7 @@ from scanner.cli.scope import (
     SkipKindsOption,
     scope_of,
 )
-from scanner.cli.settings import settings, used_configuration
+from scanner.cli.settings import settings
 from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
@@ -309,12 +309,11 @@ def command(
             chunk_size=0 if source else chunk_size,
             policy_files=files or [],
             without_cluster_policies=no_cluster_policies,
-            configuration=used_configuration(arguments),
         ),
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,
     )
-    posture = settings(arguments)
+    posture = settings()
     release = kubernetes_version(version)
     name = cluster_name or context or (_place(source) if source else "")
     with (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, date
 from typing import TYPE_CHECKING, Final
-
-import typer
 
 from scanner.cli.moments import end_of
 
@@ -15,34 +16,46 @@ if TYPE_CHECKING:
     from scanner.model.method import UsedConfiguration
     from scanner.posture.settings import Settings
 
-_CONFIGURATION: Final = "assay.configuration"
-_USED: Final = "assay.used"
+
+@dataclass(frozen=True, slots=True)
+class _Current:
+    """The configuration of a command, and the values that the command uses of it."""
+
+    configuration: Configuration
+    used: tuple[Value, ...]
 
 
-def keep(context: typer.Context, configuration: Configuration, used: Iterable[Value]) -> None:
-    """Keep the configuration of the command that runs, and the values that the command uses of it, in its context."""
-    context.meta[_CONFIGURATION] = configuration
-    context.meta[_USED] = tuple(used)
+_CURRENT: Final[ContextVar[_Current | None]] = ContextVar("assay", default=None)
 
 
-def settings(context: typer.Context) -> Settings:
-    """The settings of posture of this run."""
-    configuration: Configuration = context.meta[_CONFIGURATION]
-    return configuration.posture
+@contextmanager
+def current(configuration: Configuration, used: Iterable[Value]) -> Iterator[None]:
+    """A block in which a command runs with this configuration; `used` are the values that it has from the environment and the file."""
+    token = _CURRENT.set(_Current(configuration, tuple(used)))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
 
 
-def used_configuration(context: typer.Context) -> UsedConfiguration:
-    """The configuration of this run as a scan records it: without secrets."""
+def settings() -> Settings:
+    """The settings of posture of the command that runs."""
+    from scanner.posture.settings import DEFAULT_SETTINGS
+
+    running = _CURRENT.get()
+    return running.configuration.posture if running else DEFAULT_SETTINGS
+
+
+def used_configuration() -> UsedConfiguration:
+    """The configuration of the command that runs as a scan records it: without secrets."""
     from scanner.config.configuration import shown
     from scanner.model.method import UsedConfiguration, UsedSetting
 
-    configuration: Configuration = context.meta[_CONFIGURATION]
-    used: tuple[Value, ...] = context.meta[_USED]
-    return UsedConfiguration(
-        configuration.path,
-        configuration.digest,
-        tuple(UsedSetting(value.setting.key, value.place, shown(value)) for value in used),
-    )
+    running = _CURRENT.get()
+    if running is None:
+        return UsedConfiguration()
+    used = tuple(UsedSetting(value.setting.key, value.place, shown(value)) for value in running.used)
+    return UsedConfiguration(running.configuration.path, running.configuration.digest, used)
 
 
 def day_of(at: str) -> date | None:

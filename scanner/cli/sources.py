@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from scanner.cli.catalog import key_of_flag
 from scanner.cli.combinations import RULES
 from scanner.cli.flags import Flag, convert, plain
 from scanner.config.combinations import Given, Needs, Rule, Source, left_out
@@ -21,16 +22,18 @@ class Sources:
     def __init__(
         self,
         flags: tuple[Flag, ...],
-        keys: Mapping[str, str],
-        values: Mapping[str, object],
+        typed: Mapping[str, object],
+        *,
         configuration: Configuration,
-        typed: frozenset[str],
     ) -> None:
-        """Resolve the values. Raises UsageError for flags that exclude each other."""
+        """Resolve the values; `typed` are those of flags that the user typed, by parameter.
+
+        Raises UsageError for values of one source that exclude each other.
+        """
         self._flags = flags
-        self._keys = keys
+        self._keys = {flag.parameter: key_of_flag(flag) for flag in flags}
         self._configuration = configuration
-        self._given = {flag.name: given for flag in flags if (given := self._value(flag, values, typed))}
+        self._given = {flag.name: given for flag in flags if (given := self._value(flag, typed))}
         self._left_out = left_out(self._given, _rules_of(flags))
 
     def used(self) -> Iterator[Value]:
@@ -63,16 +66,17 @@ class Sources:
         given = self._given.get(flag.name)
         return given if given and given.source is not Source.FLAG and flag.name not in self._left_out else None
 
-    def _value(self, flag: Flag, values: Mapping[str, object], typed: frozenset[str]) -> Given | None:
-        """The value of a flag, from its highest source; None for a default."""
-        value = values.get(flag.parameter)
+    def _value(self, flag: Flag, typed: Mapping[str, object]) -> Given | None:
+        """The value of a flag, from its highest source; None without any."""
         if flag.parameter in typed:
+            value = typed[flag.parameter]
             name = flag.names[0] if flag.is_option else f"{flag.name} {value}"
-            return Given(plain(value), Source.FLAG, name) if value and value != flag.default else None
-        effective = self._configuration.values.get(self._keys.get(flag.parameter, ""))
-        if effective is None or effective.source is Source.DEFAULT or effective.value in {(), False}:
+            return Given(plain(value), Source.FLAG, name, is_default=not value or value == flag.default)
+        effective = self._configuration.values.get(self._keys[flag.parameter])
+        if effective is None or effective.source is Source.DEFAULT:
             return None
-        return Given(effective.value, effective.source, effective.name)
+        value = effective.value
+        return Given(value, effective.source, effective.name, is_default=not value or value == plain(flag.default))
 
 
 def _rules_of(flags: tuple[Flag, ...]) -> Iterator[Rule]:

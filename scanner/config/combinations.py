@@ -25,11 +25,15 @@ class Source(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that a source gives, with its name in messages: `-n`, `ASSAY_CONTEXT`, `context (assay.yaml, line 3, column 10)`."""
+    """A value that a source gives, with its name in messages: `-n`, `ASSAY_CONTEXT`, `context in assay.yaml, line 3, column 10`.
+
+    A value that `is_default`, such as `ASSAY_QUIET=false`, excludes and needs nothing, but stands before those of lower sources.
+    """
 
     value: object
     source: Source
     name: str
+    is_default: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +80,9 @@ def left_out(given: Mapping[str, Given], rules: Iterable[Rule]) -> frozenset[str
 
 def _exclude(rule: Excludes, given: Mapping[str, Given], removed: dict[str, Source]) -> None:
     """Note which of the values is removed, and by which source."""
-    own = given.get(rule.flag)
-    others = {flag: given[flag] for flag in rule.others if flag in given and flag not in removed}
-    if own is None or rule.flag in removed or not others:
+    own = _effective(rule.flag, given, removed)
+    others = {flag: other for flag in rule.others if (other := _effective(flag, given, removed))}
+    if own is None or not others:
         return
     highest = max(other.source for other in others.values())
     if highest > own.source:
@@ -90,20 +94,25 @@ def _exclude(rule: Excludes, given: Mapping[str, Given], removed: dict[str, Sour
 
 
 def _need(rule: Needs, given: Mapping[str, Given], removed: dict[str, Source]) -> None:
-    own = given.get(rule.flag)
-    if own is None or rule.flag in removed:
+    own = _effective(rule.flag, given, removed)
+    if own is None:
         return
-    needed = given.get(rule.needed)
-    if needed is not None and rule.needed not in removed and _satisfies(needed.value, rule.values):
+    needed = _effective(rule.needed, given, removed)
+    if needed is not None and _satisfies(needed.value, rule.values):
         if rule.belongs and needed.source > own.source:
             removed[rule.flag] = needed.source
         return
-    by = removed.get(rule.needed, needed.source if needed else Source.DEFAULT)
+    by = removed.get(rule.needed, given[rule.needed].source if rule.needed in given else Source.DEFAULT)
     if by > own.source:
         removed[rule.flag] = by
         return
     value = f" {' or '.join(rule.values)}" if rule.values else ""
     raise UsageError(f"{own.name} needs {rule.needed}{value}{f': {rule.why}' if rule.why else ''}")
+
+
+def _effective(flag: str, given: Mapping[str, Given], removed: Mapping[str, Source]) -> Given | None:
+    value = given.get(flag)
+    return None if value is None or value.is_default or flag in removed else value
 
 
 def _satisfies(value: object, wanted: tuple[str, ...]) -> bool:

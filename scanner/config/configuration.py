@@ -13,6 +13,7 @@ from scanner.config.file import File, file_at, find
 from scanner.config.masking import masked_document
 from scanner.config.setting import Plain, Scalar, Setting, from_text
 from scanner.errors import UsageError
+from scanner.model.json import Json
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 
 NO_FILE: Final = File()
@@ -96,18 +97,25 @@ def _value(setting: Setting, file: File, environment: Mapping[str, str]) -> Valu
     return Value(setting, setting.default)
 
 
+def masked_value(value: Value) -> Json:
+    """A value without secrets."""
+    if isinstance(value.value, tuple):
+        return [_masked(value.setting, item) for item in value.value]
+    return None if value.value is None else _masked(value.setting, value.value)
+
+
 def shown(value: Value) -> str:
     """The text of a value without secrets; the items of a list are separated by commas. Empty for no value."""
-    match value.value:
+    match masked_value(value):
         case None:
             return ""
-        case bool():
-            return str(value.value).lower()
-        case tuple():
-            return ", ".join(_text(value.setting, item) for item in value.value)
-        case _:
-            return _text(value.setting, value.value)
+        case bool() as boolean:
+            return str(boolean).lower()
+        case list() as items:
+            return ", ".join(map(str, items))
+        case scalar:
+            return str(scalar)
 
 
-def _text(setting: Setting, value: Scalar) -> str:
-    return str(masked_document(str(value), setting.key))
+def _masked(setting: Setting, value: Scalar) -> Json:
+    return masked_document(value, setting.key) if isinstance(value, str) else value
