@@ -14,6 +14,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Excludes("--all-namespaces", ("--namespace",), "leave one of them out"),
     Excludes("--kyverno-compat", ("--kyverno-resource-filters",), "only Kyverno's webhook applies resource filters"),
+    Excludes("--waivers", ("--waivers-namespace",), "leave one of them out"),
     Excludes("--at", ("SCAN", "--scan"), "leave one of them out"),
     Excludes(
         "RUN",

@@ -18,7 +18,6 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from scanner.config.configuration import Configuration, Value
 
-SCHEMA: Final = "https://raw.githubusercontent.com/kube-assay/assay/main/docs/config.schema.json"
 _EPILOG: Final = "Exit codes: 0 no error · 2 an error in the file or in a variable."
 _FILE: Final = Path("assay.yaml")
 
@@ -74,11 +73,11 @@ def init(
 ) -> None:
     """Write a file with every key, its default and its help, as comments to begin with."""
     from scanner.cli.terminal import text
-    from scanner.config.example import example
+    from scanner.config.example import example, schema_path
 
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(example(settings(), SCHEMA))
+            file.write(example(settings(), schema_path().as_uri()))
     except FileExistsError as error:
         raise UsageError(f"{path} exists: name another file, or remove it") from error
     except OSError as error:

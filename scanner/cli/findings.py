@@ -15,9 +15,10 @@ import typer
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
-from scanner.cli.settings import day_of, settings
+from scanner.cli.settings import settings
 from scanner.cli.stored_scan import stored_scan
 from scanner.cli.terminal import table
+from scanner.cli.waivers import Posture, WaiversOption
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -129,14 +130,13 @@ def command(
         str, typer.Option("--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
     ] = "last",
     at: AtOption = "",
+    waivers: WaiversOption = None,
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Lines to print; 0 prints all.")] = 100,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """List the findings of a stored scan, or its problems."""
-    from scanner.posture.triage import Triage
-
     wanted = Filter(
         ids=tuple(each.lower() for each in ids or ()),
         policies=tuple(policies or ()),
@@ -146,10 +146,10 @@ def command(
         statuses=tuple(status.value for status in statuses or ()),
         actions=tuple(action.value for action in actions or ()),
     )
-    posture, day = settings(), day_of(at)
+    posture = Posture(settings(), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
-        triage = Triage(posture, record, day)
+        triage = posture.triage(store, record)
         if problems:
             _print_problems(record, triage, wanted, output, limit)
         else:
@@ -187,7 +187,8 @@ def _print_findings(record: ScanRecord, triage: Triage, wanted: Filter, output: 
     def cells(stored: StoredFinding) -> tuple[str, ...]:
         finding = stored.finding
         place = f"{finding.kind} {object_name(finding)}"
-        return stored.id, stored.status, f"{stored.first_seen:%Y-%m-%d}", finding.policy, place
+        status = f"{stored.status}, waived" if triage.waiver(stored) else stored.status
+        return stored.id, status, f"{stored.first_seen:%Y-%m-%d}", finding.policy, place
 
     def columns(stored: StoredFinding) -> tuple[str, ...]:
         finding = stored.finding
@@ -210,6 +211,7 @@ def _print_findings(record: ScanRecord, triage: Triage, wanted: Filter, output: 
             finding.name,
             workload_name(stored),
             finding.outcome.message,
+            waiver.name if (waiver := triage.waiver(stored)) else "",
         )
 
     chosen = filter(wanted.selects, chain(record.findings(), record.resolved()))
@@ -229,7 +231,7 @@ def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: 
         place = f"{top.kind} {'/'.join(filter(None, (top.namespace, top.name)))}"
         return (
             problem.id,
-            problem.status,
+            f"{problem.status}, waived" if problem.waiver else problem.status,
             f"{problem.first_seen:%Y-%m-%d}",
             str(problem.findings),
             problem.policy,
@@ -254,11 +256,12 @@ def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: 
             top.kind,
             top.namespace,
             top.name,
+            problem.waiver.name if problem.waiver else "",
         )
 
     # The status is that of the whole problem, so all its findings are joined first.
     of_findings = replace(wanted, statuses=tuple(status.value for status in Status))
-    joined = problems(each for each in record.by_problem() if of_findings.selects(each.stored))
+    joined = problems((each for each in record.by_problem() if of_findings.selects(each.stored)), triage.waiver)
     statuses = wanted.statuses or tuple(status.value for status in Status if status is not Status.RESOLVED)
     chosen = (problem for problem in joined if problem.status in statuses or wanted.ids)
     form = _Form(
@@ -275,12 +278,12 @@ def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: 
 _FINDING: Final = ("FINDING", "STATUS", "SINCE", "POLICY", "OBJECT")
 _FINDING_COLUMNS: Final = (
     *("id", "problem", "status", "firstSeen", "resolvedAt", "resolution", "cause", "language", "policy", "binding"),
-    *("outcome", "actions", "kind", "namespace", "name", "workload", "message"),
+    *("outcome", "actions", "kind", "namespace", "name", "workload", "message", "waiver"),
 )
 _PROBLEM: Final = ("PROBLEM", "STATUS", "SINCE", "FINDINGS", "POLICY", "WORKLOAD")
 _PROBLEM_COLUMNS: Final = (
     *("id", "status", "firstSeen", "openedAt", "resolvedAt", "resolution", "cause", "findings", "language", "policy"),
-    *("check", "action", "kind", "namespace", "name"),
+    *("check", "action", "kind", "namespace", "name", "waiver"),
 )
 
 

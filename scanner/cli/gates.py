@@ -1,7 +1,7 @@
 """Gates that a user opts into with `--fail-on`. An incomplete scan takes precedence over a failed gate.
 
 Gates count problems. Like the score and the history, they concern bound policies alone: a preview fails no gate, and neither does
-an excepted finding.
+an excepted or a waived finding. A finding fails again on the day after its waiver ends, and the line of the gate says so.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ import typer
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
+    from scanner.cli.waivers import Posture
     from scanner.model.problem import ProblemCounts
     from scanner.model.scan import ScanRecord
+    from scanner.posture.waiving import Waived
     from scanner.store import SqlReader
 
 _FAILED: Final = 1
+_NAMED: Final = 5
 _PANEL: Final = "Gates"
 
 
@@ -45,7 +48,7 @@ FailOnOption = Annotated[
         help=(
             "Exit with code 1 if there is a problem that is new (since the baseline), that admission would refuse (deny), "
             "with a violation (violated), an error (errored) or a change by a mutating policy (drift), or if a policy has an "
-            "entry under Policy health (health). Previewed and excepted findings fail no gate (repeatable)."
+            "entry under Policy health (health). Previewed, excepted and waived findings fail no gate (repeatable)."
         ),
         rich_help_panel=_PANEL,
         show_default=False,
@@ -95,24 +98,59 @@ def baseline_of(store: SqlReader, text: str, cluster: str) -> Baseline:
     return Baseline(store.find_scan(text, cluster if text.startswith("last") else None).id)
 
 
-def evaluate(store: SqlReader, record: ScanRecord, gates: Sequence[FailOn], baseline: Baseline) -> Verdict:
+def evaluate(
+    store: SqlReader, record: ScanRecord, gates: Sequence[FailOn], baseline: Baseline, posture: Posture
+) -> Verdict:
     """Evaluate gates for a stored scan; print on stderr which of them fail, and that there is no baseline.
 
-    Raises UsageError for a baseline that is of another cluster, or the scan itself.
+    Raises UsageError for a baseline that is of another cluster, or the scan itself, and for waivers that cannot be read.
     """
     if not gates:
         return Verdict()
     if baseline.scan_id == record.scan.id:
         raise UsageError(f"--baseline {record.scan.id} is the scan itself: name an earlier one, such as last~1")
-    counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids)
+    waived = posture.triage(store, record).waived
+    rows = {record.scan.id: waived.rows, **_waived_then(store, record, baseline, posture)}
+    counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids, rows)
     if FailOn.NEW in gates and baseline == Baseline() and counts.baseline is None:
         _print("no earlier scan is comparable, so every problem is new")
     failed = [text for gate in dict.fromkeys(gates) if (text := _failure(gate, counts, record))]
+    lapsed = _lapsed(waived)
     if not failed:
+        if lapsed:
+            _print(lapsed)
         return Verdict()
-    line = f"{'gates' if len(failed) > 1 else 'gate'} failed: {'; '.join(failed)}"
+    line = f"{'gates' if len(failed) > 1 else 'gate'} failed: {'; '.join(failed)}{f'. {lapsed}' if lapsed else ''}"
     _print(line)
     return Verdict(_FAILED, line)
+
+
+def _waived_then(
+    store: SqlReader, record: ScanRecord, baseline: Baseline, posture: Posture
+) -> dict[str, frozenset[int]]:
+    """The waived rows of the scan with which problems are compared: a finding that was waived then is new when it fails."""
+    if baseline.ids is not None:
+        return {}
+    earlier = baseline.scan_id or (record.comparable.id if record.comparable else "")
+    if not earlier:
+        return {}
+    try:
+        before = store.record(earlier)
+    except UsageError:
+        # A pruned scan has no report; its findings count as if no waiver had applied.
+        return {}
+    return {earlier: posture.triage_then(store, before).waived.rows}
+
+
+def _lapsed(waived: Waived) -> str:
+    """The findings that are no longer waived, with the names of their waivers, or an empty string."""
+    if not waived.lapsed:
+        return ""
+    number = sum(findings for _, findings in waived.lapsed)
+    verb = "finding is" if number == 1 else "findings are"
+    ended = [f"waiver {waiver.name} expired on {waiver.until}" for waiver, _ in waived.lapsed[:_NAMED]]
+    more = f" and {len(waived.lapsed) - _NAMED} more" if len(waived.lapsed) > _NAMED else ""
+    return f"{number:,} {verb} no longer waived: {', '.join(ended)}{more}"
 
 
 def _problems_in(path: Path) -> frozenset[str]:
@@ -128,6 +166,7 @@ def _problems_in(path: Path) -> frozenset[str]:
     if not isinstance(report.get("findings"), list):
         raise UsageError(f"--baseline {path} is no JSON report of Assay: make one with assay report -o json")
     findings = [finding for finding in as_list(report["findings"]) if dig(finding, "status") != "preview"]
+    findings = [finding for finding in findings if dig(finding, "waiver") is None]
     if findings and all(not dig(finding, "problem") for finding in findings):
         raise UsageError(f"--baseline {path} names no problems: an older version made it; make it again")
     return frozenset(as_text(dig(finding, "problem")) for finding in findings)

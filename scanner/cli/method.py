@@ -23,6 +23,7 @@ def method_of(
     chunk_size: int,
     policy_files: Iterable[Path] = (),
     without_cluster_policies: bool = False,
+    kept_labels: Iterable[str] = (),
 ) -> Method:
     """The method of a scan that a command with these arguments makes; the scan adds its user and its workers."""
     from scanner.model.method import Method
@@ -36,6 +37,7 @@ def method_of(
         chunk_size=chunk_size,
         policy_files=tuple(map(str, policy_files)),
         without_cluster_policies=without_cluster_policies,
+        kept_labels=tuple(sorted(kept_labels)),
         configuration=used_configuration(),
     )
 

@@ -10,8 +10,9 @@ from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
-from scanner.cli.settings import day_of, settings
+from scanner.cli.settings import settings
 from scanner.cli.stored_scan import stored_scan
+from scanner.cli.waivers import Posture, WaiversOption
 
 _INCOMPLETE: Final = 3
 
@@ -27,6 +28,7 @@ def command(
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     at: AtOption = "",
+    waivers: WaiversOption = None,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
@@ -34,13 +36,14 @@ def command(
     from scanner.cli.render import to_folders, to_stdout
     from scanner.model.scan import ScanState
 
-    posture, day = settings(), day_of(at)
+    posture = Posture(settings(), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)
-        gates = evaluate(store, record, fail_on or (), compared)
-        to_stdout(record, output, posture, day)
-        to_folders(record, folders, posture, day)
+        gates = evaluate(store, record, fail_on or (), compared, posture)
+        own = posture.of(store, record)
+        to_stdout(record, output, own, posture.day)
+        to_folders(record, folders, own, posture.day)
         if fail_on and record.scan.state is not ScanState.COMPLETE:
             raise typer.Exit(_INCOMPLETE)
         raise typer.Exit(gates.code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -29,7 +30,7 @@ from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
-from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
+from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys, with_owner_keys
 from scanner.cli.method import method_of
 from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
@@ -58,6 +59,7 @@ from scanner.cli.simulated_request import (
     requester,
 )
 from scanner.cli.values import assumption, kubernetes_version, seconds
+from scanner.cli.waivers import Posture, WaiversNamespaceOption, WaiversOption, waivers_of_scan
 from scanner.model.scan import SILENCE, ScanState
 
 if TYPE_CHECKING:
@@ -235,6 +237,8 @@ def command(
     ] = 100,
     keep_labels: KeepLabelsOption = None,
     keep_annotations: KeepAnnotationsOption = None,
+    waivers: WaiversOption = None,
+    waivers_namespace: WaiversNamespaceOption = "",
     output: OutputOption = DEFAULT,
     *,
     folders: Folders,
@@ -281,6 +285,7 @@ def command(
     )
     reject_stdin_twice([*(source or ()), *(files or ())])
     parse_selector(selector)
+    kept_labels, kept_annotations = with_owner_keys(keep_labels, keep_annotations, settings().owners)
     scope = scope_of(
         operation=operation.value,
         namespaces=namespaces,
@@ -300,7 +305,7 @@ def command(
         kyverno_compat=kyverno_compat,
         kyverno_filters=kyverno_filters or [],
         network=_network(allow_network_to or []) if allow_network else None,
-        kept=kept_keys(keep_labels or [], keep_annotations or []),
+        kept=kept_keys(kept_labels, kept_annotations),
         method=method_of(
             arguments.obj,
             kyverno_compat=kyverno_compat.value if kyverno_compat else "",
@@ -309,11 +314,11 @@ def command(
             chunk_size=0 if source else chunk_size,
             policy_files=files or [],
             without_cluster_policies=no_cluster_policies,
+            kept_labels=kept_labels,
         ),
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,
     )
-    posture = settings()
     release = kubernetes_version(version)
     name = cluster_name or context or (_place(source) if source else "")
     with (
@@ -332,19 +337,24 @@ def command(
             named = NamedCluster(cluster, cluster_name, interruption)
             _register(store, named, restored=restored_cluster)
             compared = baseline_of(store, baseline, named.identity().key)
+            options = replace(options, waivers=waivers_of_scan(cluster, waivers, waivers_namespace, options.kept))
             scan = _run(named, store, options, progress, workers, comparison, run_record)
         interruption.recorded()
         record = store.record(scan.id)
-        gates = evaluate(store, record, fail_on or (), compared)
+        gates = evaluate(store, record, fail_on or (), compared, _posture(options))
         code = _exit_code(record, min_coverage, allow_empty=allow_empty) or gates.code
         run_record.because(_reason(record, code) or gates.line)
         try:
             with interruption.interruptible():
                 _print_requests(cluster, progress)
-                _print_report(record, posture, output, folders, progress, code)
+                _print_report(record, _posture(options).of(store, record), output, folders, progress, code)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
+
+
+def _posture(options: Options) -> Posture:
+    return Posture(settings(), given=options.waivers)
 
 
 def _exit_code(record: ScanRecord, min_coverage: float, *, allow_empty: bool) -> int:
@@ -447,8 +457,6 @@ def _network(allowed: list[str]) -> Network:
 
 def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:
     """The cluster that the files stand for, and the options with the policies among the files."""
-    from dataclasses import replace
-
     cluster = files_as_cluster(source, options.scope, name, version)
     embedded = policies_among(cluster) if options.cluster_policies else ()
     return cluster, replace(options, manifests=(*options.manifests, *embedded), cluster_policies=False)

@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
 from textwrap import wrap
 from typing import Final
 
 from scanner.config.posture import POSTURE_KEYS
 from scanner.config.setting import Form, Setting
 
+_SCHEMA: Final = "config.schema.json"
 _WIDTH: Final = 100
 _HEAD: Final = (
     "Configuration of Assay. Flags and ASSAY_ variables have priority over this file.",
     "Remove the # of the keys to set. `assay config check` checks the file, `assay config view` prints the effective values.",
 )
+
+
+def schema_path() -> Path:
+    """The JSON Schema that is installed with Assay; in a checkout, the one of the documentation."""
+    package = Path(__file__).parents[1]
+    installed = package / "_data" / _SCHEMA
+    return installed if installed.exists() else package.parent / "docs" / _SCHEMA
 
 
 def example(settings: Iterable[Setting], schema: str) -> str:

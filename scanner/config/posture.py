@@ -11,6 +11,7 @@ from scanner.model.json import JsonObject
 from scanner.posture.owners import PLACES, OwnerKey, Source
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.severity import DescriptionOverride, Severity
+from scanner.posture.waivers import EXPIRING_DAYS
 
 _SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 _TEXTS: Final = ("title", "category", "description", "remediation", "docs")
@@ -106,5 +107,21 @@ POSTURE_KEYS: Final = (
             },
         },
         _descriptions,
+    ),
+    PostureKey(
+        "longestWaiverDays",
+        "longest_waiver_days",
+        "The longest time from the first to the last day of a waiver, in days. A longer waiver waives nothing.",
+        "180",
+        {"type": "integer", "minimum": 1},
+        lambda node: node.integer(least=1),
+    ),
+    PostureKey(
+        "expiringWaiverDays",
+        "expiring_waiver_days",
+        f"The number of days before the end of a waiver in which the waiver is expiring. Default: {EXPIRING_DAYS}.",
+        "14",
+        {"type": "integer", "minimum": 0},
+        lambda node: node.integer(),
     ),
 )

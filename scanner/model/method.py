@@ -39,7 +39,8 @@ class Method:
     the database, and `ladder` that of the rules by which checks keep their ids (`posture.check_names`).
     `without_counts` is the reason why the API server's own counts of objects were not read; empty if they were.
     `policy_files` are the paths of files with policies, as the user names them; with `without_cluster_policies`, the policies of
-    the cluster are left out. `configuration` has the values besides those of the command line.
+    the cluster are left out. `kept_labels` are the keys of the labels that are kept besides those that always are.
+    `configuration` has the values besides those of the command line.
     """
 
     scanner: UserInfo = field(default_factory=UserInfo)
@@ -55,6 +56,7 @@ class Method:
     without_counts: str = ""
     policy_files: tuple[str, ...] = ()
     without_cluster_policies: bool = False
+    kept_labels: tuple[str, ...] = ()
     configuration: UsedConfiguration = field(default_factory=UsedConfiguration)
 
     @property

@@ -15,7 +15,7 @@ from scanner.model.census import Bucket, Census, OwnerOf, unowned
 from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
 from scanner.model.opinion import Opinion
-from scanner.model.outcome import Check, Finding, Gap, WouldChange
+from scanner.model.outcome import Check, Errored, Finding, Gap, WouldChange
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Controller, EvaluatedObjects, GroupKind, KeptOfObject, RecordedObject, Workload
 from scanner.model.reading import UNKNOWN, Reading
@@ -23,6 +23,7 @@ from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject
 from scanner.model.uncovered import UncoveredKind
+from scanner.model.waiver import Candidate, WaiverSet
 
 Digests: TypeAlias = bytes
 """Digests of pages in their order, 32 bytes each."""
@@ -280,7 +281,8 @@ class ScanStart:
     """The facts at the start of a scan. `requester` is the user of the simulated requests.
 
     `policy_set_digest` covers what decides: specs and `rules`; `description_digest` what describes: annotations.
-    After `silence` seconds without a heartbeat, other hosts take the scan for dead.
+    After `silence` seconds without a heartbeat, other hosts take the scan for dead. `waivers` are those that the scan read, or None
+    if it read none.
     """
 
     id: str
@@ -297,6 +299,7 @@ class ScanStart:
     description_digest: str = ""
     method: Method = field(default_factory=Method)
     silence: int = SILENCE
+    waivers: WaiverSet | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +420,9 @@ class ScanRecord:
     may be pruned. `population` yields the objects that the scan examined, and `evaluated` the objects that
     each check matched: nothing for a scan of an older version; `tallies_by` joins both with the findings, and yields the tallies by the owners
     that a function names. `rules`, `uncovered` and `method` are empty or None then.
-    `check_ids` are the ids of the checks (`posture.check_names`).
+    `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings of the policies with some
+    names, in no order, and `exceptions` counts the findings by `excepted_by`, if the source of the record can do so without
+    reading the findings.
     """
 
     scan: Scan
@@ -443,7 +448,64 @@ class ScanRecord:
     resolved_total: int | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
     comparable: Scan | None = None
+    waivable: Callable[[frozenset[str]], Iterator[Candidate]] | None = None
+    exceptions: Callable[[], Mapping[str, int]] | None = None
 
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""
         return census_of(self.findings(), owner_of) if self.census is None else self.census(owner_of)
+
+    def candidates(self, policies: frozenset[str]) -> Iterator[Candidate]:
+        """The open findings of the policies with these names, without their texts, in no order."""
+        if self.waivable is not None:
+            return self.waivable(policies)
+        found = (stored for stored in self.findings() if stored.finding.policy in policies)
+        return (_candidate(stored, row) for row, stored in enumerate(found))
+
+    def excepted(self) -> Mapping[str, int]:
+        """The numbers of findings by the exceptions and filters that except them."""
+        if self.exceptions is not None:
+            return self.exceptions()
+        return Counter(stored.finding.excepted_by for stored in self.findings() if stored.finding.excepted_by)
+
+
+def outcome_name(outcome: str, *, would_deny: bool, excepted_by: str) -> OutcomeName:
+    """The name under which the outcome of a finding is counted: `outcome` is violated, wouldChange or errored."""
+    if excepted_by:
+        return OutcomeName.EXCEPTED
+    if outcome == "errored":
+        return OutcomeName.ERRORED_DENY if would_deny else OutcomeName.ERRORED_ADMIT
+    return OutcomeName(outcome)
+
+
+def _candidate(stored: StoredFinding, row: int) -> Candidate:
+    finding = stored.finding
+    workload = stored.workload
+    outcome = finding.outcome
+    match outcome:
+        case Errored():
+            name = outcome_name("errored", would_deny=outcome.would_deny, excepted_by=finding.excepted_by)
+        case WouldChange():
+            name = outcome_name("wouldChange", would_deny=False, excepted_by=finding.excepted_by)
+        case _:
+            name = outcome_name("violated", would_deny=False, excepted_by=finding.excepted_by)
+    return Candidate(
+        row=row,
+        problem=int(stored.problem.rpartition("-")[2] or "0", 16) if stored.problem else -1 - row,
+        language=finding.language,
+        policy=finding.policy,
+        binding=finding.binding,
+        param_namespace=finding.param_namespace,
+        param_name=finding.param_name,
+        check=finding.check,
+        api_version=finding.api_version,
+        kind=finding.kind,
+        namespace=finding.namespace,
+        name=finding.name,
+        outcome=name.value,
+        checked=True,
+        preview=stored.status == "preview",
+        workload_kind=workload.kind if workload else finding.kind,
+        workload_name=workload.name if workload else finding.name,
+        labels=stored.kept.object.labels if stored.kept else (),
+    )

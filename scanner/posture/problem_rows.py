@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeAlias
 
 from scanner.model.cause import Cause, cause_of
 from scanner.model.outcome import Check
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scan import ProblemFinding, StoredFinding
+from scanner.posture.waivers import AppliedWaiver
 
 _STRICTEST: Final = ("Deny", "Warn", "Audit")
 WEAKEST: Final = ("rulesChanged", "unbound", "notMatched", "objectGone", "fixed")
@@ -24,7 +25,8 @@ class Problem:
 
     `first_seen` never moves; `opened_at` is the beginning of the latest episode, which goes on while one finding is open. `action`
     is the strictest one, empty for a policy whose bindings have none. `cause` is None if the scan changed nothing about the problem.
-    `kept` are the kept labels of the object of its first finding.
+    `kept` are the kept labels of the object of its first finding. `waiver` is None unless all its open findings are waived: it is the
+    waiver that ends first.
     """
 
     id: str
@@ -44,9 +46,13 @@ class Problem:
     unchecked: int
     cause: Cause | None
     kept: KeptOfObject | None = None
+    waiver: AppliedWaiver | None = None
 
 
-def problems(findings: Iterable[ProblemFinding]) -> Iterator[Problem]:
+WaiverOf: TypeAlias = Callable[[StoredFinding], AppliedWaiver | None]
+
+
+def problems(findings: Iterable[ProblemFinding], waiver_of: WaiverOf = lambda _: None) -> Iterator[Problem]:
     """The problems of the findings of a scan, of which those of a problem follow each other; none without a checked finding.
 
     A problem is new or reopened if none of its findings was open before, resolved if none is open now, and otherwise open: a
@@ -56,7 +62,7 @@ def problems(findings: Iterable[ProblemFinding]) -> Iterator[Problem]:
     for key, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
         own = list(group)
         if any(each.checked for each in own):
-            yield _problem(key, own)
+            yield _problem(key, own, waiver_of)
 
 
 def strictest(actions: Collection[str]) -> str:
@@ -69,7 +75,7 @@ def weakest(resolutions: Collection[str]) -> str:
     return next((reason for reason in WEAKEST if reason in resolutions), "")
 
 
-def _problem(key: str, group: Sequence[ProblemFinding]) -> Problem:
+def _problem(key: str, group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Problem:
     findings = [each.stored for each in group]
     first = findings[0]
     still_open = [stored for stored in findings if stored.status != "resolved"]
@@ -94,7 +100,16 @@ def _problem(key: str, group: Sequence[ProblemFinding]) -> Problem:
         unchecked=sum(not each.checked for each in group),
         cause=_cause(status, findings),
         kept=(still_open or findings)[0].kept,
+        waiver=_waiver([stored for stored in still_open if not stored.finding.excepted_by], waiver_of),
     )
+
+
+def _waiver(still_open: Sequence[StoredFinding], waiver_of: WaiverOf) -> AppliedWaiver | None:
+    waivers = list(map(waiver_of, still_open))
+    applied = [waiver for waiver in waivers if waiver is not None]
+    if not applied or len(applied) < len(waivers):
+        return None
+    return min(applied, key=lambda waiver: (waiver.until, waiver.name))
 
 
 def _itself(stored: StoredFinding) -> Workload:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
 from scanner.posture.severity import DescriptionOverride
+from scanner.posture.waivers import EXPIRING_DAYS, WaiverRules, WaiverSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +14,20 @@ class Settings:
     """The settings of a report. The defaults need no file.
 
     `descriptions` are tried in their order, and the first that applies to a policy counts; so are the `owners` of an object.
+    Without `waivers`, a report has those that a scan stored. Waivers that apply for more than `longest_waiver_days` waive nothing;
+    in the last `expiring_waiver_days` they are expiring.
     """
 
     descriptions: tuple[DescriptionOverride, ...] = ()
     owners: tuple[OwnerKey, ...] = DEFAULT_OWNER_KEYS
+    waivers: WaiverSet | None = None
+    longest_waiver_days: int | None = None
+    expiring_waiver_days: int = EXPIRING_DAYS
+
+    @property
+    def waiver_rules(self) -> WaiverRules:
+        """The rules for waivers."""
+        return WaiverRules(self.longest_waiver_days, self.expiring_waiver_days)
 
 
 DEFAULT_SETTINGS = Settings()

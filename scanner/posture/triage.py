@@ -12,6 +12,8 @@ from scanner.posture.owners import owner_of
 from scanner.posture.problem_rows import Problem
 from scanner.posture.settings import Settings
 from scanner.posture.severity import DEFAULT_SEVERITY, Description, Severity, describe, described
+from scanner.posture.waivers import AppliedWaiver
+from scanner.posture.waiving import Waived, Waiving
 
 
 class Triage:
@@ -21,6 +23,7 @@ class Triage:
         """Describe the policies of a scan. Without a day, the report is of the day on which the scan ended."""
         self.settings = settings
         self.day = day or day_of(record)
+        self.waiving = Waiving(settings.waivers, record, self.day, settings.waiver_rules)
         self._descriptions = {used.policy.key: describe(used.policy, settings.descriptions) for used in record.policies}
 
     def description(self, policy: PolicyKey) -> Description:
@@ -51,6 +54,15 @@ class Triage:
     def owner_of(self, kept: KeptOfObject | None) -> str:
         """The owner of an object, given its kept labels, or `owners.UNOWNED`."""
         return owner_of(kept, self.settings.owners)
+
+    def waiver(self, stored: StoredFinding) -> AppliedWaiver | None:
+        """The waiver that applies to a finding, or None."""
+        return self.waiving.of(stored)
+
+    @property
+    def waived(self) -> Waived:
+        """The counts of the waived findings."""
+        return self.waiving.waived
 
 
 def day_of(record: ScanRecord) -> date:

@@ -24,6 +24,7 @@ class Place(NamedTuple):
     policy: str
     severity: str
     owner: str
+    waiver: str = ""
 
 
 def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
@@ -31,7 +32,8 @@ def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
     finding = stored.finding
     workload = _brief(workload_name(stored))
     owner = _brief(place.owner)
-    flags = bool(place.path), bool(workload), bool(owner)
+    waiver = _brief(place.waiver)
+    flags = bool(place.path), bool(workload), bool(owner), bool(waiver)
     words = (place.up, result_word(finding.outcome), finding.denies, stored.status, place.severity, *flags)
     texts = (
         stored.id,
@@ -41,6 +43,7 @@ def brief_row(form: RowForm, stored: StoredFinding, place: Place) -> str:
         _brief(object_name(finding)),
         workload,
         owner,
+        waiver,
         _brief(place.policy),
         check_title(finding.check),
         _brief(_line(finding)),

@@ -28,6 +28,7 @@ from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
+from scanner.report.waivers import WaiversSection, waivers_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
 
@@ -107,7 +108,8 @@ class Document:
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
     pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate. `method` is None if an
     older version recorded the scan.
-    `narrowed` is true if the user limited the scope. `triage` answers how bad a finding is, and whose.
+    `narrowed` is true if the user limited the scope. `waivers` is None in a document that is no report of a scan, and
+    `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
     `owner_scores` reads the population of the scan, at every call, for the scores of owners.
     """
 
@@ -139,6 +141,8 @@ class Document:
     rules: tuple[RuleSection, ...] = ()
     kinds_without_policy: tuple[UncoveredKind, ...] = ()
     narrowed: bool = False
+    waivers: WaiversSection | None = None
+    score_with_waivers: Score | None = None
 
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
@@ -185,7 +189,16 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         rules=rules_of(record),
         kinds_without_policy=record.uncovered,
         narrowed=record.scan.scope != Scope(),
+        waivers=waivers_of(triage),
+        score_with_waivers=_score_with_waivers(record, triage),
     )
+
+
+def _score_with_waivers(record: ScanRecord, triage: Triage) -> Score | None:
+    """The score without the checks that waivers waive, or None if no finding is waived."""
+    if not triage.waived.tallies:
+        return None
+    return Scores(record, triage.severity, triage.waived.tallies).whole()
 
 
 def _titles(policies: Iterable[PolicySection]) -> dict[PolicyKey, str]:

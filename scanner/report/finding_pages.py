@@ -20,6 +20,7 @@ from scanner.report.rows import RowForm, joined
 from scanner.report.site import Site, pager
 from scanner.report.spill import Spill
 from scanner.report.templates import NAME
+from scanner.report.waivers import waiver_text
 from scanner.report.words import (
     auditability,
     check_title,
@@ -107,19 +108,22 @@ def _groups(
             param=param_name(first.param_namespace, first.param_name),
             actions=first.actions,
             number=len(findings),
-            rows=joined(_row(form, stored, triage.owner(stored)) for stored in findings),
+            rows=joined(_row(form, stored, triage) for stored in findings),
             continued=key == last,
         )
 
 
-def _row(form: RowForm, stored: StoredFinding, owner: str) -> str:
+def _row(form: RowForm, stored: StoredFinding, triage: Triage) -> str:
     finding = stored.finding
     name = visible(cut(object_name(finding), NAME))
-    workload, team = visible(cut(workload_name(stored), NAME)), visible(cut(owner, NAME))
-    flags = bool(workload), bool(team)
+    about = workload_name(stored), triage.owner(stored), waiver_text(triage.waiver(stored))
+    workload, team, waiver = (visible(cut(text, NAME)) for text in about)
+    flags = bool(workload), bool(team), bool(waiver)
     words = (result_word(finding.outcome), finding.denies, finding.operation, stored.status, *flags)
-    texts = stored.id, cut(finding.kind, NAME), name, workload, team, message_of(finding), minute(stored.first_seen)
-    return form.row(words, (*texts, *lines_with_excerpt(finding.evidence)))
+    texts = stored.id, cut(finding.kind, NAME), name, workload, team, waiver
+    return form.row(
+        words, (*texts, message_of(finding), minute(stored.first_seen), *lines_with_excerpt(finding.evidence))
+    )
 
 
 def _spill_rows(site: Site, spill: Spill, batch: Batch[StoredFinding], path: str) -> None:
@@ -139,7 +143,7 @@ def place_of(site: Site, stored: StoredFinding, path: str, policy_path: str) -> 
     """The place of a finding in a list of the top folder."""
     policy, triage = stored.finding.policy_key, site.document.triage
     title, severity = site.document.title(policy), str(triage.severity(policy))
-    return Place("", path, policy_path, title, severity, triage.owner(stored))
+    return Place("", path, policy_path, title, severity, triage.owner(stored), waiver_text(triage.waiver(stored)))
 
 
 def of_namespace(namespace: str) -> str:

@@ -24,6 +24,7 @@ from scanner.report.sentences import namespace_title, owner_title, worst_namespa
 from scanner.report.site import Site, site_of
 from scanner.report.spill import Spill
 from scanner.report.templates import NAME
+from scanner.report.waivers import STATE_WORDS
 
 _TOP = 10
 
@@ -87,6 +88,7 @@ def _write_lists(site: Site) -> None:
     site.write_list("owners.html", "Owners", owners, total=len(owners), weigh=lambda row: weight(row.owner[:NAME]))
     site.write_list("gaps.html", "Gaps", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
     site.write_list("health.html", "Policy health", document.health, total=len(document.health), weigh=_weigh_health)
+    _write_waivers(site)
     site.write("about.html", "about.html", "About this report")
     if document.second_opinion:
         site.write("opinion.html", "opinion.html", "Second opinion", opinion=document.second_opinion)
@@ -108,6 +110,20 @@ def owners_with_scores(document: Document) -> list[OwnerRow]:
     clean = (OwnerSection(owner, NO_FINDINGS, ()) for owner in scores.keys() - there.keys())
     sections = worst_owners((*there.values(), *clean))
     return [OwnerRow(each.owner, owner_title(each.owner), each, scores.get(each.owner, NO_SCORE)) for each in sections]
+
+
+def _write_waivers(site: Site) -> None:
+    section = site.document.waivers
+    lines = section.lines if section else ()
+    site.write_list(
+        "waivers.html",
+        "Waivers",
+        lines,
+        total=len(lines),
+        weigh=lambda line: weight(line.name[:NAME], line.scope, line.reason, line.why, line.source, line.control),
+        waivers=section,
+        state_words=STATE_WORDS,
+    )
 
 
 def _weigh_gap(gap: Gap) -> int:

@@ -23,9 +23,11 @@ from scanner.model.scan import Coverage, StoredFinding
 from scanner.posture.problem_rows import Problem
 from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.posture.triage import Triage
+from scanner.posture.waivers import AppliedWaiver
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.escaped import dump
+from scanner.report.waivers import section_json
 from scanner.report.words import iso
 
 SCHEMA_VERSION = "1.2"
@@ -50,6 +52,7 @@ _SECTIONS = (
     "gaps",
     "health",
     "outside",
+    "waivers",
     "second_opinion",
 )
 
@@ -119,6 +122,7 @@ def finding_json(
         "actions": list(finding.actions),
         "wouldDeny": finding.denies,
         "exceptedBy": finding.excepted_by.split(", ") if finding.excepted_by else [],
+        "waiver": _waiver(triage.waiver(stored)),
         "dependsOnRequester": depends_on_requester,
         "evidence": _evidence(finding.evidence),
     }
@@ -144,6 +148,7 @@ def problem_json(problem: Problem, check_ids: CheckIds, triage: Triage) -> dict[
         "workload": _workload(problem.workload),
         "action": problem.action or None,
         "wouldDeny": problem.denies,
+        "waiver": _waiver(problem.waiver),
         "findings": problem.findings,
         "unchecked": problem.unchecked,
     }
@@ -153,6 +158,13 @@ def _check(policy: PolicyKey, check: Check, check_ids: CheckIds) -> Plain:
     """A check of a policy; its id is null if it is not one of this scan's, as that of a resolved finding may be."""
     number = check_ids.get((policy, check))
     return {"id": number, "kind": str(check.kind), "index": check.index, "expression": check.expression}
+
+
+def _waiver(waiver: AppliedWaiver | None) -> Plain:
+    """The waiver of a finding, or null if none applies."""
+    if waiver is None:
+        return None
+    return {"name": waiver.name, "state": waiver.state.value, "until": waiver.until.isoformat()}
 
 
 def cause_json(cause: Cause | None) -> Plain:
@@ -217,6 +229,11 @@ def _drift(outcome: WouldChange) -> dict[str, Plain]:
 
 def _section(document: Document, name: str) -> Plain:
     match name:
+        case "score":
+            with_waivers = document.score_with_waivers
+            return {**_score(document.score), "withWaivers": _score(with_waivers) if with_waivers else None}
+        case "waivers":
+            return section_json(document.waivers) if document.waivers else None
         case "owners":
             return _owners(document)
         case "second_opinion":
@@ -249,7 +266,7 @@ def _owners(document: Document) -> Plain:
     ]
 
 
-def _score(score: Score) -> Plain:
+def _score(score: Score) -> dict[str, Plain]:
     return {**_share(score), "weighted": _weighted(score.weighted)}
 
 

@@ -2,7 +2,8 @@
 
 One report for each namespace and one for cluster-scoped objects, to limit the size of a report. Source of truth: the
 definitions of `wgpolicyk8s.io/v1alpha2` and `openreports.io/v1alpha1`, whose results are equal, and the fields that Kyverno sets.
-The summary counts passes, but no result lists them: a scan stores no row for a pass.
+The summary counts passes, but no result lists them: a scan stores no row for a pass. A waived result is a skip, as an excepted
+one is: dashboards alert on the others. Its property `waiver` names the waiver.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.evidence import evidence_lines
 from scanner.report.spill import Spill
+from scanner.report.waivers import waiver_text
 from scanner.report.words import check_title, workload_name
 
 _SOURCES = {name: language.report_source for language in LANGUAGES for name in language.names}
+_SKIP = "skip"
+_WAIVED = "waived"
 _ANNOTATION = "policies.kyverno.io/"
 _MANAGED = {"app.kubernetes.io/managed-by": "assay"}
 
@@ -48,8 +52,10 @@ def render(document: Document, out: BinaryIO, shape: Shape) -> None:
         spill = Spill(Path(folder) / "results")
         listed: dict[str, Counter[str]] = {}
         for stored in document.findings():
-            result = _result(stored, policies[stored.finding.policy_key], document.triage.owner(stored))
-            listed.setdefault(stored.finding.namespace, Counter())[str(result["result"])] += 1
+            waiver = waiver_text(document.triage.waiver(stored))
+            result = _result(stored, policies[stored.finding.policy_key], document.triage.owner(stored), waiver)
+            counted = _WAIVED if waiver and not stored.finding.excepted_by else str(result["result"])
+            listed.setdefault(stored.finding.namespace, Counter())[counted] += 1
             spill.add(f"namespace {stored.finding.namespace}", dump(result).decode())
         out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')
         separator = b"\n"
@@ -84,12 +90,12 @@ def _head(shape: Shape, namespace: str, summary: Mapping[str, int]) -> JsonObjec
 
 
 def _summary(counts: Counts, listed: Mapping[str, int]) -> dict[str, int]:
-    """All five numbers: fail, warn and error as listed, pass and skip as counted."""
+    """All five numbers: fail, warn, error and waived results as listed, pass and other skips as counted."""
     shown = {name: listed.get(name, 0) for name in ("fail", "warn", "error")}
-    return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted}
+    return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted + listed.get(_WAIVED, 0)}
 
 
-def _result(stored: StoredFinding, policy: PolicySection, owner: str) -> dict[str, object]:
+def _result(stored: StoredFinding, policy: PolicySection, owner: str, waiver: str) -> dict[str, object]:
     finding = stored.finding
     annotations = text_map(dig(policy.manifest, "metadata", "annotations"))
     scored = annotations.get(f"{_ANNOTATION}scored") != "false"
@@ -101,16 +107,16 @@ def _result(stored: StoredFinding, policy: PolicySection, owner: str) -> dict[st
         **({} if source else {"rule": finding.policy}),
         **{key: text for key, text in texts.items() if text},
         "timestamp": {"seconds": int(stored.last_seen.timestamp()), "nanos": 0},
-        "result": _status(finding, scored=scored),
+        "result": _SKIP if waiver else _status(finding, scored=scored),
         **({"scored": True} if scored else {}),
         "resources": [_reference(finding)],
-        "properties": _properties(stored, owner),
+        "properties": _properties(stored, owner, waiver),
     }
 
 
 def _status(finding: Finding, *, scored: bool) -> str:
     if finding.excepted_by:
-        return "skip"
+        return _SKIP
     if isinstance(finding.outcome, Errored):
         return "error"
     # Drift is no violation, so dashboards must not count it as a failure.
@@ -129,7 +135,7 @@ def _reference(finding: Finding) -> dict[str, str]:
     return {key: text for key, text in reference.items() if text}
 
 
-def _properties(stored: StoredFinding, owner: str) -> dict[str, str]:
+def _properties(stored: StoredFinding, owner: str, waiver: str) -> dict[str, str]:
     finding = stored.finding
     param = f"{finding.param_namespace}/{finding.param_name}" if finding.param_name else ""
     own = {
@@ -139,6 +145,7 @@ def _properties(stored: StoredFinding, owner: str) -> dict[str, str]:
         "owner": owner,
         "check": check_title(finding.check),
         "exceptions": finding.excepted_by,
+        "waiver": waiver,
         "evidence": "; ".join(evidence_lines(finding.evidence)),
         "status": stored.status,
         "process": "background scan",

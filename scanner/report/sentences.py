@@ -12,10 +12,12 @@ from scanner.model.policy import Action
 from scanner.model.scan import HealthKind, ScanState
 from scanner.posture.score import WEIGHTS
 from scanner.posture.severity import Severity
+from scanner.posture.waivers import WaiverState
 from scanner.report.by_namespace import NamespaceSection
 from scanner.report.by_owner import OwnerSection
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
+from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import (
     EVERYTHING,
     HEALTH_TITLES,
@@ -70,6 +72,27 @@ def score_line(document: Document) -> str:
     if score.value is None:
         return f"not available: {score.why_not}"
     return f"{percent_floor(score.value)} of {population_line(document)}"
+
+
+def score_with_waivers_line(document: Document) -> str:
+    """The score without the waived checks, or an empty string if no check is waived."""
+    score = document.score_with_waivers
+    if score is None or score.value is None:
+        return ""
+    return f"{percent_floor(score.value)} of {plural(score.decided, 'decided check')} passed, without the waived ones"
+
+
+def waived_line(document: Document) -> str:
+    """The numbers of waived findings, and of waivers by state; empty for a report without waivers."""
+    section = document.waivers
+    if section is None or not section.lines:
+        return ""
+    states = ", ".join(
+        f"{section.states[state]:,} {STATE_WORDS[state]}" for state in WaiverState if section.states[state]
+    )
+    lapsed = f"; {plural(section.lapsed, 'finding')} no longer waived" if section.lapsed else ""
+    problems = f" of {plural(section.problems, 'problem')}" if section.problems else ""
+    return f"{plural(section.findings, 'finding')}{problems} waived as of {section.day}{lapsed}; waivers: {states}"
 
 
 def population_line(document: Document) -> str:
@@ -259,6 +282,8 @@ class Sentences:
     outside: str
     drift: str
     rules: str
+    waived: str
+    score_with_waivers: str
     severities: str
     weighted: str
 

@@ -25,6 +25,7 @@ _SECTIONS = (
     ("policies.html", "Policies"),
     ("namespaces.html", "Namespaces"),
     ("owners.html", "Owners"),
+    ("waivers.html", "Waivers"),
     ("drift.html", "Drift"),
     ("new.html", "New"),
     ("resolved.html", "Resolved"),

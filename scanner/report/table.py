@@ -18,6 +18,7 @@ from rich.text import Text
 
 from scanner.model.opinion import Opinion
 from scanner.posture.severity import Severity
+from scanner.posture.waivers import WaiverState
 from scanner.report.counts import Counts
 from scanner.report.document import Document
 from scanner.report.sentences import (
@@ -35,14 +36,17 @@ from scanner.report.sentences import (
     requester_line,
     rules_line,
     score_line,
+    score_with_waivers_line,
     severities_line,
     verdict_of,
+    waived_line,
     weighted_line,
     when_of,
     worst_namespaces,
     worst_owners,
     worst_policies,
 )
+from scanner.report.waivers import STATE_WORDS, WaiverLine
 from scanner.report.words import HEALTH_TITLES, auditability, listed, visible
 
 _ROWS = 25
@@ -164,6 +168,11 @@ def _closing(console: Console, document: Document) -> None:
     _print(console, f"Coverage  {coverage_line(document)}")
     _print(console, f"Score     {score_line(document)}")
     _print(console, f"Weighted  {weighted_line(document)}")
+    if with_waivers := score_with_waivers_line(document):
+        _print(console, f"          {with_waivers}")
+    if waived := waived_line(document):
+        _print(console, f"Waived    {waived}")
+    _items(console, _waiver_troubles(document))
     if excepted := excepted_line(document):
         _print(console, f"Excepted  {excepted}")
     if drift := drift_line(document):
@@ -174,6 +183,26 @@ def _closing(console: Console, document: Document) -> None:
         _opinion(console, document.second_opinion)
     if outside := outside_line(document):
         _print(console, f"Outside   {outside}: these also decide about requests, but are not evaluated")
+
+
+def _waiver_troubles(document: Document) -> list[str]:
+    """The waivers that waive nothing or end soon, and what was left out, a sentence for each."""
+    section = document.waivers
+    if section is None:
+        return []
+    lines = [line for line in section.lines if line.state is not WaiverState.ACTIVE]
+    return [
+        *(f"waiver {line.name} is {STATE_WORDS[line.state]}{_ending(line)}" for line in lines),
+        *(f"no waiver: {fault}" for fault in section.faults),
+        *section.notes,
+    ]
+
+
+def _ending(line: WaiverLine) -> str:
+    """The end or the reason of a waiver's state, after the state."""
+    if line.state in (WaiverState.EXPIRED, WaiverState.EXPIRING):
+        return f": its last day is {line.until}"
+    return f": {line.why}" if line.why else ""
 
 
 def _opinion(console: Console, opinion: Opinion) -> None:

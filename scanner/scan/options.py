@@ -9,6 +9,7 @@ from scanner.model.outcome import Gap
 from scanner.model.population import DEFAULT_KEYS, KeptKeys
 from scanner.model.resource import UserInfo
 from scanner.model.scan import SILENCE, Scope
+from scanner.model.waiver import WaiverSet
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.documents import Manifest
 
@@ -23,7 +24,8 @@ class Options:
     and annotations of the examined objects that are stored.
     `method` has the circumstances of the scan that only the caller knows, such as the command line.
     `silence` is the longest time in seconds in which the scan may give no sign of life. With `allow_empty` a scan is complete
-    although no policy is bound or no object was listed.
+    although no policy is bound or no object was listed. `waivers` are stored with the scan, unless they are None; they change no
+    outcome.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -37,3 +39,4 @@ class Options:
     method: Method = field(default_factory=Method)
     silence: int = SILENCE
     allow_empty: bool = False
+    waivers: WaiverSet | None = None

@@ -62,7 +62,8 @@ def run(
         workers=processes,
         without_counts=counts.why_not,
     )
-    store.begin(_start(scan_id, started, prepared, method, silence=options.silence))
+    start = _start(scan_id, started, prepared, method, silence=options.silence)
+    store.begin(replace(start, waivers=options.waivers))
     beat = partial(store.beat, scan_id)
     cluster.while_waiting(beat)
     recorder = ScanRecorder(store, scan_id, progress, comparison)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from datetime import date
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -38,6 +39,8 @@ def _encoded(value: object) -> object:
         return {str(key): _encoded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_encoded(item) for item in value]
+    if isinstance(value, date):
+        return value.isoformat()
     return value
 
 
@@ -48,6 +51,8 @@ def _decoded(form: object, value: Json) -> object:
         return form(**{name: _decoded(hint, value[name]) for name, hint in hints.items() if name in value})
     if isinstance(form, type) and issubclass(form, Enum):
         return form(value)
+    if form is date and isinstance(value, str):
+        return date.fromisoformat(value)
     if origin is tuple and isinstance(value, list):
         return tuple(_decoded(get_args(form)[0], item) for item in value)
     if origin in {Union, UnionType} and value is not None:

@@ -20,7 +20,7 @@ from scanner.store.integrity_intervals import IntervalProblem, interval_problems
 from scanner.store.interning import digest
 from scanner.store.retention import existing
 from scanner.store.retention_bodies import OF_EVALUATION, SHARED
-from scanner.store.retention_texts import REFERENCES, references_of
+from scanner.store.retention_texts import KEPT_FOR_EVER, REFERENCES, references_of
 from scanner.store.row_ids import RowIdSet, difference, unpacked
 from scanner.store.schema import check
 from scanner.store.store_errors import as_store_error
@@ -35,8 +35,11 @@ from scanner.store.tables import (
     SCANS,
     SET_LISTS,
     UNCHECKED,
+    WAIVER_SETS,
+    WAIVERS,
     WORKLOADS,
 )
+from scanner.store.waivers import waivers_in
 
 SAMPLE: Final = 1000
 """The number of rows of each table whose digests are computed, unless all are."""
@@ -80,6 +83,7 @@ def problems(connection: Connection, sample: int | None = SAMPLE) -> Iterator[Pr
     yield from (Problem(what, where, _RESTORE) for what, where in clock_problems(connection))
     yield from _ids(connection)
     yield from _sets(connection)
+    yield from _waivers(connection)
     yield from _digests(connection, sample)
 
 
@@ -165,6 +169,14 @@ def _sets(connection: Connection) -> Iterator[Problem]:
             yield Problem(f"refers to findings {missing}, which do not exist", f"unchecked, scan {scan}", _RESTORE)
 
 
+def _waivers(connection: Connection) -> Iterator[Problem]:
+    """Sets of waivers with bodies that do not exist."""
+    known = _ids_of(connection, WAIVERS)
+    for number, content in connection.execute(select(WAIVER_SETS.c.id, WAIVER_SETS.c.content)):
+        if missing := _missing(RowIdSet(waivers_in(content)), known):
+            yield Problem(f"refers to waivers {missing}, which do not exist", f"waiver_sets {number}", _RESTORE)
+
+
 def _ids_of(connection: Connection, table: Table) -> RowIdSet:
     return RowIdSet(connection.execute(select(table.c.id).execution_options(yield_per=10_000)).scalars())
 
@@ -177,7 +189,7 @@ def _missing(numbers: RowIdSet, stored: RowIdSet) -> str:
 
 def _digests(connection: Connection, sample: int | None) -> Iterator[Problem]:
     """Shared rows whose digest is not that of their content."""
-    for table in REFERENCES:
+    for table in (*REFERENCES, *KEPT_FOR_EVER):
         if table is OBJECTS:
             continue
         of_row = _digest_of_content if table in {OBJECT_SETS, SET_LISTS} else _digest_of_key

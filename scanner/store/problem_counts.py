@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,30 +20,37 @@ from scanner.store.scans import pruned, scan_of, select_scans
 from scanner.store.tables import FINDINGS, PREVIEW, SCANS, UNCHECKED, VERDICTS
 
 _PORTION: Final = 5000
+NO_WAIVED: Final[Mapping[str, frozenset[int]]] = {}
 
 _PROBLEM = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
 """The problem of a row. A row of an older version stands for itself."""
 
 
 def problem_counts(
-    connection: Connection, scan_id: str, baseline: str = "", ids: Container[str] | None = None
+    connection: Connection,
+    scan_id: str,
+    baseline: str = "",
+    ids: Container[str] | None = None,
+    waived: Mapping[str, frozenset[int]] = NO_WAIVED,
 ) -> ProblemCounts:
     """The numbers of a finished scan's problems.
 
     New are those that were not open in the scan with the id `baseline`, or not among `ids`; by default, in the newest earlier
-    scan that is comparable. Raises UsageError for a baseline of another cluster.
+    scan that is comparable. `waived` has the rows of waived findings by the ids of scans: a problem of which all findings are
+    waived does not count. Raises UsageError for a baseline of another cluster.
     """
     number, cluster, revision = _place(connection, scan_id)
     if revision is None:
         return ProblemCounts()
-    counted = _of_scan(connection, number, cluster, revision)
+    counted = _of_scan(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
     own = counted.subquery()
     sums = [func.count(), *(func.coalesce(func.sum(own.c[name]), 0) for name in _FACTS)]
     total, *facts = connection.execute(select(*sums)).one()
     before = None
     if ids is None:
         before = _baseline(connection, baseline) if baseline else comparable(connection, scan_id)
-        new = total if before is None else _new_since(connection, counted, cluster, before)
+        rows = waived.get(before.id, frozenset()) if before else frozenset()
+        new = total if before is None else _new_since(connection, counted, cluster, before, rows)
     else:
         new = sum(problem_id(max(0, problem)) not in ids for problem in _numbers(connection, counted))
     return replace(ProblemCounts(total, *facts), new=new, baseline=before)
@@ -71,7 +78,7 @@ def comparable(connection: Connection, scan_id: str) -> Scan | None:
 _FACTS: Final = ("denied", "violated", "errored", "drifting")
 
 
-def _of_scan(connection: Connection, number: int, cluster: int, revision: int) -> Select[Any]:
+def _of_scan(connection: Connection, number: int, cluster: int, revision: int, waived: frozenset[int]) -> Select[Any]:
     """The problems that a scan saw: one row for each, with 1 or 0 for each of its facts."""
     verdict = VERDICTS.c
     facts = {
@@ -86,7 +93,7 @@ def _of_scan(connection: Connection, number: int, cluster: int, revision: int) -
         select(_PROBLEM.label("problem"), *columns)
         .join(VERDICTS, verdict.id == FINDINGS.c.verdict)
         .where(seen_in(cluster, revision), FINDINGS.c.event != PREVIEW, verdict.excepted_by == "")
-        .where(*_without(connection, unpacked(unchecked)))
+        .where(*_without(connection, unpacked(unchecked)), *_without(connection, RowIdSet(waived)))
         .group_by(_PROBLEM)
     )
 
@@ -98,13 +105,17 @@ def _without(connection: Connection, unchecked: RowIdSet) -> Iterator[ColumnElem
     yield FINDINGS.c.id.not_in(listed(connection, unchecked))
 
 
-def _new_since(connection: Connection, counted: Select[Any], cluster: int, before: Scan) -> int:
-    """The number of problems without an open finding in an earlier scan. A finding that it left unchecked was open."""
+def _new_since(connection: Connection, counted: Select[Any], cluster: int, before: Scan, waived: frozenset[int]) -> int:
+    """The number of problems without an open finding in an earlier scan.
+
+    A finding that it left unchecked was open; one that was waived then is new when no waiver applies any more.
+    """
     _, other, revision = _place(connection, before.id)
     if other != cluster or revision is None:
         raise UsageError(f"Scan {before.id} is no baseline: it is a scan of another cluster, or it failed.")
     own = counted.subquery()
     then = select(_PROBLEM).where(seen_in(cluster, revision), FINDINGS.c.event != PREVIEW)
+    then = then.where(*_without(connection, RowIdSet(waived)))
     return connection.execute(select(func.count()).select_from(own).where(own.c.problem.not_in(then))).scalar_one()
 
 

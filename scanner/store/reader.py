@@ -36,6 +36,7 @@ from scanner.model.scan import (
     TallyKey,
 )
 from scanner.model.uncovered import UncoveredKind
+from scanner.model.waiver import Candidate
 from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved
@@ -65,6 +66,7 @@ from scanner.store.tables import (
     UNCHECKED,
     UNCOVERED,
 )
+from scanner.store.waivable import candidates, excepted
 
 _Read = TypeVar("_Read")
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
@@ -119,6 +121,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             rules=read_rules(connection, owners.rules),
             uncovered=tuple(UncoveredKind(*row) for row in read_rows(connection, UNCOVERED, owners.uncovered)),
             method=codec.from_text(Method, stored.method) if stored.method else None,
+            waivable=_waivable(engine, address, stored),
+            exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
         )
 
 
@@ -254,6 +258,22 @@ def _seen(connection: Connection, stored: StoredScan, revision: int) -> Iterator
 
 def _by_problem(connection: Connection, stored: StoredScan, revision: int) -> Iterator[ProblemFinding]:
     return by_problem(connection, stored.cluster, revision, _unchecked(connection, stored))
+
+
+def _waivable(engine: Engine, address: Address, stored: StoredScan) -> Callable[[frozenset[str]], Iterator[Candidate]]:
+    """The open findings of some policies, over a connection of its own."""
+
+    def of_policies(policies: frozenset[str]) -> Iterator[Candidate]:
+        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[Candidate]:
+            return candidates(connection, scan.cluster, revision, _unchecked(connection, scan), policies)
+
+        return _streaming(engine, address, stored, read)()
+
+    return of_policies
+
+
+def _excepted(connection: Connection, stored: StoredScan, revision: int) -> Iterator[tuple[str, int]]:
+    yield from excepted(connection, stored.cluster, revision).items()
 
 
 def _unchecked(connection: Connection, stored: StoredScan) -> RowIdSet:

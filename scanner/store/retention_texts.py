@@ -40,6 +40,8 @@ from scanner.store.tables import (
     SET_LISTS,
     TALLIES,
     VERDICTS,
+    WAIVER_SETS,
+    WAIVERS,
     WORKLOADS,
 )
 
@@ -70,6 +72,9 @@ REFERENCES: Final[Mapping[Table, Sequence[Column[int]]]] = {
 
 The content of `set_lists` also refers to sets and checks.
 """
+
+KEPT_FOR_EVER: Final[Sequence[Table]] = (WAIVERS, WAIVER_SETS)
+"""Shared rows that no prune deletes."""
 
 
 def delete_unreferenced(engine: Engine, clock: Callable[[], float] = time.monotonic) -> tuple[int, bool]:

@@ -5,7 +5,7 @@ Every method is one short transaction, and raises StoreError for errors of the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
@@ -19,6 +19,7 @@ from scanner.model.resource import Kind
 from scanner.model.run import RunDetails
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.model.texts import clean
+from scanner.model.waiver import WaiverSet
 from scanner.posture.scan_diff import ScanDiff
 from scanner.store import (
     clusters,
@@ -31,6 +32,7 @@ from scanner.store import (
     runs,
     scan_diff,
     sizes,
+    waivers,
     writer,
 )
 from scanner.store.address import Address, address_of
@@ -159,14 +161,26 @@ class SqlReader:
         with as_store_error(self._address):
             return reader.record(self._engine, self._address, clean(scan_id), self._clock())
 
-    def problem_counts(self, scan_id: str, baseline: str = "", ids: Container[str] | None = None) -> ProblemCounts:
+    def waivers_at(self, scan_id: str, moment: datetime) -> WaiverSet | None:
+        """The newest waivers that a scan of the same cluster stored, if it had ended at a moment; None if none did."""
+        with self._reading() as connection:
+            return waivers.waivers_at(connection, clean(scan_id), moment)
+
+    def problem_counts(
+        self,
+        scan_id: str,
+        baseline: str = "",
+        ids: Container[str] | None = None,
+        waived: Mapping[str, frozenset[int]] | None = None,
+    ) -> ProblemCounts:
         """The numbers of a finished scan's problems, by its full id.
 
         New are those that were not open in the scan `baseline` (a full id), or not among `ids`; by default, in the newest
-        earlier scan that is comparable. Raises UsageError for a baseline of another cluster.
+        earlier scan that is comparable. `waived` has the rows of waived findings by the ids of scans: they count in neither scan.
+        Raises UsageError for a baseline of another cluster.
         """
         with self._reading() as connection:
-            return problem_counts.problem_counts(connection, scan_id, baseline, ids)
+            return problem_counts.problem_counts(connection, scan_id, baseline, ids, waived or {})
 
     def newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
         """The ids of the two last complete and comparable scans of a cluster, the earlier one first. Raises UsageError."""

@@ -489,3 +489,12 @@ DAILY = Table(
     sqlite_with_rowid=False,
 )
 """The tallies of a day, which stay when its scan is pruned: see `daily`."""
+
+WAIVERS = Table("waivers", METADATA, _id(), _digest(), _text("name"), _text("document"))
+"""The bodies of waivers: see `waivers`."""
+WAIVER_SETS = Table("waiver_sets", METADATA, _id(), _digest(), _text("content"))
+"""Sets of waivers: JSON with their ids, and with the sentences about documents that could not be read."""
+SCAN_WAIVERS = Table(
+    "scan_waivers", METADATA, _scan(), Column("waivers", Integer, ForeignKey("waiver_sets.id"), nullable=False)
+)
+"""The set of waivers that a scan read. A scan without a row read none."""

@@ -52,6 +52,7 @@ from scanner.store.tables import (
     STAGED_PAGES,
     UNCHECKED,
 )
+from scanner.store.waivers import write_waivers
 
 BEAT = timedelta(seconds=10)
 """The time between two heartbeats of a scan."""
@@ -77,6 +78,8 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
             ),
             "rules_of": write_rules(connection, number, start.rules, earlier.rules),
         }
+        if start.waivers is not None:
+            write_waivers(connection, number, start.waivers)
         if any(of.values()):
             connection.execute(update(SCANS).where(SCANS.c.number == number).values(**of))
 

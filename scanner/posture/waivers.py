@@ -1,0 +1,199 @@
+"""Which waivers apply on a day, and to which findings.
+
+A waiver is never stored as applied: its state follows from the file, the day of the report and the findings of the scan. So an
+edited waiver changes no earlier report, and a waiver that expires needs no scan to end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Final, TypeAlias
+
+from scanner.model.scan import StoredFinding
+from scanner.model.selector import Requirement
+from scanner.model.waiver import Subject, Waiver, WaiverSet
+
+__all__ = ["Subject", "Waiver", "WaiverSet"]
+
+EXPIRING_DAYS: Final = 7
+"""The number of days before its end in which a waiver is expiring, unless the configuration has another number."""
+
+
+class WaiverState(StrEnum):
+    """The states of a waiver on a day. Those that apply are `active` and `expiring`; `unused` waivers would apply, too."""
+
+    ACTIVE = "active"
+    EXPIRING = "expiring"
+    EXPIRED = "expired"
+    NOT_YET_ACTIVE = "notYetActive"
+    UNUSED = "unused"
+    TOO_BROAD = "tooBroad"
+    TOO_LONG = "tooLong"
+    SELF_APPROVED = "selfApproved"
+    UNKNOWN_POLICY = "unknownPolicy"
+
+
+IN_FORCE: Final = frozenset({WaiverState.ACTIVE, WaiverState.EXPIRING})
+
+
+@dataclass(frozen=True, slots=True)
+class WaiverRules:
+    """The rules for waivers: `longest_days` from the first to the last day, or any number; `expiring_days` before the end."""
+
+    longest_days: int | None = None
+    expiring_days: int = EXPIRING_DAYS
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedWaiver:
+    """The waiver of a finding: its name, its state (`active` or `expiring`), and the last day on which it applies."""
+
+    name: str
+    state: WaiverState
+    until: date
+
+
+def state_on(waiver: Waiver, day: date, rules: WaiverRules) -> WaiverState:
+    """The state of a waiver on a day in UTC, as far as it does not depend on findings."""
+    if waiver.requested_by.strip().casefold() == waiver.approved_by.strip().casefold():
+        return WaiverState.SELF_APPROVED
+    if is_too_broad(waiver):
+        return WaiverState.TOO_BROAD
+    if day > waiver.until:
+        return WaiverState.EXPIRED
+    if _is_too_long(waiver, rules):
+        return WaiverState.TOO_LONG
+    if waiver.since is not None and day < waiver.since:
+        return WaiverState.NOT_YET_ACTIVE
+    expiring = waiver.until - day < timedelta(days=rules.expiring_days)
+    return WaiverState.EXPIRING if expiring else WaiverState.ACTIVE
+
+
+def is_too_broad(waiver: Waiver) -> bool:
+    """Return whether a waiver would waive a policy as a whole: that is a change of the policy's binding, not a waiver."""
+    return not (waiver.namespace or waiver.workload or waiver.object or waiver.selector.requirements)
+
+
+def _is_too_long(waiver: Waiver, rules: WaiverRules) -> bool:
+    """Return whether a waiver applies for more days than allowed. Without a first day, the number of days is unknown."""
+    if rules.longest_days is None:
+        return False
+    return waiver.since is None or (waiver.until - waiver.since).days + 1 > rules.longest_days
+
+
+def of_cluster(waivers: Iterable[Waiver], cluster: str) -> Iterator[Waiver]:
+    """The waivers for the cluster with a name."""
+    return (waiver for waiver in waivers if not waiver.cluster or fnmatchcase(cluster, waiver.cluster))
+
+
+def subject_of(stored: StoredFinding, check_id: str) -> Subject:
+    """The facts about a stored finding that a waiver can name."""
+    finding = stored.finding
+    workload = stored.workload
+    return Subject(
+        finding.policy,
+        check_id,
+        finding.check.expression.strip(),
+        finding.namespace,
+        finding.kind,
+        finding.name,
+        workload.kind if workload else finding.kind,
+        workload.name if workload else finding.name,
+        stored.kept.object.labels if stored.kept else (),
+    )
+
+
+_Test: TypeAlias = Callable[[Subject], bool]
+_Key: TypeAlias = tuple[str, ...]
+_ANY: Final[_Key] = ()
+
+
+def conditions_of(waiver: Waiver) -> Iterator[tuple[str, _Test]]:
+    """The fields of a waiver that restrict it, besides the cluster and the days, and the test of each."""
+    yield "policy", lambda subject: subject.policy == waiver.policy
+    if check := waiver.check:
+        yield "check", lambda subject: check in (subject.check_id, subject.expression)
+    if namespace := waiver.namespace:
+        yield "namespace", lambda subject: subject.namespace == namespace
+    if waiver.workload:
+        workload = _reference(waiver.workload)
+        yield "workload", lambda subject: _is_named(workload, subject.workload_kind, subject.workload_name)
+    if waiver.object:
+        named = _reference(waiver.object)
+        yield "object", lambda subject: _is_named(named, subject.kind, subject.name)
+    if requirements := waiver.selector.requirements:
+        yield "selector", lambda subject: _selects(requirements, subject)
+
+
+def _reference(text: str) -> tuple[str, str]:
+    """Kind in lower case and name; the kind is empty for a name of any kind."""
+    kind, _, name = text.rpartition("/")
+    return kind.lower(), name
+
+
+def _is_named(reference: tuple[str, str], kind: str, name: str) -> bool:
+    return reference[1] == name and reference[0] in ("", kind.lower())
+
+
+def _selects(requirements: Iterable[Requirement], subject: Subject) -> bool:
+    labels = dict(subject.labels)
+    return all(requirement.matches(labels) for requirement in requirements)
+
+
+class WaiverIndex:
+    """Waivers by what they name, so that a finding is compared with few of them."""
+
+    def __init__(self, waivers: Iterable[Waiver]) -> None:
+        """Take waivers. Of several for one finding, the one that applies longest comes first, then the first by name."""
+        self._places: defaultdict[str, dict[_Key, list[tuple[Waiver, tuple[_Test, ...]]]]] = defaultdict(dict)
+        for waiver in sorted(waivers, key=lambda each: (-each.until.toordinal(), each.name)):
+            # The policy is the first test, and the place in the index.
+            tests = tuple(test for _, test in conditions_of(waiver))[1:]
+            for key in _keys_of(waiver):
+                self._places[waiver.policy].setdefault(key, []).append((waiver, tests))
+
+    @property
+    def policies(self) -> frozenset[str]:
+        """The names of the policies that the waivers name."""
+        return frozenset(self._places)
+
+    def matching(self, subject: Subject) -> list[Waiver]:
+        """The waivers for a finding, the one that applies longest first."""
+        places = self._places.get(subject.policy)
+        if places is None:
+            return []
+        found = [
+            waiver
+            for key in _keys_for(subject)
+            for waiver, tests in places.get(key, ())
+            if all(test(subject) for test in tests)
+        ]
+        if len(found) > 1:
+            found.sort(key=lambda each: (-each.until.toordinal(), each.name))
+        return found
+
+
+def _keys_of(waiver: Waiver) -> tuple[_Key, ...]:
+    """The places of a waiver in the index: by its most selective exact field."""
+    if waiver.object:
+        return (("object", _reference(waiver.object)[1]),)
+    if waiver.workload:
+        return (("workload", _reference(waiver.workload)[1]),)
+    for requirement in waiver.selector.requirements:
+        if requirement.operator == "In":
+            return tuple(("label", requirement.key, value) for value in dict.fromkeys(requirement.values))
+    return (("namespace", waiver.namespace),) if waiver.namespace else (_ANY,)
+
+
+def _keys_for(subject: Subject) -> Iterator[_Key]:
+    yield "object", subject.name
+    yield "workload", subject.workload_name
+    yield "namespace", subject.namespace
+    for key, value in subject.labels:
+        yield "label", key, value
+    yield _ANY

@@ -1,0 +1,241 @@
+"""The waivers of one report: which finding is waived, how each waiver is used, and what would fail without them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property
+from itertools import islice
+from typing import Final
+
+from scanner.model.nearest import did_you_mean
+from scanner.model.rule import RuleType
+from scanner.model.scan import OutcomeName, ScanRecord, ScanState, StoredFinding, TallyKey
+from scanner.model.waiver import Candidate, Subject, Waiver, WaiverSet
+from scanner.posture.waivers import (
+    IN_FORCE,
+    AppliedWaiver,
+    WaiverIndex,
+    WaiverRules,
+    WaiverState,
+    of_cluster,
+    state_on,
+    subject_of,
+)
+
+_NAMED: Final = 5
+_UNREACHED: Final = frozenset({WaiverState.EXPIRED})
+
+
+@dataclass(frozen=True, slots=True)
+class WaiverUse:
+    """A waiver on the day of a report. `findings` are the open findings of the scan that match it, those of `problems` problems.
+
+    An expired waiver has the findings that it would waive. `why` explains the state, and may be empty.
+    """
+
+    waiver: Waiver
+    state: WaiverState
+    findings: int = 0
+    problems: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionUse:
+    """A policy exception of Kyverno, by namespace and name, with the number of findings that it excepts."""
+
+    name: str
+    findings: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waived:
+    """What waivers change about the counts of a scan. Previewed, excepted and unchecked findings count nowhere.
+
+    `rows` are the numbers in the database of all waived findings. `problems` are those whose findings are all waived. `tallies`
+    has the outcomes of the waived findings. `lapsed` are the numbers of findings, by waiver, that only an expired waiver matches.
+    """
+
+    uses: tuple[WaiverUse, ...] = ()
+    findings: int = 0
+    problems: int = 0
+    rows: frozenset[int] = frozenset()
+    tallies: Mapping[TallyKey, int] = field(default_factory=dict)
+    lapsed: tuple[tuple[Waiver, int], ...] = ()
+
+
+class Waiving:
+    """Applies a set of waivers to the findings of one scan, as of a day in UTC."""
+
+    def __init__(self, waivers: WaiverSet | None, record: ScanRecord, day: date, rules: WaiverRules) -> None:
+        """Take the waivers of a report, or None if it has none."""
+        self.given = waivers
+        self._record = record
+        name = record.scan.cluster.name
+        own = of_cluster(waivers.waivers, name) if waivers else ()
+        self._states = {waiver.name: (waiver, state_on(waiver, day, rules)) for waiver in own}
+        self._in_force = self._index(IN_FORCE)
+
+    def _index(self, states: frozenset[WaiverState]) -> WaiverIndex:
+        return WaiverIndex(waiver for waiver, state in self._states.values() if state in states)
+
+    def of(self, stored: StoredFinding) -> AppliedWaiver | None:
+        """The waiver of a finding: of several, the one that applies longest. None for a finding that is resolved."""
+        if stored.status == "resolved" or stored.finding.policy not in self._in_force.policies:
+            return None
+        finding = stored.finding
+        check_id = self._record.check_ids.get((finding.policy_key, finding.check), "")
+        matching = self._in_force.matching(subject_of(stored, check_id))
+        return self._applied(matching[0]) if matching else None
+
+    def _applied(self, waiver: Waiver) -> AppliedWaiver:
+        return AppliedWaiver(waiver.name, self._states[waiver.name][1], waiver.until)
+
+    @cached_property
+    def waived(self) -> Waived:
+        """The counts of waived findings, read from the scan once."""
+        if not self._states:
+            return Waived()
+        return _Counting(self._record, self._in_force, self._index(_UNREACHED)).waived(self._states)
+
+    @cached_property
+    def exceptions(self) -> tuple[ExceptionUse, ...]:
+        """The policy exceptions of Kyverno that the scan used, by name. They are no waivers: the policy itself grants them."""
+        names = sorted(rule.name for rule in self._record.rules if rule.type is RuleType.EXCEPTION)
+        if not names:
+            return ()
+        numbers: Counter[str] = Counter()
+        for excepted_by, number in self._record.excepted().items():
+            numbers.update(dict.fromkeys(excepted_by.split(", "), number))
+        return tuple(ExceptionUse(name, numbers[name]) for name in names)
+
+
+class _Counting:
+    """Counts the findings of each waiver in one pass."""
+
+    def __init__(self, record: ScanRecord, in_force: WaiverIndex, expired: WaiverIndex) -> None:
+        self._record = record
+        self._in_force = in_force
+        self._expired = expired
+        self._findings: Counter[str] = Counter()
+        self._used: set[str] = set()
+        self._problems: dict[str, set[int]] = {}
+        self._lapsed: Counter[str] = Counter()
+        self._tallies: Counter[TallyKey] = Counter()
+        self._rows: set[int] = set()
+        self._waived: set[int] = set()
+        self._open: set[int] = set()
+        self._total = 0
+
+    def waived(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
+        for candidate in self._record.candidates(self._in_force.policies | self._expired.policies):
+            self._add(candidate)
+        uses = (self._use(waiver, state) for waiver, state in states.values())
+        return Waived(
+            uses=tuple(sorted(uses, key=lambda use: use.waiver.name)),
+            findings=self._total,
+            problems=len(self._waived - self._open),
+            rows=frozenset(self._rows),
+            tallies=self._known_tallies(),
+            lapsed=tuple((states[name][0], number) for name, number in sorted(self._lapsed.items())),
+        )
+
+    def _add(self, candidate: Candidate) -> None:
+        subject = self._subject(candidate)
+        matching = self._in_force.matching(subject)
+        self._used.update(waiver.name for waiver in matching)
+        if matching:
+            self._rows.add(candidate.row)
+        if not _counts(candidate):
+            return
+        expired = self._expired.matching(subject)
+        for waiver in (*matching, *expired):
+            self._findings[waiver.name] += 1
+            self._problems.setdefault(waiver.name, set()).add(candidate.problem)
+        if matching:
+            self._total += 1
+            self._waived.add(candidate.problem)
+            self._tallies[_tally(candidate)] += 1
+            return
+        self._open.add(candidate.problem)
+        if expired:
+            self._lapsed[expired[0].name] += 1
+
+    def _subject(self, candidate: Candidate) -> Subject:
+        policy = candidate.language, candidate.policy
+        return Subject(
+            candidate.policy,
+            self._record.check_ids.get((policy, candidate.check), ""),
+            candidate.check.expression.strip(),
+            candidate.namespace,
+            candidate.kind,
+            candidate.name,
+            candidate.workload_kind,
+            candidate.workload_name,
+            candidate.labels,
+        )
+
+    def _use(self, waiver: Waiver, state: WaiverState) -> WaiverUse:
+        numbers = self._findings[waiver.name], len(self._problems.get(waiver.name, ()))
+        if state not in IN_FORCE or waiver.name in self._used or self._record.scan.state is ScanState.FAILED:
+            return WaiverUse(waiver, state, *numbers)
+        known = {used.policy.name for used in self._record.policies}
+        if waiver.policy in known:
+            return WaiverUse(waiver, WaiverState.UNUSED, *numbers, why=self._why_unused(waiver))
+        scope = self._record.scan.scope
+        if scope.policies or scope.bindings:
+            return WaiverUse(waiver, state, *numbers)
+        why = f"the scan has no policy {waiver.policy}.{did_you_mean(waiver.policy, known)}"
+        return WaiverUse(waiver, WaiverState.UNKNOWN_POLICY, *numbers, why=why)
+
+    def _why_unused(self, waiver: Waiver) -> str:
+        checks = [
+            (name, check.expression.strip())
+            for (policy, check), name in self._record.check_ids.items()
+            if policy[1] == waiver.policy
+        ]
+        if waiver.check and all(waiver.check not in check for check in checks):
+            ids = [name for name, expression in checks if expression]
+            return f"no check of the policy has this id or expression; its checks are {_listed(ids)}"
+        return "no open finding matches"
+
+    def _known_tallies(self) -> dict[TallyKey, int]:
+        """The waived outcomes by the keys of the scan's tallies, which also mark those that depend on the requester."""
+        known: Counter[TallyKey] = Counter()
+        for key, number in self._tallies.items():
+            left = number
+            for requester in (False, True):
+                own = replace(key, requester=requester)
+                taken = min(left, self._record.tallies.get(own, 0))
+                if taken:
+                    known[own] += taken
+                left -= taken
+        return dict(known)
+
+
+def _counts(candidate: Candidate) -> bool:
+    return candidate.checked and not candidate.preview and candidate.outcome != OutcomeName.EXCEPTED.value
+
+
+def _tally(candidate: Candidate) -> TallyKey:
+    return TallyKey(
+        policy=candidate.policy,
+        binding=candidate.binding,
+        param_namespace=candidate.param_namespace,
+        param_name=candidate.param_name,
+        check=candidate.check,
+        api_version=candidate.api_version,
+        kind=candidate.kind,
+        namespace=candidate.namespace,
+        outcome=OutcomeName(candidate.outcome),
+        language=candidate.language,
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    several = sorted(names)
+    more = f" and {len(several) - _NAMED} more" if len(several) > _NAMED else ""
+    return ", ".join(islice(several, _NAMED)) + more
