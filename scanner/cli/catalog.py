@@ -43,12 +43,12 @@ def defining_flags() -> Mapping[str, tuple[Flag, ...]]:
 def key_of_flag(flag: Flag) -> str:
     """The key from which a flag of any command takes its value; empty for a flag that is no setting.
 
-    A flag of another command is a setting if `scan` or `report` defines it in the same way.
+    A flag of another command is a setting if it has the definition that `scan` or `report` has, and not only its name.
     """
     if flag.name in SCHEDULE:
         return SCHEDULE[flag.name]
     definitions = defining_flags().get(flag.name, ()) if flag.is_option else ()
-    shared = flag.name in _EVERYWHERE or any(map(flag.same, definitions))
+    shared = flag.name in _EVERYWHERE or any(flag.info is each.info for each in definitions)
     return key_of(flag.name) if definitions and shared else ""
 
 

@@ -36,16 +36,6 @@ class Flag:
         """Return whether a user writes the name before the value."""
         return isinstance(self.info, OptionInfo)
 
-    def same(self, other: Flag) -> bool:
-        """Return whether the flag of another command is defined in the same way."""
-        return (self.names, self.type, self.many, self.info.help, self.info.metavar) == (
-            other.names,
-            other.type,
-            other.many,
-            other.info.help,
-            other.info.metavar,
-        )
-
 
 def flags_of(command: Callable[..., object]) -> tuple[Flag, ...]:
     """The flags and arguments of a command, in the order of its parameters."""

@@ -36,17 +36,13 @@ def _lines(settings: Iterable[Setting]) -> Iterator[str]:
     yield from (line for text in _HEAD for line in _comment(text))
     for section, group in groupby(settings, lambda setting: setting.key.rpartition(".")[0]):
         if section:
-            yield from ("", f"# {section}:")
+            yield from ("", f"#{section}:")
         for setting in group:
-            yield from _setting(setting, "  " if section else "")
+            indent = "  " if section else ""
+            yield from ("", *(f"{indent}{line}" for line in _comment(setting.help)))
+            yield f"#{indent}{setting.key.rpartition('.')[2]}: {_value(setting)}"
     for key in POSTURE_KEYS:
-        yield from ("", *_comment(key.help), f"# {key.key}: {key.example}")
-
-
-def _setting(setting: Setting, indent: str) -> Iterator[str]:
-    yield from ([] if indent else [""])
-    yield from (f"# {indent}{line}" for line in _comment(setting.help))
-    yield f"# {indent}{setting.key.rpartition('.')[2]}: {_value(setting)}"
+        yield from ("", *_comment(key.help), f"#{key.key}: {key.example}")
 
 
 def _comment(text: str) -> list[str]:
