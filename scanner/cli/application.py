@@ -22,6 +22,7 @@ from scanner.cli import (
     trend,
     verify_parity,
     version,
+    waiver,
 )
 from scanner.cli.configured import configure
 from scanner.cli.help_format import GroupedCommand
@@ -63,6 +64,7 @@ application.command(
     short_help="Compare verdicts with the API server's own.",
 )(verify_parity.command)
 application.command("test", epilog=test.EPILOG, short_help="Run policy test suites.")(test.command)
+application.add_typer(waiver.application, name="waiver")
 application.add_typer(rbac.application, name="rbac")
 application.add_typer(db.application, name="db")
 application.add_typer(config.application, name="config")

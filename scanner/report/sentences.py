@@ -307,6 +307,8 @@ def sentences_of(document: Document) -> Sentences:
         outside=outside_line(document),
         drift=drift_line(document),
         rules=rules_line(document),
+        waived=waived_line(document),
+        score_with_waivers=score_with_waivers_line(document),
         severities=severities_line(document),
         weighted=weighted_line(document),
     )

@@ -1,0 +1,299 @@
+"""`assay waiver`: check waivers against a stored scan, explain which of them applies to a finding, and propose new ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.moments import AtOption
+from scanner.cli.output import Form, FormOption, standard_output
+from scanner.cli.settings import settings
+from scanner.cli.stored_scan import stored_scan
+from scanner.cli.waivers import Posture, WaiversOption
+from scanner.errors import UsageError
+
+if TYPE_CHECKING:
+    from scanner.model.scan import ScanRecord
+    from scanner.posture.near_waivers import NearWaiver
+    from scanner.posture.problem_rows import Problem
+    from scanner.posture.triage import Triage
+    from scanner.report.waivers import WaiversSection
+    from scanner.store import SqlReader
+    from scanner.store.lookup import ExplainedFinding
+
+_FAILED: Final = 1
+_MOST_NEAR: Final = 5
+_UNOWNED: Final = "unowned"
+_ScanOption = Annotated[
+    str, typer.Option("--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
+]
+
+application = typer.Typer(
+    help="Check, explain and propose waivers: accepted findings, in files.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@application.callback()
+def _root() -> None:
+    """Check, explain and propose waivers: accepted findings, in files."""
+
+
+@application.command(
+    epilog="Exit codes: 0 · 1 a waiver is expired, unused, too broad, too long, self-approved or for an unknown policy · "
+    "2 usage, or a file with an error · 4 the database cannot be read."
+)
+def check(
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[PATH]", help="File or folder of waivers. Default: those that scans stored.", show_default=False
+        ),
+    ] = None,
+    scan: _ScanOption = "last",
+    at: AtOption = "",
+    output: FormOption = Form.TABLE,
+    db: DbOption = "",
+    cluster_name: ClusterNameOption = "",
+) -> None:
+    """Print the state of every waiver today (in UTC), or on the day of --at, with the findings of a scan."""
+    from dataclasses import replace
+
+    from scanner.posture.triage import Triage
+    from scanner.report.waivers import waivers_of
+
+    posture = Posture(settings(), path, at=at)
+    with reader_at(db) as store:
+        record = stored_scan(store, scan, cluster_name, at)
+        if path is None and not at:
+            posture = replace(posture, given=store.waivers_at(record.scan.id, datetime.now(UTC)))
+        triage = Triage(posture.of(store, record), record, posture.day or datetime.now(UTC).date())
+        section = waivers_of(triage)
+    if not section.given:
+        raise UsageError("no scan of this cluster read waivers: name a file or folder, or scan with --waivers")
+    if output is Form.JSON:
+        _print_json(section)
+    else:
+        _print_table(section, record)
+    raise typer.Exit(_FAILED if _failing(section) else 0)
+
+
+@application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
+def explain(
+    finding: Annotated[str, typer.Argument(metavar="FINDING", help="Id of a finding, or the beginning of one.")],
+    waivers: WaiversOption = None,
+    at: AtOption = "",
+    db: DbOption = "",
+) -> None:
+    """Print which waiver applies to a finding, and which nearly does and on which field it fails."""
+    from scanner.cli.terminal import text
+
+    with reader_at(db) as store:
+        text(_explained(store, store.finding(finding), Posture(settings(), waivers, at=at)))
+
+
+@application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
+def propose(
+    scan: Annotated[
+        str, typer.Option("--from-scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
+    ] = "last",
+    owners: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--owner", metavar="NAME", help="Only problems of this owner, or `unowned`; accepts globs (repeatable)."
+        ),
+    ] = None,
+    policies: Annotated[
+        list[str] | None, typer.Option("--policy", metavar="NAME", help="Only this policy; accepts globs (repeatable).")
+    ] = None,
+    namespaces: Annotated[
+        list[str] | None,
+        typer.Option("-n", "--namespace", metavar="NAME", help="Only this namespace; accepts globs (repeatable)."),
+    ] = None,
+    until: Annotated[
+        str,
+        typer.Option(
+            "--until", metavar="DATE", help="Last day of the waivers, such as 2026-12-31.", show_default=False
+        ),
+    ] = "",
+    waivers: WaiversOption = None,
+    db: DbOption = "",
+    cluster_name: ClusterNameOption = "",
+) -> None:
+    """Print a file of waivers to edit: one for each open problem that no waiver covers, such as the baseline of a cluster."""
+    last = _day(until)
+    with reader_at(db) as store:
+        record = stored_scan(store, scan, cluster_name)
+        triage = Posture(settings(), waivers).triage(store, record)
+        number = 0
+        with standard_output() as out:
+            out.write(_HEAD)
+            for problem in _open_problems(record, triage):
+                top = problem.workload
+                if (
+                    _is_owner(owners, triage.owner(problem))
+                    and _matches(policies, problem.policy)
+                    and _matches(namespaces, top.namespace)
+                ):
+                    out.write(_proposal(problem, record, last))
+                    number += 1
+    sys.stderr.write(f"assay: {number:,} {'waiver' if number == 1 else 'waivers'} to edit\n")
+
+
+_HEAD: Final = (
+    "# Waivers to edit. Delete those that you do not want, and replace every text in <angle brackets>:\n"
+    "# `assay waiver check PATH` and `assay scan --waivers PATH` refuse the file until then.\n"
+)
+
+
+def _failing(section: WaiversSection) -> bool:
+    from scanner.posture.waivers import WaiverState
+
+    fine = {WaiverState.ACTIVE, WaiverState.EXPIRING, WaiverState.NOT_YET_ACTIVE}
+    return bool(section.faults) or any(line.state not in fine for line in section.lines)
+
+
+def _print_json(section: WaiversSection) -> None:
+    from scanner.report.escaped import dump
+    from scanner.report.waivers import section_json
+
+    with standard_output() as out:
+        out.write(dump(section_json(section)).decode() + "\n")
+
+
+def _print_table(section: WaiversSection, record: ScanRecord) -> None:
+    from scanner.cli.terminal import table, text
+    from scanner.report.waivers import STATE_WORDS
+
+    rows = [
+        (
+            STATE_WORDS[line.state],
+            line.name,
+            str(line.until),
+            str(line.findings),
+            line.policy,
+            line.scope,
+            line.why or line.reason,
+        )
+        for line in section.lines
+    ]
+    rows += [(line.state, line.name, "", str(line.findings), "", "", "PolicyException") for line in section.exceptions]
+    table(("STATE", "WAIVER", "UNTIL", "FINDINGS", "POLICY", "FOR", "WHY"), rows)
+    text([*(f"no waiver: {fault}" for fault in section.faults), *section.notes])
+    states = ", ".join(f"{number} {STATE_WORDS[state]}" for state, number in sorted(section.states.items()))
+    text(
+        [
+            f"{len(section.lines):,} waivers for cluster {record.scan.cluster.name} on {section.day}: {states or 'none'} (scan {record.scan.id})"
+        ]
+    )
+
+
+def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) -> Iterator[str]:
+    from scanner.posture.near_waivers import misses, nearest_waivers
+    from scanner.posture.waivers import subject_of
+    from scanner.report.words import object_name
+
+    stored, scan = explained.stored, explained.scan
+    record = store.record(scan.id)
+    triage = posture.triage(store, record)
+    finding = stored.finding
+    subject = subject_of(stored, record.check_ids.get((finding.policy_key, finding.check), ""))
+    given = triage.waiving.given
+    yield f"Finding {stored.id}: policy {finding.policy}, {finding.kind} {object_name(finding)}, {stored.status}"
+    yield f"Check {subject.check_id or '(without an id)'}, workload {subject.workload_kind}/{subject.workload_name}"
+    if given is None:
+        yield "No scan of this cluster read waivers by then: scan with --waivers, or name a file or folder with --waivers."
+        return
+    rules = triage.settings.waiver_rules
+    cluster = scan.cluster.name
+    applied = triage.waiver(stored)
+    if applied:
+        yield f"Waived on {triage.day} by {applied.name}, which is {applied.state} until {applied.until}."
+        others = [
+            waiver.name
+            for waiver in given.waivers
+            if waiver.name != applied.name and not any(misses(waiver, subject, cluster, triage.day, rules))
+        ]
+        yield from (f"Waiver {name} applies, too." for name in others)
+        return
+    yield f"No waiver applies on {triage.day}."
+    near = nearest_waivers(given.waivers, subject, cluster, triage.day, rules)
+    yield from (_near(each) for each in near[:_MOST_NEAR])
+    if len(near) > _MOST_NEAR:
+        yield f"{len(near) - _MOST_NEAR} more waivers fail on as few fields."
+
+
+def _near(near: NearWaiver) -> str:
+    fields = "; ".join(f"{miss.field}: the waiver needs {miss.wanted}, not {miss.given}" for miss in near.misses)
+    return f"Waiver {near.waiver.name} nearly applies, but fails on {fields}."
+
+
+def _open_problems(record: ScanRecord, triage: Triage) -> Iterator[Problem]:
+    """The problems without a waiver that gates would count."""
+    from scanner.posture.problem_rows import problems
+
+    failing = (each for each in record.by_problem() if not each.stored.finding.excepted_by)
+    for problem in problems(failing, triage.waiver):
+        if problem.status != "resolved" and problem.waiver is None:
+            yield problem
+
+
+def _proposal(problem: Problem, record: ScanRecord, until: str) -> str:
+    """A waiver of one problem, as YAML with the values that a person must give in angle brackets."""
+    import yaml
+
+    from scanner.cli.terminal import visible
+    from scanner.documents.waivers import API_VERSION, KIND
+    from scanner.report.words import check_title
+
+    top = problem.workload
+    policy = problem.language, problem.policy
+    check = record.check_ids.get((policy, problem.check)) or problem.check.expression.strip()
+    place = {"namespace": top.namespace} if top.namespace else {}
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": f"baseline-{problem.id}"},
+        "spec": {
+            "policy": problem.policy,
+            **({"check": check} if check else {}),
+            **place,
+            "workload": f"{top.kind}/{top.name}",
+            "reason": "<why the problem is acceptable until then>",
+            "requestedBy": "<name>",
+            "approvedBy": "<name of another person>",
+            "until": until,
+        },
+    }
+    findings = f"{problem.findings} {'finding' if problem.findings == 1 else 'findings'}"
+    comment = f"# {check_title(problem.check)}: {findings}, since {problem.opened_at:%Y-%m-%d}"
+    written = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=10_000)
+    return f"---\n{visible(comment)}\n{written}"
+
+
+def _day(text: str) -> str:
+    """The last day of proposed waivers, or a placeholder. Raises UsageError."""
+    if not text:
+        return "<YYYY-MM-DD>"
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError as error:
+        raise UsageError(f"--until {text}: write a date such as 2026-12-31") from error
+
+
+def _is_owner(patterns: list[str] | None, owner: str) -> bool:
+    return not patterns or any(
+        not owner if pattern in ("", _UNOWNED) else bool(owner) and fnmatchcase(owner, pattern) for pattern in patterns
+    )
+
+
+def _matches(patterns: list[str] | None, name: str) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)

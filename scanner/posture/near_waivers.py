@@ -1,0 +1,100 @@
+"""Why a waiver does not apply to a finding: the fields that differ, and what the finding has instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from scanner.model.waiver import Subject, Waiver
+from scanner.posture.waivers import IN_FORCE, WaiverRules, WaiverState, conditions_of, state_on
+
+_FIELDS = {
+    WaiverState.EXPIRED: "until",
+    WaiverState.NOT_YET_ACTIVE: "from",
+    WaiverState.SELF_APPROVED: "approvedBy",
+    WaiverState.TOO_LONG: "until",
+    WaiverState.TOO_BROAD: "namespace",
+}
+
+
+class Miss(NamedTuple):
+    """A field on which a waiver fails: the value that it needs, and that of the finding or of the report."""
+
+    field: str
+    wanted: str
+    given: str
+
+
+class NearWaiver(NamedTuple):
+    """A waiver that does not apply to a finding."""
+
+    waiver: Waiver
+    misses: tuple[Miss, ...]
+
+
+def misses(waiver: Waiver, subject: Subject, cluster: str, day: date, rules: WaiverRules) -> Iterator[Miss]:
+    """The fields on which a waiver fails for a finding of a cluster on a day; none if it applies."""
+    if waiver.cluster and not fnmatchcase(cluster, waiver.cluster):
+        yield Miss("cluster", waiver.cluster, cluster)
+    for field, matches in conditions_of(waiver):
+        if not matches(subject):
+            yield Miss(field, _wanted(waiver, field), _given(subject, field))
+    state = state_on(waiver, day, rules)
+    if state not in IN_FORCE:
+        yield Miss(_FIELDS[state], _of_state(waiver, state), _on(day, state))
+
+
+def nearest_waivers(
+    waivers: Iterable[Waiver], subject: Subject, cluster: str, day: date, rules: WaiverRules
+) -> list[NearWaiver]:
+    """The waivers of the finding's policy that fail on one field, or if there are none, on two; by name."""
+    near = [NearWaiver(waiver, tuple(misses(waiver, subject, cluster, day, rules))) for waiver in waivers]
+    for number in (1, 2):
+        if found := [each for each in near if len(each.misses) == number]:
+            return sorted(found, key=lambda each: each.waiver.name)
+    return []
+
+
+def _wanted(waiver: Waiver, field: str) -> str:
+    if field == "selector":
+        return "its selector"
+    text: str = getattr(waiver, field)
+    return text
+
+
+def _given(subject: Subject, field: str) -> str:
+    match field:
+        case "policy":
+            return subject.policy
+        case "check":
+            return subject.check_id or subject.expression
+        case "namespace":
+            return subject.namespace or "no namespace"
+        case "workload":
+            return f"{subject.workload_kind}/{subject.workload_name}"
+        case "object":
+            return f"{subject.kind}/{subject.name}"
+        case _:
+            return ", ".join(f"{key}={value}" for key, value in subject.labels) or "no kept labels"
+
+
+def _of_state(waiver: Waiver, state: WaiverState) -> str:
+    match state:
+        case WaiverState.EXPIRED:
+            return f"a day until {waiver.until}"
+        case WaiverState.NOT_YET_ACTIVE:
+            return f"a day from {waiver.since}"
+        case WaiverState.SELF_APPROVED:
+            return f"another person than {waiver.requested_by}"
+        case WaiverState.TOO_LONG:
+            return "a shorter time from the first day"
+        case _:
+            return "a namespace, workload, object or selector"
+
+
+def _on(day: date, state: WaiverState) -> str:
+    if state in (WaiverState.EXPIRED, WaiverState.NOT_YET_ACTIVE):
+        return str(day)
+    return "the waiver as it is written"
