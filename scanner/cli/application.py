@@ -8,6 +8,7 @@ import typer
 
 from scanner.cli import (
     config,
+    controls,
     db,
     diff,
     explain,
@@ -51,6 +52,11 @@ application.command(
 application.command("findings", epilog=findings.EPILOG, short_help="List the findings or problems of a stored scan.")(
     findings.command
 )
+application.command(
+    "controls",
+    epilog=controls.EPILOG,
+    short_help="List the controls of mappings and what a stored scan shows about them.",
+)(controls.command)
 application.command("diff", epilog=diff.EPILOG, short_help="Print what changed between two stored scans, by cause.")(
     diff.command
 )

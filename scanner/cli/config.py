@@ -63,8 +63,9 @@ def check(config: ConfigOption = None) -> None:
     if found:
         sys.stderr.writelines(f"assay: {error}\n" for error in found)
         raise typer.Exit(UsageError.exit_code)
-    number = sum(1 for _ in configuration.given())
-    text([f"{configuration.path or 'There is no file'}: no error. {number} settings are no defaults."])
+    given = sum(1 for _ in configuration.given())
+    place = configuration.path or "There is no file"
+    text([f"{place}: no error. {given} of {len(configuration.values)} keys of flags have a value."])
 
 
 @application.command()

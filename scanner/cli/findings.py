@@ -15,7 +15,7 @@ import typer
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
-from scanner.cli.settings import settings
+from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.stored_scan import stored_scan
 from scanner.cli.terminal import table
 from scanner.cli.waivers import Posture, WaiversOption
@@ -130,6 +130,7 @@ def command(
         str, typer.Option("--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
     ] = "last",
     at: AtOption = "",
+    controls: ControlsOption = None,
     waivers: WaiversOption = None,
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Lines to print; 0 prints all.")] = 100,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
@@ -146,7 +147,7 @@ def command(
         statuses=tuple(status.value for status in statuses or ()),
         actions=tuple(action.value for action in actions or ()),
     )
-    posture = Posture(settings(), waivers, at=at)
+    posture = Posture(settings(controls or ()), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         triage = posture.triage(store, record)

@@ -10,7 +10,7 @@ from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
-from scanner.cli.settings import settings
+from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.stored_scan import stored_scan
 from scanner.cli.waivers import Posture, WaiversOption
 
@@ -28,6 +28,7 @@ def command(
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     at: AtOption = "",
+    controls: ControlsOption = None,
     waivers: WaiversOption = None,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
@@ -36,7 +37,7 @@ def command(
     from scanner.cli.render import to_folders, to_stdout
     from scanner.model.scan import ScanState
 
-    posture = Posture(settings(), waivers, at=at)
+    posture = Posture(settings(controls or ()), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)

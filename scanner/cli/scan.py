@@ -48,7 +48,7 @@ from scanner.cli.scope import (
     SkipKindsOption,
     scope_of,
 )
-from scanner.cli.settings import settings
+from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
@@ -242,6 +242,7 @@ def command(
     output: OutputOption = DEFAULT,
     *,
     folders: Folders,
+    controls: ControlsOption = None,
     db: DbOption = "",
     cluster_name: Annotated[
         str,
@@ -283,7 +284,7 @@ def command(
         qps=qps,
         burst=burst,
     )
-    reject_stdin_twice([*(source or ()), *(files or ())])
+    reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
     parse_selector(selector)
     kept_labels, kept_annotations = with_owner_keys(keep_labels, keep_annotations, settings().owners)
     scope = scope_of(
@@ -319,13 +320,13 @@ def command(
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,
     )
+    posture = Posture(settings(controls or ()))
     release = kubernetes_version(version)
-    name = cluster_name or context or (_place(source) if source else "")
     with (
         Progress(quiet=quiet, verbose=verbose) as progress,
         store_at(db) as store,
         Interruption() as interruption,
-        RunRecord(store, name, options.method.command_line) as run_record,
+        RunRecord(store, cluster_name or context or _place(source or []), options.method.command_line) as run_record,
     ):
         with second_opinion(engine, sample) as comparison:
             with interruption.interruptible():
@@ -341,20 +342,16 @@ def command(
             scan = _run(named, store, options, progress, workers, comparison, run_record)
         interruption.recorded()
         record = store.record(scan.id)
-        gates = evaluate(store, record, fail_on or (), compared, _posture(options))
+        posture = replace(posture, given=options.waivers)
+        gates = evaluate(store, record, fail_on or (), compared, posture)
         code = _exit_code(record, min_coverage, allow_empty=allow_empty) or gates.code
         run_record.because(_reason(record, code) or gates.line)
         try:
             with interruption.interruptible():
-                _print_requests(cluster, progress)
-                _print_report(record, _posture(options).of(store, record), output, folders, progress, code)
+                _print_report(record, posture.of(store, record), output, folders, progress, code, cluster)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
-
-
-def _posture(options: Options) -> Posture:
-    return Posture(settings(), given=options.waivers)
 
 
 def _exit_code(record: ScanRecord, min_coverage: float, *, allow_empty: bool) -> int:
@@ -388,10 +385,10 @@ def _nothing(record: ScanRecord) -> str:
 
 
 def _place(source: list[Path]) -> str:
-    """The name of a run of files."""
+    """The name of a run of files; empty for a run without files."""
     from scanner.cluster.files import folder_of
 
-    return folder_of(source)
+    return folder_of(source) if source else ""
 
 
 def _register(store: SqlStore, cluster: NamedCluster, *, restored: bool) -> None:
@@ -497,11 +494,18 @@ def _run(
 
 
 def _print_report(
-    record: ScanRecord, posture: Settings, output: str, folders: Folders, progress: Progress, code: int
+    record: ScanRecord,
+    posture: Settings,
+    output: str,
+    folders: Folders,
+    progress: Progress,
+    code: int,
+    cluster: Cluster,
 ) -> None:
     from scanner.cli.render import to_folders, to_stdout
     from scanner.report.words import state_word
 
+    _print_requests(cluster, progress)
     scan = record.scan
     if output != DEFAULT:
         gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""

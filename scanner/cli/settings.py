@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, date
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
 
 from scanner.cli.moments import end_of
 
 if TYPE_CHECKING:
     from scanner.config.configuration import Configuration, Value
     from scanner.model.method import UsedConfiguration
+    from scanner.posture.controls import Framework
     from scanner.posture.settings import Settings
+
+ControlsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--controls",
+        metavar="PATH",
+        help="Report by control: a file or folder of control mappings (repeatable).",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +52,22 @@ def current(configuration: Configuration, used: Iterable[Value]) -> Iterator[Non
         _CURRENT.reset(token)
 
 
-def settings() -> Settings:
-    """The settings of posture of the command that runs."""
+def settings(controls: Sequence[Path] = ()) -> Settings:
+    """The settings of the command that runs, with the control mappings at some paths. Raises UsageError."""
+    from dataclasses import replace
+
     from scanner.posture.settings import DEFAULT_SETTINGS
 
     running = _CURRENT.get()
-    return running.configuration.posture if running else DEFAULT_SETTINGS
+    own = running.configuration.posture if running else DEFAULT_SETTINGS
+    return replace(own, frameworks=_frameworks(controls)) if controls else own
+
+
+def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
+    from scanner.documents.controls import read_frameworks
+    from scanner.policies.language import LANGUAGES
+
+    return read_frameworks(paths, languages=[name for language in LANGUAGES for name in language.names])
 
 
 def used_configuration() -> UsedConfiguration:

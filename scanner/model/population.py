@@ -117,6 +117,10 @@ class ObjectIds(Protocol):
         """Return whether an object is in the set."""
         ...
 
+    def bits(self) -> int:
+        """The set as a number: bit n is set if the object with id n is in the set."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedObjects:

@@ -16,7 +16,7 @@ from scanner.admission.evaluator import Evaluator
 from scanner.admission.plugin import Plugin
 from scanner.errors import InvalidManifest
 from scanner.model.json import JsonObject
-from scanner.model.policy import Action, Binding, Operation, Policy, PolicyKey
+from scanner.model.policy import Action, Binding, MatchResources, Operation, Policy, PolicyKey
 from scanner.model.reading import Auditability, Reading
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind
@@ -240,6 +240,10 @@ class AdmissionLanguage:
         """See Language: the API server generates no policies."""
         del own, others
         yield from ()
+
+    def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
+        """See Language."""
+        return (policy.match,) if policy.match else ()
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """See Language."""

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from scanner.admission.compiled import CompiledPolicy
 from scanner.errors import UsageError
 from scanner.model.json import JsonObject
-from scanner.model.policy import Action, Binding, Policy, PolicyKey
+from scanner.model.policy import Action, Binding, MatchResources, Policy, PolicyKey
 from scanner.model.release import Minor
 from scanner.model.resource import Kind
 from scanner.model.scan import Health
@@ -80,6 +80,10 @@ class Language(Protocol):
         """
         ...
 
+    def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
+        """The match constraints of each form in which a policy is evaluated, generated variants included."""
+        ...
+
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """Compile a policy, without generated variants, by the rules of a Kubernetes release."""
         ...
@@ -108,3 +112,11 @@ def compiled(policy: Policy, rules: Minor, languages: Iterable[Language] = LANGU
         if policy.language in language.names:
             return language.compile(policy, rules)
     raise UsageError(f"policy {policy.name}: {policy.language} is no policy language that this version evaluates")
+
+
+def constraints(policy: Policy) -> tuple[MatchResources, ...]:
+    """The match constraints of each form of a policy. Those that it states itself, for a language that this version does not know."""
+    for language in LANGUAGES:
+        if policy.language in language.names:
+            return language.constraints(policy)
+    return (policy.match,) if policy.match else ()

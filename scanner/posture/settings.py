@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scanner.posture.controls import Framework
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
 from scanner.posture.severity import DescriptionOverride
 from scanner.posture.waivers import EXPIRING_DAYS, WaiverRules, WaiverSet
@@ -14,12 +15,14 @@ class Settings:
     """The settings of a report. The defaults need no file.
 
     `descriptions` are tried in their order, and the first that applies to a policy counts; so are the `owners` of an object.
+    `frameworks` are the mappings of controls to policies.
     Without `waivers`, a report has those that a scan stored. Waivers that apply for more than `longest_waiver_days` waive nothing;
     in the last `expiring_waiver_days` they are expiring.
     """
 
     descriptions: tuple[DescriptionOverride, ...] = ()
     owners: tuple[OwnerKey, ...] = DEFAULT_OWNER_KEYS
+    frameworks: tuple[Framework, ...] = ()
     waivers: WaiverSet | None = None
     longest_waiver_days: int | None = None
     expiring_waiver_days: int = EXPIRING_DAYS

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from scanner.model.policy import PolicyKey
 from scanner.model.population import KeptOfObject
 from scanner.model.scan import Health, HealthKind, ScanRecord, StoredFinding
+from scanner.posture.controls import controls_by_policy
 from scanner.posture.owners import owner_of
 from scanner.posture.problem_rows import Problem
 from scanner.posture.settings import Settings
@@ -23,6 +24,7 @@ class Triage:
         """Describe the policies of a scan. Without a day, the report is of the day on which the scan ended."""
         self.settings = settings
         self.day = day or day_of(record)
+        self._controls = controls_by_policy(settings.frameworks, [used.policy for used in record.policies])
         self.waiving = Waiving(settings.waivers, record, self.day, settings.waiver_rules)
         self._descriptions = {used.policy.key: describe(used.policy, settings.descriptions) for used in record.policies}
 
@@ -46,6 +48,10 @@ class Triage:
     def severity(self, policy: PolicyKey) -> Severity:
         """The severity of a policy."""
         return self.description(policy).severity
+
+    def controls(self, policy: PolicyKey) -> tuple[str, ...]:
+        """The controls that a policy serves, as `framework/id`; none for a policy that the scan did not record."""
+        return self._controls.get(policy, ())
 
     def owner(self, stored: StoredFinding | Problem) -> str:
         """The owner of the object of a finding or of a problem's first finding, or `owners.UNOWNED`."""

@@ -22,6 +22,7 @@ from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
 from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
+from scanner.report.by_control import FrameworkSection, frameworks_of
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_owner import OwnerSection, SeverityCounts, owners_of, scores_by_owner, severities_of
 from scanner.report.by_policy import PolicySection, policies_of
@@ -141,6 +142,7 @@ class Document:
     rules: tuple[RuleSection, ...] = ()
     kinds_without_policy: tuple[UncoveredKind, ...] = ()
     narrowed: bool = False
+    controls: tuple[FrameworkSection, ...] = ()
     waivers: WaiversSection | None = None
     score_with_waivers: Score | None = None
 
@@ -189,6 +191,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         rules=rules_of(record),
         kinds_without_policy=record.uncovered,
         narrowed=record.scan.scope != Scope(),
+        controls=frameworks_of(record, census, triage),
         waivers=waivers_of(triage),
         score_with_waivers=_score_with_waivers(record, triage),
     )

@@ -15,6 +15,7 @@ from scanner.model.scan import Health
 from scanner.posture.score import NO_SCORE, Score
 from scanner.report.batches import weight
 from scanner.report.brief import brief_row
+from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.by_owner import OwnerSection
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
@@ -88,10 +89,19 @@ def _write_lists(site: Site) -> None:
     site.write_list("owners.html", "Owners", owners, total=len(owners), weigh=lambda row: weight(row.owner[:NAME]))
     site.write_list("gaps.html", "Gaps", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
     site.write_list("health.html", "Policy health", document.health, total=len(document.health), weigh=_weigh_health)
+    if document.controls:
+        rows = [(framework, control) for framework in document.controls for control in framework.controls]
+        site.write_list("controls.html", "Controls", rows, total=len(rows), weigh=_weigh_control)
     _write_waivers(site)
     site.write("about.html", "about.html", "About this report")
     if document.second_opinion:
         site.write("opinion.html", "opinion.html", "Second opinion", opinion=document.second_opinion)
+
+
+def _weigh_control(row: tuple[FrameworkSection, ControlSection]) -> int:
+    framework, control = row
+    names = (policy.name[:NAME] for policy in control.policies)
+    return weight(framework.heading, control.id, control.title, *(note[:NAME] for note in control.why), *names)
 
 
 class OwnerRow(NamedTuple):

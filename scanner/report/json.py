@@ -47,6 +47,7 @@ _SECTIONS = (
     "policies",
     "rules",
     "namespaces",
+    "controls",
     "severities",
     "owners",
     "gaps",
@@ -63,7 +64,7 @@ def render(document: Document, out: BinaryIO) -> None:
     """Write the report as UTF-8 JSON, ending with a line end."""
     out.write(b'{\n"schemaVersion": ' + dump(SCHEMA_VERSION))
     for name in _SECTIONS:
-        value = _section(document, name)
+        value = section(document, name)
         out.write(b",\n" + dump(_camel(name)) + b": " + dump(value))
     _stream(out, "findings", document.findings(), document)
     _stream(out, "resolved", document.resolved(), document)
@@ -105,6 +106,7 @@ def finding_json(
         "language": finding.language,
         "severity": str(triage.severity(finding.policy_key)),
         "owner": triage.owner(stored) or None,
+        "controls": list(triage.controls(finding.policy_key)),
         "binding": finding.binding,
         "param": {"namespace": finding.param_namespace, "name": finding.param_name} if finding.param_name else None,
         "check": _check(finding.policy_key, finding.check, check_ids),
@@ -144,6 +146,7 @@ def problem_json(problem: Problem, check_ids: CheckIds, triage: Triage) -> dict[
         "language": problem.language,
         "severity": str(triage.severity(policy)),
         "owner": triage.owner(problem) or None,
+        "controls": list(triage.controls(policy)),
         "check": _check(policy, problem.check, check_ids),
         "workload": _workload(problem.workload),
         "action": problem.action or None,
@@ -227,7 +230,8 @@ def _drift(outcome: WouldChange) -> dict[str, Plain]:
     }
 
 
-def _section(document: Document, name: str) -> Plain:
+def section(document: Document, name: str) -> Plain:
+    """A section of the report as a JSON value, by the name of its field."""
     match name:
         case "score":
             with_waivers = document.score_with_waivers

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 from scanner.model.opinion import Opinion
 from scanner.model.policy import Action
 from scanner.model.scan import HealthKind, ScanState
+from scanner.posture.controls import ControlState
 from scanner.posture.score import WEIGHTS
 from scanner.posture.severity import Severity
 from scanner.posture.waivers import WaiverState
+from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.by_namespace import NamespaceSection
 from scanner.report.by_owner import OwnerSection
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import (
+    CONTROL_STATES,
     EVERYTHING,
     HEALTH_TITLES,
     RULES_PARTS,
@@ -174,6 +177,38 @@ def outside_line(document: Document) -> str:
     """The numbers of objects, by kind, that also decide about requests but were not evaluated, or an empty string."""
     numbers = Counter(excluded.kind for excluded in document.outside)
     return ", ".join(f"{kind} {numbers[kind]:,}" for kind in sorted(numbers))
+
+
+def controls_line(framework: FrameworkSection) -> str:
+    """The number of controls in each state, and with waivers if these differ: `5 met · 3 violated · 20 not covered`."""
+    line = _states(framework.states)
+    with_waivers = _states(framework.states_with_waivers)
+    return line if line == with_waivers else f"{line}; with waivers and exceptions {with_waivers}"
+
+
+def _states(states: Mapping[ControlState, int]) -> str:
+    shown = (f"{number:,} {CONTROL_STATES[state]}" for state, number in states.items() if number)
+    return " · ".join(shown)
+
+
+def worst_controls(framework: FrameworkSection) -> list[ControlSection]:
+    """The controls that are violated or errored, the violated ones first."""
+    bad = (ControlState.VIOLATED, ControlState.ERRORED)
+    return [control for state in bad for control in framework.controls if control.state is state]
+
+
+def control_notes(control: ControlSection) -> list[str]:
+    """The reasons why a control is not shown, or the selectors that select no policy, as clauses."""
+    return list(control.why) or [f"no policy has the {selector}" for selector in control.unmatched]
+
+
+def control_score(control: ControlSection) -> str:
+    """The score of a control with its bounds, or an empty string if there is none."""
+    score = control.score
+    if score.value is None or score.low is None or score.high is None:
+        return ""
+    bounds = f" ({percent_floor(score.low)} to {percent_ceil(score.high)})" if score.undecided else ""
+    return f"{percent_floor(score.value)}{bounds}"
 
 
 def kinds_line(document: Document) -> str:

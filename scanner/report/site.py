@@ -33,6 +33,8 @@ _SECTIONS = (
     ("health.html", "Policy health"),
     ("about.html", "About"),
 )
+_AFTER = 4
+_CONTROLS = ("controls.html", "Controls")
 _CLUSTER_SCOPED = "_cluster"
 
 
@@ -131,7 +133,7 @@ def site_of(document: Document, folder: Path) -> Site:
     shared: dict[str, object] = {
         "document": document,
         "sentences": sentences_of(document),
-        "sections": _SECTIONS,
+        "sections": _sections(document),
         "style": style,
         "style_hash": style_hash(style),
         "policy_slugs": policies,
@@ -151,6 +153,11 @@ def site_of(document: Document, folder: Path) -> Site:
         finding_rows=RowForm(templates, "finding_row"),
         brief_rows=RowForm(templates, "brief_row"),
     )
+
+
+def _sections(document: Document) -> tuple[tuple[str, str], ...]:
+    """The entries of the navigation; controls only in a report with mappings."""
+    return (*_SECTIONS[:_AFTER], _CONTROLS, *_SECTIONS[_AFTER:]) if document.controls else _SECTIONS
 
 
 def _section(path: str) -> str:

@@ -7,7 +7,7 @@ markup: control characters, and characters that the terminal's encoding lacks, a
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
 from rich import box
@@ -19,10 +19,12 @@ from rich.text import Text
 from scanner.model.opinion import Opinion
 from scanner.posture.severity import Severity
 from scanner.posture.waivers import WaiverState
+from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.counts import Counts
 from scanner.report.document import Document
 from scanner.report.sentences import (
     changes_line,
+    controls_line,
     coverage_line,
     drift_line,
     excepted_line,
@@ -42,12 +44,13 @@ from scanner.report.sentences import (
     waived_line,
     weighted_line,
     when_of,
+    worst_controls,
     worst_namespaces,
     worst_owners,
     worst_policies,
 )
 from scanner.report.waivers import STATE_WORDS, WaiverLine
-from scanner.report.words import HEALTH_TITLES, auditability, listed, visible
+from scanner.report.words import CONTROL_STATES, HEALTH_TITLES, auditability, listed, visible
 
 _ROWS = 25
 _LONGEST = 300
@@ -68,6 +71,7 @@ def render(document: Document, out: TextIO, *, environ: Mapping[str, str] = os.e
     _heading(console, document)
     _policies(console, document)
     _namespaces(console, document)
+    _controls(console, document)
     _owners(console, document)
     _health(console, document)
     _closing(console, document)
@@ -133,6 +137,33 @@ def _namespaces(console: Console, document: Document) -> None:
     ]
     _show(console, ("Namespace", *_NUMBERS, "New"), rows)
     _cut(console, len(document.namespaces), "namespaces")
+
+
+def _controls(console: Console, document: Document) -> None:
+    """A line for each framework, and the controls that are violated or errored."""
+    for framework in document.controls:
+        console.print()
+        _print(console, f"{framework.heading}: {controls_line(framework)}")
+        _items(console, [f"control {control.id}: {note}" for control, note in _unmatched(framework)])
+        rows = [
+            (
+                control.id,
+                control.title,
+                CONTROL_STATES[control.state],
+                "not known" if control.objects is None else f"{control.objects:,}",
+                f"{control.findings.total:,}",
+                f"{control.findings.new:,}",
+            )
+            for control in worst_controls(framework)
+        ]
+        _show(console, ("Control", "Title", "State", "Objects", "Findings", "New"), rows[:_ROWS])
+        _cut(console, len(rows), "controls")
+
+
+def _unmatched(framework: FrameworkSection) -> Iterator[tuple[ControlSection, str]]:
+    for control in framework.controls:
+        for selector in control.unmatched:
+            yield control, f"no policy has the {selector}"
 
 
 def _owners(console: Console, document: Document) -> None:

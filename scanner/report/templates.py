@@ -16,10 +16,12 @@ from markupsafe import Markup, escape
 
 import scanner
 from scanner.posture.severity import Severity
-from scanner.report.sentences import opinion_line
+from scanner.report.sentences import control_notes, control_score, controls_line, opinion_line
 from scanner.report.words import (
     AUDITABILITY,
     AUDITABILITY_MEANINGS,
+    CONTROL_MEANINGS,
+    CONTROL_STATES,
     GAP_TITLES,
     HEALTH_MEANINGS,
     HEALTH_TITLES,
@@ -69,6 +71,11 @@ def environment() -> Environment:
         result_words={word: _word(templates, word) for word in ("Violated", "Errored", "Drift")},
         check_title=check_title,
         opinion_line=opinion_line,
+        controls_line=controls_line,
+        control_notes=control_notes,
+        control_score=control_score,
+        control_states=CONTROL_STATES,
+        control_meanings=CONTROL_MEANINGS,
         health_titles=HEALTH_TITLES,
         health_meanings=HEALTH_MEANINGS,
         gap_titles=GAP_TITLES,

@@ -17,6 +17,7 @@ from scanner.model.policy import Binding, ParamRef
 from scanner.model.reading import Auditability
 from scanner.model.scan import HealthKind, Scan, ScanState, Scope, StoredFinding
 from scanner.model.selector import Selector
+from scanner.posture.controls import ControlState
 from scanner.posture.rule_digests import RulesPart
 
 LONGEST = 6_000
@@ -129,6 +130,23 @@ AUDITABILITY_MEANINGS = {
     Auditability.AUTHORIZER: "Checks the permissions of a user. Without permission to query the authorizer, its checks are not auditable.",
     Auditability.OPERATIONS: "Its rules match no operation that a scan of stored objects can simulate.",
 }
+CONTROL_STATES = {
+    ControlState.MET: "met",
+    ControlState.VIOLATED: "violated",
+    ControlState.ERRORED: "errored",
+    ControlState.NOT_SHOWN: "not shown",
+    ControlState.NOT_COVERED: "not covered",
+}
+"""The states of controls, in sentences."""
+
+CONTROL_MEANINGS = {
+    ControlState.MET: "Every object that its policies can match was evaluated, at least one passed, and nothing is open.",
+    ControlState.VIOLATED: "An object violates a policy.",
+    ControlState.ERRORED: "The evaluation of a policy failed for an object, whether admission would deny the object or admit it.",
+    ControlState.NOT_SHOWN: "The scan does not show that the control is met, for the reasons beside it.",
+    ControlState.NOT_COVERED: "No policy that serves the control is bound.",
+}
+
 GAP_TITLES = {
     GapKind.DISCOVERY: "API group not discovered",
     GapKind.LIST: "List not finished",

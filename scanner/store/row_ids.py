@@ -62,6 +62,10 @@ class RowIdSet:
         self.count += joined.bit_count() - there.bit_count()
         return self.count - before
 
+    def bits(self) -> int:
+        """The set as a number: bit n is set if n is in the set."""
+        return int.from_bytes(self._bits, "little")
+
     def packed(self) -> bytes:
         """The set as compressed bytes, which `unpacked` reads."""
         return zlib.compress(bytes(self._bits).rstrip(b"\0"), 6)
@@ -71,22 +75,18 @@ def union(sets: Iterable[RowIdSet]) -> RowIdSet:
     """The numbers of several sets."""
     bits = 0
     for each in sets:
-        bits |= _bits(each)
+        bits |= each.bits()
     return _of_bits(bits)
 
 
 def intersection(first: RowIdSet, second: RowIdSet) -> RowIdSet:
     """The numbers that both sets have."""
-    return _of_bits(_bits(first) & _bits(second))
+    return _of_bits(first.bits() & second.bits())
 
 
 def difference(first: RowIdSet, second: RowIdSet) -> RowIdSet:
     """The numbers of the first set that the second one does not have."""
-    return _of_bits(_bits(first) & ~_bits(second))
-
-
-def _bits(numbers: RowIdSet) -> int:
-    return int.from_bytes(numbers._bits, "little")  # noqa: SLF001 -- a function of the same module
+    return _of_bits(first.bits() & ~second.bits())
 
 
 def _of_bits(bits: int) -> RowIdSet:

@@ -9,7 +9,7 @@ from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.dispatch import BoundPolicy
 from scanner.errors import UsageError
 from scanner.model.json import JsonObject, as_list, as_text, dig
-from scanner.model.policy import Action, Binding, Policy, PolicyKey
+from scanner.model.policy import Action, Binding, MatchResources, Policy, PolicyKey
 from scanner.model.reading import Reading
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
@@ -111,6 +111,10 @@ class Kyverno:
             for name in sorted(names & evaluated):
                 detail = f"Kyverno generated {policy.language} {policy.name} from it; only this policy is evaluated, so that each object has one outcome"
                 yield policy.key, Health(HealthKind.NOTE, name, "", detail, CLUSTER_WIDE)
+
+    def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
+        """See Language: those of the policy as it is written, and of its autogen variants."""
+        return tuple(form.match for _, form in spec.policy_of(policy).variants() if form.match)
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """See Language."""

@@ -1,0 +1,142 @@
+"""Reads mappings of controls to policies: documents of `kind: ControlMapping`, one for each framework."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NoReturn
+
+from scanner.documents.files import read
+from scanner.documents.nodes import Node, Place, shown
+from scanner.errors import UsageError
+from scanner.model.nearest import did_you_mean
+from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
+
+API_VERSION: Final = "assay.dev/v1alpha1"
+KIND: Final = "ControlMapping"
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+_LONGEST_ID: Final = 63
+_LONGEST_TITLE: Final = 300
+
+
+def read_frameworks(paths: Iterable[Path], *, languages: Collection[str]) -> tuple[Framework, ...]:
+    """The frameworks of some files and folders, in their order. `languages` are those that a selector may name.
+
+    Raises UsageError for a path that cannot be read or has no document, BadDocument for an error in a file, and for a framework
+    that two documents describe.
+    """
+    places: dict[str, Place] = {}
+    frameworks: list[Framework] = []
+    for path in paths:
+        before = len(frameworks)
+        for node in read(path):
+            framework = framework_of(node, languages=languages)
+            if (earlier := places.setdefault(framework.name, node.place)) is not node.place:
+                _name_node(node).fail(f"{framework.name} is described in {earlier} already: join both documents")
+            frameworks.append(framework)
+        if len(frameworks) == before:
+            raise UsageError(f"--controls {path} has no document: check the path. Files end in .yaml, .yml or .json")
+    return tuple(frameworks)
+
+
+def framework_of(node: Node, *, languages: Collection[str]) -> Framework:
+    """The framework of a document. Raises BadDocument."""
+    fields = node.fields(("apiVersion", "kind", "metadata", "spec"))
+    _expect(_field(node, fields, "apiVersion"), API_VERSION)
+    _expect(_field(node, fields, "kind"), KIND)
+    metadata = _field(node, fields, "metadata")
+    name = _field(metadata, metadata.fields(("name",)), "name")
+    spec = _field(node, fields, "spec")
+    own = spec.fields(("title", "version", "controls"))
+    title = _field(spec, own, "title")
+    return Framework(
+        name=_framework_name(name),
+        title=_line(title, _LONGEST_TITLE),
+        version=_line(own["version"], _LONGEST_ID) if "version" in own else "",
+        controls=tuple(_controls(_field(spec, own, "controls"), languages)),
+    )
+
+
+def _controls(node: Node, languages: Collection[str]) -> Iterator[Control]:
+    """The controls, of which no two have one id."""
+    places: dict[str, Place] = {}
+    if not node.items():
+        node.fail("must have at least one control")
+    for item in node.items():
+        fields = item.fields(("id", "title", "policies"))
+        own_id = _field(item, fields, "id")
+        number = _line(own_id, _LONGEST_ID)
+        if number in places:
+            own_id.fail(f"{shown(number)} is the id of the control at {places[number]} already")
+        places[number] = own_id.place
+        policies = fields["policies"].items() if "policies" in fields else []
+        yield Control(
+            number,
+            _line(_field(item, fields, "title"), _LONGEST_TITLE),
+            tuple(_selector(policy, languages) for policy in policies),
+        )
+
+
+def _selector(node: Node, languages: Collection[str]) -> PolicySelector:
+    kinds = [kind.value for kind in SelectorKind]
+    fields = node.fields((*kinds, "value", "language"))
+    named = [kind for kind in SelectorKind if kind.value in fields]
+    if len(named) != 1:
+        node.fail(f"must have exactly one of {', '.join(kinds)}")
+    [kind] = named
+    if "value" in fields and kind not in (SelectorKind.LABEL, SelectorKind.ANNOTATION):
+        fields["value"].fail("belongs to a label or an annotation")
+    return PolicySelector(
+        by=kind,
+        text=_line(fields[kind.value], _LONGEST_TITLE),
+        value=fields["value"].any_string() if "value" in fields else None,
+        language=_language(fields["language"], languages) if "language" in fields else "",
+    )
+
+
+def _language(node: Node, languages: Collection[str]) -> str:
+    text = node.string()
+    if text not in languages:
+        node.fail(f"{shown(text)} must be one of {', '.join(languages)}.{did_you_mean(text, languages)}")
+    return text
+
+
+def _framework_name(node: Node) -> str:
+    text = node.string()
+    if not _NAME.fullmatch(text):
+        node.fail(
+            f"{shown(text)} is no name of a framework: write at most 63 lower-case letters, digits, '-' and '.', "
+            "such as cis-kubernetes"
+        )
+    return text
+
+
+def _line(node: Node, longest: int) -> str:
+    """A text of one line, without control characters."""
+    text = node.string().strip()
+    if len(text) > longest:
+        node.fail(f"must have at most {longest} characters, not {len(text)}")
+    if not text.isprintable():
+        node.fail("must be one line of printable characters")
+    return text
+
+
+def _expect(node: Node, wanted: str) -> None:
+    if (text := node.string()) != wanted:
+        node.fail(f"must be {wanted}, not {shown(text)}")
+
+
+def _field(node: Node, fields: Mapping[str, Node], name: str) -> Node:
+    """A required field of a node."""
+    if name not in fields:
+        _missing(node, name)
+    return fields[name]
+
+
+def _missing(node: Node, name: str) -> NoReturn:
+    node.fail(f"the field {name} is missing")
+
+
+def _name_node(node: Node) -> Node:
+    return node.entries()["metadata"].entries()["name"]

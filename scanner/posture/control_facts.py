@@ -1,0 +1,252 @@
+"""What a scan shows about its policies, for the states of controls: outcomes, and the reasons why objects may be missing.
+
+A gap concerns a policy unless its place is a kind that the policy cannot match, or another policy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import Final, TypeAlias
+
+from scanner.model.outcome import CheckKind, Gap, GapKind
+from scanner.model.policy import BindingKey, MatchResources, Policy, PolicyKey, policy_label
+from scanner.model.scan import (
+    Coverage,
+    CoverageState,
+    HealthKind,
+    OutcomeName,
+    PolicyRecord,
+    ScanRecord,
+    ScanState,
+    Scope,
+    TallyKey,
+)
+from scanner.posture.controls import PolicyFacts, ScanFacts
+from scanner.posture.policy_kinds import CoveredKinds, KindKey, names_group
+
+Forms: TypeAlias = Callable[[Policy], Iterable[MatchResources]]
+"""The match constraints of each form in which a policy is evaluated."""
+
+Tallies: TypeAlias = Mapping[TallyKey, int]
+_Accepted: TypeAlias = Mapping[PolicyKey, Mapping[OutcomeName, int]]
+
+_NAMESPACES: Final = "v1/Namespace"
+"""The place of a gap about the labels of namespaces, which select the objects of every policy."""
+_POLICY: Final = "policy "
+_EVIDENCE: Final = (CheckKind.VALIDATION, CheckKind.MUTATION)
+_CHANGEABLE: Final = (OutcomeName.PASSED, OutcomeName.SKIPPED)
+_UNLISTED: Final = {
+    CoverageState.PARTIAL: "was listed only partly",
+    CoverageState.INCONSISTENT: "was listed at different moments",
+    CoverageState.FORBIDDEN: "was not listed: no permission",
+    CoverageState.FAILED: "could not be listed",
+    CoverageState.SKIPPED: "was excluded on request",
+}
+_UNEVALUATED: Final = {
+    HealthKind.COMPILE: "does not compile",
+    HealthKind.PARAM_KIND: "has a param kind that is not served",
+    HealthKind.PARAM_MISSING: "lacks a param for some objects",
+    HealthKind.NOT_AUDITABLE: "cannot be audited",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyNeeds:
+    """The lists that a policy needs, in the order of the scan, and the gaps that may hide its objects or a part of its rules."""
+
+    coverage: tuple[Coverage, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+
+Needs: TypeAlias = Mapping[PolicyKey, PolicyNeeds]
+
+
+def needs_of(record: ScanRecord, forms: Forms) -> Needs:
+    """The lists that each policy of a scan needs: those of kinds that it can match, those of its outcomes included."""
+    matches = {used.policy.key: tuple(forms(used.policy)) for used in record.policies}
+    covered = CoveredKinds(record.coverage, chain.from_iterable(matches.values()))
+    seen: defaultdict[PolicyKey, set[KindKey]] = defaultdict(set)
+    for tally in record.tallies:
+        seen[tally.policy_key].add((tally.api_version, tally.kind))
+    return {
+        policy: _needs(record, policy, several, seen[policy].union(*map(covered.of, several)))
+        for policy, several in matches.items()
+    }
+
+
+def _needs(
+    record: ScanRecord, policy: PolicyKey, matches: Sequence[MatchResources], kinds: Collection[KindKey]
+) -> PolicyNeeds:
+    coverage = tuple(line for line in record.coverage if (line.api_version, line.kind) in kinds)
+    others = {*map(_name, record.coverage)} - {*map(_name, coverage)}
+    return PolicyNeeds(coverage, tuple(gap for gap in record.gaps if _concerns(gap, policy, matches, others)))
+
+
+def _concerns(gap: Gap, policy: PolicyKey, matches: Sequence[MatchResources], others: Collection[str]) -> bool:
+    """Return whether a gap may hide an object that a policy matches. `others` are the listed kinds that it cannot match."""
+    if gap.where.startswith(_POLICY):
+        return gap.where == policy_label(policy)
+    if gap.where == _NAMESPACES:
+        return True
+    if gap.kind is GapKind.DISCOVERY and "/" in gap.where:
+        return any(names_group(match, gap.where.rpartition("/")[0]) for match in matches)
+    return _place(gap) not in others
+
+
+def facts_of(record: ScanRecord, needs: Needs, waived: Tallies) -> ScanFacts:
+    """What a scan shows about its policies. `waived` are those of its tallies whose findings are waived."""
+    counts, accepted = _in_force(record), _by_outcome(waived)
+    return ScanFacts(
+        policies={
+            used.policy.key: _facts(used, record, needs[used.policy.key], counts, accepted) for used in record.policies
+        },
+        obstacles=tuple(_obstacles(record)),
+        unread=tuple(_unread(record)),
+    )
+
+
+def assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
+    """The bindings that `--assume-bound` added to a scan."""
+    return frozenset(binding.key for used in record.policies for binding in used.bindings if binding.assumed)
+
+
+def evaluated_objects(record: ScanRecord) -> Mapping[PolicyKey, int] | None:
+    """The objects of which a validation or mutation of each policy was evaluated: bit n of a number is the object with id n.
+
+    None if an older version recorded the scan.
+    """
+    assumed, objects = assumed_bindings(record), defaultdict[PolicyKey, int](int)
+    known = not record.tallies
+    for each in record.evaluated():
+        known = True
+        if each.check.kind in _EVIDENCE and (each.language, each.policy, each.binding) not in assumed:
+            objects[each.language, each.policy] |= each.evaluated.bits()
+    return objects if known else None
+
+
+@dataclass(slots=True)
+class _Counts:
+    """The checks of a policy under bindings in force."""
+
+    outcomes: Counter[OutcomeName]
+    passed: int = 0
+    requester: int = 0
+
+
+def _in_force(record: ScanRecord) -> Mapping[PolicyKey, _Counts]:
+    assumed = assumed_bindings(record)
+    counts: defaultdict[PolicyKey, _Counts] = defaultdict(lambda: _Counts(Counter()))
+    for tally, number in record.tallies.items():
+        if tally.binding_key not in assumed:
+            _add(counts[tally.policy_key], tally, number)
+    return counts
+
+
+def _by_outcome(tallies: Tallies) -> _Accepted:
+    """The numbers of checks of each policy by outcome."""
+    numbers: defaultdict[PolicyKey, Counter[OutcomeName]] = defaultdict(Counter)
+    for tally, number in tallies.items():
+        numbers[tally.policy_key][tally.outcome] += number
+    return numbers
+
+
+def _add(counts: _Counts, tally: TallyKey, number: int) -> None:
+    counts.outcomes[tally.outcome] += number
+    if tally.requester and tally.outcome in _CHANGEABLE:
+        counts.requester += number
+    elif tally.outcome is OutcomeName.PASSED and tally.check.kind in _EVIDENCE:
+        counts.passed += number
+
+
+def _facts(
+    used: PolicyRecord,
+    record: ScanRecord,
+    needs: PolicyNeeds,
+    in_force: Mapping[PolicyKey, _Counts],
+    accepted: _Accepted,
+) -> PolicyFacts:
+    key = used.policy.key
+    counts = in_force.get(key, _Counts(Counter()))
+    return PolicyFacts(
+        bound=any(not binding.assumed for binding in used.bindings),
+        outcomes=dict(counts.outcomes),
+        passed=counts.passed,
+        requester=counts.requester,
+        accepted=accepted.get(key, {}),
+        obstacles=(*_unlisted(needs), *_unevaluated(used, record)),
+    )
+
+
+def _unlisted(needs: PolicyNeeds) -> Iterator[str]:
+    """The lists and gaps that may hide objects of a policy; a list that is not complete has no second line for its gap."""
+    incomplete = [line for line in needs.coverage if line.state is not CoverageState.LISTED]
+    for line in incomplete:
+        yield f"{line.kind} ({line.api_version}) {_UNLISTED[line.state]}"
+    stated = {*map(_name, incomplete)}
+    others = [gap for gap in needs.gaps if gap.kind is not GapKind.LIST or gap.where not in stated]
+    yield from _named(sorted(others))
+
+
+def _named(gaps: Sequence[Gap]) -> Iterator[str]:
+    """The gaps of each kind, if there are many as their number with the first of them."""
+    for _, group in groupby(gaps, key=lambda gap: gap.kind):
+        first, *more = group
+        number = f"{len(more) + 1:,} gaps, first " if more else ""
+        yield f"{number}{first.where}: {first.why}"
+
+
+def _place(gap: Gap) -> str:
+    """The kind of a gap: `apps/v1/Deployment` for `apps/v1/Deployment shop/web`."""
+    return gap.where.partition(" ")[0]
+
+
+def _name(line: Coverage) -> str:
+    return f"{line.api_version}/{line.kind}"
+
+
+def _unevaluated(used: PolicyRecord, record: ScanRecord) -> Iterator[str]:
+    name = used.policy.name
+    for kind in sorted({entry.kind for entry in record.health if entry.policy_key == used.policy.key}):
+        if clause := _UNEVALUATED.get(kind):
+            yield f"policy {name} {clause}"
+    if used.reading.reason:
+        yield f"policy {name} cannot be audited"
+
+
+def _obstacles(record: ScanRecord) -> Iterator[str]:
+    """The reasons why a scan shows no control as met: its end, and the limits that the user set."""
+    if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
+        yield "the scan did not end"
+    yield from limits_of(record.scan.scope)
+    if record.method and record.method.kyverno_compat:
+        yield f"the scan reproduces the reports of Kyverno's {record.method.kyverno_compat}, which hide exceptions"
+
+
+def limits_of(scope: Scope) -> Iterator[str]:
+    """The limits of a scope that leave out objects or policies of any kind, as clauses. Excluded kinds are none of them."""
+    limits = (
+        ("namespaces", scope.namespaces),
+        ("namespaces other than", scope.exclude_namespaces),
+        ("policies", scope.policies),
+        ("bindings", scope.bindings),
+        ("objects with the labels", (scope.selector,) if scope.selector else ()),
+        ("requests to", (scope.operation,) if scope.operation != "auto" else ()),
+    )
+    for noun, names in limits:
+        if names:
+            yield f"the scan was limited to {noun} {', '.join(names)}"
+
+
+def _unread(record: ScanRecord) -> Iterator[str]:
+    """The reasons why policies or bindings may be missing from a scan."""
+    scope = record.scan.scope
+    if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
+        yield "the scan did not end"
+    yield from limits_of(Scope(policies=scope.policies, bindings=scope.bindings))
+    known = {_NAMESPACES, *map(_name, record.coverage)}
+    unknown = [gap for gap in record.gaps if _place(gap) not in known and not gap.where.startswith(_POLICY)]
+    for reason in _named(sorted(unknown)):
+        yield f"policies may be missing: {reason}"
