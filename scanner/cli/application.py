@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from scanner.cli import (
+    config,
     controls,
     db,
     diff,
@@ -24,6 +25,7 @@ from scanner.cli import (
     version,
     waiver,
 )
+from scanner.cli.configured import configure
 from scanner.cli.help_format import GroupedCommand
 
 EPILOG = (
@@ -71,6 +73,7 @@ application.command("test", epilog=test.EPILOG, short_help="Run policy test suit
 application.add_typer(waiver.application, name="waiver")
 application.add_typer(rbac.application, name="rbac")
 application.add_typer(db.application, name="db")
+application.add_typer(config.application, name="config")
 application.command("version")(version.command)
 
 
@@ -81,3 +84,6 @@ def _root(
     ] = False,
 ) -> None:
     """Audit existing cluster objects against admission policies."""
+
+
+configure(application)

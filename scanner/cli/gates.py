@@ -85,12 +85,6 @@ class Baseline:
     ids: frozenset[str] | None = None
 
 
-def reject_useless_baseline(gates: Sequence[FailOn], baseline: str) -> None:
-    """Reject a baseline that no gate compares with. Raises UsageError."""
-    if baseline and FailOn.NEW not in gates:
-        raise UsageError("--baseline needs --fail-on new: no other gate compares scans")
-
-
 def baseline_of(store: SqlReader, text: str, cluster: str) -> Baseline:
     """The baseline that a user names, before the scan that is compared with it begins: `last` is the one before.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from scanner.errors import UsageError
 
 if TYPE_CHECKING:
     from scanner.model.population import KeptKeys
+    from scanner.posture.owners import OwnerKey
 
 KeepLabelsOption = Annotated[
     list[str] | None,
@@ -29,6 +31,21 @@ KeepAnnotationsOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def with_owner_keys(
+    labels: list[str] | None, annotations: list[str] | None, owners: Iterable[OwnerKey]
+) -> tuple[list[str], list[str]]:
+    """The keys of labels and of annotations to keep: those of the flags, and those that name the owner of an object."""
+    from scanner.model.population import DEFAULT_KEYS
+
+    wanted = {source: [key.key for key in owners if key.source == source] for source in ("label", "annotation")}
+    new = [key for key in wanted["label"] if key not in DEFAULT_KEYS.labels]
+    return _distinct([*(labels or []), *new]), _distinct([*(annotations or []), *wanted["annotation"]])
+
+
+def _distinct(keys: list[str]) -> list[str]:
+    return list(dict.fromkeys(keys))
 
 
 def kept_keys(labels: list[str], annotations: list[str]) -> KeptKeys:

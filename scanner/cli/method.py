@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from scanner.cli.settings import used_configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from scanner.model.method import Method
-
-_USER_OF_HTTP: Final = re.compile(r"(?P<kept>\bhttps?://)[^/\s:@]+(?=@)")
-"""A user without a password in a URL of HTTP, often a token."""
 
 
 def method_of(
@@ -40,6 +38,7 @@ def method_of(
         policy_files=tuple(map(str, policy_files)),
         without_cluster_policies=without_cluster_policies,
         kept_labels=tuple(sorted(kept_labels)),
+        configuration=used_configuration(),
     )
 
 
@@ -50,7 +49,8 @@ def command_line(arguments: Iterable[str]) -> tuple[str, ...]:
 
 def _shown(arguments: Iterable[str]) -> Iterator[str]:
     """The arguments without secrets: those that look like a secret, and the values of flags with the name of a secret."""
-    from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
+    from scanner.audit.sensitive_fields import MASK, names_secret
+    from scanner.config.masking import masked
 
     hides = False
     for argument in arguments:
@@ -60,5 +60,5 @@ def _shown(arguments: Iterable[str]) -> Iterator[str]:
         elif equals and flag.startswith("-") and names_secret(flag):
             yield f"{flag}={MASK}"
         else:
-            yield without_named_secrets(_USER_OF_HTTP.sub(lambda match: f"{match['kept']}{MASK}", argument))
+            yield masked(argument)
         hides = not hides and not equals and argument.startswith("-") and names_secret(argument)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.errors import UsageError
-
 if TYPE_CHECKING:
     from scanner.opinion.comparison import Comparison
 
@@ -50,9 +48,7 @@ SampleOption = Annotated[
 
 @contextmanager
 def second_opinion(engine: SecondEngine | None, percent: float | None) -> Iterator[Comparison | None]:
-    """The comparison for a scan, or None; its process ends with the block. Raises UsageError."""
-    if engine is None and percent is not None:
-        raise UsageError("--second-opinion-sample needs --second-opinion")
+    """The comparison for a scan, or None; its process ends with the block."""
     if engine is None:
         yield None
         return

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
 from scanner.cli.settings import ControlsOption, settings
@@ -37,7 +37,6 @@ def command(
     from scanner.cli.render import to_folders, to_stdout
     from scanner.model.scan import ScanState
 
-    reject_useless_baseline(fail_on or (), baseline)
     posture = Posture(settings(controls or ()), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)

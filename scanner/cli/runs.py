@@ -13,7 +13,8 @@ from scanner.cli.database import DbOption, reader_at
 from scanner.cli.moments import beginning_of
 from scanner.cli.output import Form, FormOption
 from scanner.cli.terminal import text
-from scanner.cli.values import reject_together, seconds
+from scanner.cli.values import seconds
+from scanner.cli.values import time_zone as zone_of
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -101,18 +102,12 @@ def command(
     db: DbOption = "",
 ) -> None:
     """List runs of `assay scan` with their states, compare them with a schedule, or print the completeness sheet of a run."""
-    flags = {"--time-zone": time_zone, "--tolerance": tolerance}
     if run is not None:
-        others = {"--expect": expect, **flags, "--since": since, "--cluster-name": cluster_name, "--limit": limit}
-        reject_together(f"RUN {run}", others, "a number names one run")
         with reader_at(db) as store:
             sheet = _sheet(store, run)
         _print_sheet(sheet, output)
         return
-    given = [flag for flag, value in flags.items() if value]
-    if given and not expect:
-        raise UsageError(f"{given[0]} needs --expect: without a schedule no run is expected")
-    zone = _zone(time_zone or _UTC)
+    zone = zone_of(time_zone or _UTC)
     start = beginning_of(since, "--since") if since else None
     allowed = timedelta(seconds=seconds(tolerance or "10m", "--tolerance") or 0)
     with reader_at(db) as store:
@@ -174,16 +169,6 @@ def _times(schedule: Schedule, start: datetime, now: datetime) -> tuple[datetime
             )
         times.append(time)
     return tuple(times)
-
-
-def _zone(name: str) -> ZoneInfo:
-    """The time zone with a name of the IANA database. Raises UsageError."""
-    from zoneinfo import ZoneInfo
-
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise UsageError(f"--time-zone {name}: there is no such zone. Write a name such as Europe/Berlin") from error
 
 
 def _sheet(store: SqlReader, number: int) -> RunSheet:

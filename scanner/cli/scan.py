@@ -26,11 +26,11 @@ from scanner.cli.connection import (
     RequestTimeoutOption,
 )
 from scanner.cli.database import DbOption, store_at
-from scanner.cli.filters import FLAG, FiltersOption, kyverno_configuration
-from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
+from scanner.cli.filters import FiltersOption, kyverno_configuration
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
-from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
+from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys, with_owner_keys
 from scanner.cli.method import method_of
 from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
@@ -58,9 +58,8 @@ from scanner.cli.simulated_request import (
     UserOption,
     requester,
 )
-from scanner.cli.values import assumption, kubernetes_version, reject_together, seconds
-from scanner.cli.waivers import Posture, WaiversNamespaceOption, WaiversOption, reject_two_sources, waivers_of_scan
-from scanner.errors import UsageError
+from scanner.cli.values import assumption, kubernetes_version, seconds
+from scanner.cli.waivers import Posture, WaiversNamespaceOption, WaiversOption, waivers_of_scan
 from scanner.model.scan import SILENCE, ScanState
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def command(
         ),
     ] = "",
     namespaces: NamespacesOption = None,
-    all_namespaces: Annotated[
+    all_namespaces: Annotated[  # noqa: ARG001 - a scan has all namespaces unless -n names some, which -A excludes
         bool,
         typer.Option("-A", "--all-namespaces", help="All namespaces (the default).", rich_help_panel=SCOPE),
     ] = False,
@@ -285,24 +284,9 @@ def command(
         qps=qps,
         burst=burst,
     )
-    if source:
-        reject_together("--from", connection.named(), "--from scans files instead of a cluster")
-    elif version:
-        raise UsageError("--kubernetes-version needs --from: a live cluster reports its own version")
-    if all_namespaces:
-        reject_together("-A", {"-n": namespaces}, "leave one of them out")
-    if kyverno_compat:
-        reject_together("--kyverno-compat", {FLAG: kyverno_filters}, "only Kyverno's webhook applies resource filters")
-    if no_cluster_policies and not files:
-        raise UsageError("--no-cluster-policies needs -f: without policy files there is no policy to evaluate")
-    if allow_network_to and not allow_network:
-        raise UsageError("--allow-network-to needs --allow-network")
-    if restored_cluster and not cluster_name:
-        raise UsageError("--restored-cluster needs --cluster-name: a name joins the histories of both clusters")
     reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
-    reject_useless_baseline(fail_on or (), baseline)
-    reject_two_sources(waivers, waivers_namespace)
     parse_selector(selector)
+    kept_labels, kept_annotations = with_owner_keys(keep_labels, keep_annotations, settings().owners)
     scope = scope_of(
         operation=operation.value,
         namespaces=namespaces,
@@ -322,7 +306,7 @@ def command(
         kyverno_compat=kyverno_compat,
         kyverno_filters=kyverno_filters or [],
         network=_network(allow_network_to or []) if allow_network else None,
-        kept=kept_keys(keep_labels or [], keep_annotations or []),
+        kept=kept_keys(kept_labels, kept_annotations),
         method=method_of(
             arguments.obj,
             kyverno_compat=kyverno_compat.value if kyverno_compat else "",
@@ -331,7 +315,7 @@ def command(
             chunk_size=0 if source else chunk_size,
             policy_files=files or [],
             without_cluster_policies=no_cluster_policies,
-            kept_labels=keep_labels or (),
+            kept_labels=kept_labels,
         ),
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,

@@ -1,17 +1,22 @@
-"""The settings of posture for the commands that read a scan, and the day of their reports."""
+"""The configuration of the command that runs: its settings of posture, what a scan records of it, and the day of a report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from scanner.cli.moments import end_of
 
 if TYPE_CHECKING:
+    from scanner.config.configuration import Configuration, Value
+    from scanner.model.method import UsedConfiguration
     from scanner.posture.controls import Framework
     from scanner.posture.settings import Settings
 
@@ -26,13 +31,36 @@ ControlsOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Current:
+    """The configuration of a command, and the values that the command uses of it."""
+
+    configuration: Configuration
+    used: tuple[Value, ...]
+
+
+_CURRENT: Final[ContextVar[_Current | None]] = ContextVar("assay", default=None)
+
+
+@contextmanager
+def current(configuration: Configuration, used: Iterable[Value]) -> Iterator[None]:
+    """A block in which a command runs with this configuration; `used` are the values that it has from the environment and the file."""
+    token = _CURRENT.set(_Current(configuration, tuple(used)))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
 def settings(controls: Sequence[Path] = ()) -> Settings:
-    """The settings of this run: the defaults, with the control mappings at some paths. Raises UsageError."""
+    """The settings of the command that runs, with the control mappings at some paths. Raises UsageError."""
     from dataclasses import replace
 
     from scanner.posture.settings import DEFAULT_SETTINGS
 
-    return replace(DEFAULT_SETTINGS, frameworks=_frameworks(controls)) if controls else DEFAULT_SETTINGS
+    running = _CURRENT.get()
+    own = running.configuration.posture if running else DEFAULT_SETTINGS
+    return replace(own, frameworks=_frameworks(controls)) if controls else own
 
 
 def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
@@ -40,6 +68,18 @@ def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
     from scanner.policies.language import LANGUAGES
 
     return read_frameworks(paths, languages=[name for language in LANGUAGES for name in language.names])
+
+
+def used_configuration() -> UsedConfiguration:
+    """The configuration of the command that runs as a scan records it: without secrets."""
+    from scanner.config.configuration import shown
+    from scanner.model.method import UsedConfiguration, UsedSetting
+
+    running = _CURRENT.get()
+    if running is None:
+        return UsedConfiguration()
+    used = tuple(UsedSetting(value.setting.key, value.place, shown(value)) for value in running.used)
+    return UsedConfiguration(running.configuration.path, running.configuration.digest, used)
 
 
 def day_of(at: str) -> date | None:

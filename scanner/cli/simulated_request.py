@@ -65,14 +65,10 @@ ExtraOption = Annotated[
 
 
 def requester(user: str, groups: list[str] | None, uid: str, extra: list[str] | None) -> UserInfo | None:
-    """The user of the simulated requests, or None for the user that scans. Raises UsageError for details without a user."""
+    """The user of the simulated requests, or None for the user that scans. Raises UsageError for extra info that is invalid."""
     from scanner.model.requester import named
 
-    given = {"--as-user-group": groups, "--as-user-uid": uid, "--as-user-extra": extra}
     if not user:
-        for flag, value in given.items():
-            if value:
-                raise UsageError(f"{flag} needs --as-user")
         return None
     return named(user, tuple(groups or ()), uid=uid, extra=_pairs(extra or []))
 

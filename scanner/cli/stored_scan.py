@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from scanner.cli.moments import end_of
 from scanner.cli.terminal import visible
-from scanner.errors import UsageError
 
 if TYPE_CHECKING:
     from scanner.model.scan import ScanRecord
@@ -21,8 +20,6 @@ def stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") ->
 
     Raises UsageError unless there is one such scan.
     """
-    if at and text != _LAST:
-        raise UsageError(f"--at {at} and the scan {text} exclude each other: leave one of them out")
     scan = (
         store.scan_at(end_of(at, "--at"), cluster_name or None) if at else store.find_scan(text, cluster_name or None)
     )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from scanner.errors import UsageError
 from scanner.model.release import NEWEST, minor_of, shown
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+")
@@ -35,14 +39,24 @@ def assumption(text: str) -> tuple[str, str]:
     return name, action.capitalize() or "Deny"
 
 
-def kubernetes_version(text: str) -> str:
+def kubernetes_version(text: str, flag: str = "--kubernetes-version") -> str:
     """The version of `--kubernetes-version`, such as `1.36` or `v1.36.2`; empty when it is not given.
 
     Raises UsageError for another text.
     """
     if text and minor_of(text) is None:
-        raise UsageError(f"--kubernetes-version {text}: write a version such as {shown(NEWEST)}")
+        raise UsageError(f"{flag} {text}: write a version such as {shown(NEWEST)}")
     return text
+
+
+def time_zone(name: str, flag: str = "--time-zone") -> ZoneInfo:
+    """The time zone with a name of the IANA database. Raises UsageError."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise UsageError(f"{flag} {name}: there is no such zone. Write a name such as Europe/Berlin") from error
 
 
 def reject_empty(flags: Mapping[str, Sequence[str]]) -> None:
@@ -50,13 +64,3 @@ def reject_empty(flags: Mapping[str, Sequence[str]]) -> None:
     for flag, values in flags.items():
         if any(not value.strip() for value in values):
             raise UsageError(f"{flag} has an empty value: give a value, or leave the flag out")
-
-
-def reject_together(flag: str, others: Mapping[str, object], why: str) -> None:
-    """Raise UsageError if `flag` is given together with one of the others.
-
-    `others` maps flags to their values, empty if not given; `why` is the reason in the message.
-    """
-    given = [other for other, value in others.items() if value]
-    if given:
-        raise UsageError(f"{flag} cannot be combined with {', '.join(given)}: {why}")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from scanner.cli.moments import end_of
-from scanner.errors import UsageError
 
 if TYPE_CHECKING:
     from scanner.model.population import KeptKeys
@@ -86,12 +85,6 @@ class Posture:
     def triage_then(self, store: SqlReader, record: ScanRecord) -> Triage:
         """The triage of an earlier scan as of its own day. Raises UsageError."""
         return replace(self, at="").triage(store, record)
-
-
-def reject_two_sources(path: Path | None, namespace: str) -> None:
-    """Reject waivers from two places. Raises UsageError."""
-    if path and namespace:
-        raise UsageError("--waivers and --waivers-namespace exclude each other: leave one of them out")
 
 
 def waivers_of_scan(cluster: Cluster, path: Path | None, namespace: str, kept: KeptKeys) -> WaiverSet | None:

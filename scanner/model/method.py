@@ -8,6 +8,27 @@ from scanner.model.resource import UserInfo
 
 
 @dataclass(frozen=True, slots=True)
+class UsedSetting:
+    """A value that a command took from the environment or from a file: its key, the variable or place, and its text without secrets."""
+
+    key: str
+    place: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsedConfiguration:
+    """The file of a configuration, by its path and the digest of its content without secrets, and the values besides flags.
+
+    Path and digest are empty without a file.
+    """
+
+    path: str = ""
+    digest: str = ""
+    settings: tuple[UsedSetting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Method:
     """The circumstances of a scan that its results can depend on. Empty fields are unknown, or do not apply.
 
@@ -18,7 +39,8 @@ class Method:
     the database, and `ladder` that of the rules by which checks keep their ids (`posture.check_names`).
     `without_counts` is the reason why the API server's own counts of objects were not read; empty if they were.
     `policy_files` are the paths of files with policies, as the user names them; with `without_cluster_policies`, the policies of
-    the cluster are left out. `kept_labels` are the keys of the labels that `--keep-label` names.
+    the cluster are left out. `kept_labels` are the keys of the labels that are kept besides those that always are.
+    `configuration` has the values besides those of the command line.
     """
 
     scanner: UserInfo = field(default_factory=UserInfo)
@@ -35,6 +57,7 @@ class Method:
     policy_files: tuple[str, ...] = ()
     without_cluster_policies: bool = False
     kept_labels: tuple[str, ...] = ()
+    configuration: UsedConfiguration = field(default_factory=UsedConfiguration)
 
     @property
     def policy_sources(self) -> tuple[str, ...]:

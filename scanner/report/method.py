@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scanner.model.json import JsonObject
+from scanner.model.method import UsedConfiguration
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import ScanRecord, Scope
@@ -23,7 +24,7 @@ class MethodSection:
     """The circumstances of a scan. `requester` made the simulated requests, and `scanner` the requests of the scan itself.
 
     `simulated` is true if these are two users. `chunk_size` is the number of objects in a page, and 0 for files;
-    `database_schema` the version of the schema in which the scan was stored.
+    `database_schema` the version of the schema in which the scan was stored, `configuration` the values besides those of the command.
     """
 
     requester: Requester
@@ -39,6 +40,7 @@ class MethodSection:
     chunk_size: int
     tool_version: str
     database_schema: str
+    configuration: UsedConfiguration
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ def method_of(record: ScanRecord) -> MethodSection | None:
         chunk_size=method.chunk_size,
         tool_version=scan.tool_version,
         database_schema=method.schema_version,
+        configuration=method.configuration,
     )
 
 

@@ -143,6 +143,13 @@ def _method(method: MethodSection) -> JsonObject:
         "chunkSize": method.chunk_size,
         "toolVersion": method.tool_version,
         "databaseSchema": method.database_schema,
+        "configuration": {
+            "path": method.configuration.path,
+            "digest": method.configuration.digest,
+            "settings": [
+                {"key": each.key, "place": each.place, "value": each.value} for each in method.configuration.settings
+            ],
+        },
     }
 
 

@@ -135,6 +135,10 @@ def _method(method: MethodSection, server_version: str) -> Iterator[tuple[str, s
         yield "User", _user(method.scanner)
     if method.simulated:
         yield "Requester", f"{_user(method.requester)} (simulated)"
+    if method.configuration.path:
+        yield "Configuration", f"{method.configuration.path}, {method.configuration.digest}"
+    if variables := [each.place for each in method.configuration.settings if each.place.startswith("ASSAY_")]:
+        yield "Variables", listed(variables)
     network = listed(("public addresses", *method.network_to)) if method.network else "none"
     yield "Network", f"{network} besides the cluster" if method.network else "none besides the cluster"
     pages = f", pages of {plural(method.chunk_size, 'object')}" if method.chunk_size else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +18,10 @@ Assay = Callable[..., Ran]
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home and working directory of a user without any configuration."""
-    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "ASSAY_DB", "XDG_DATA_HOME", "COLUMNS", "NO_COLOR"):
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "COLUMNS", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("ASSAY_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -167,7 +167,7 @@ def test_a_message_is_no_formula(assay: Assay, write: Write) -> None:
         (("--at", "31.3.2026"), "write a date such as 2026-03-31"),
         (("--at", "2026-03-31T12:00:00"), "a time needs a zone"),
         (("--at", "2020-01-01"), "No scan had ended by 2020-01-01"),
-        (("--at", "2100-01-01", "--scan", "last~1"), "exclude each other"),
+        (("--at", "2100-01-01", "--scan", "last~1"), "--at cannot be combined with --scan: leave one of them out"),
         (("--workload", "web"), "write KIND/NAME"),
         (("--scan", "nothing"), "There is no scan"),
     ],

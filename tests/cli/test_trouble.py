@@ -65,7 +65,7 @@ def closed_port() -> Iterator[int]:
         (["--from", "cluster", "-A", "-n", "x"], "-A cannot be combined with -n: leave one of them out"),
         (
             ["--from", "cluster", "--no-cluster-policies"],
-            "--no-cluster-policies needs -f: without policy files there is no policy to evaluate",
+            "--no-cluster-policies needs --policies: without policy files there is no policy to evaluate",
         ),
         (["--from", "-", "-f", "-"], "standard input (-) can be read only once: write one of the inputs to a file"),
         (

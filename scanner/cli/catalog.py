@@ -1,0 +1,144 @@
+"""The settings: they follow from the flags of `scan` and `report`, and from the schedule of `runs`."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from scanner.cli import report, runs, scan
+from scanner.cli.flags import Flag, flags_of, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scanner.config.setting import Form, Setting
+
+DEFINERS: Final = {"scan": scan.command, "report": report.command}
+"""The commands whose flags are settings."""
+SCHEDULE: Final = {"--expect": "schedule.cron", "--time-zone": "schedule.timeZone", "--tolerance": "schedule.tolerance"}
+"""The keys of flags of `runs`: the schedule at which runs are expected."""
+_EVERYWHERE: Final = frozenset({"--cluster-name"})
+"""Flags of other commands that are settings although their help differs."""
+_CHOICES: Final = re.compile(r"<(.+)>")
+
+
+def key_of(flag: str) -> str:
+    """The key of a flag: `failOn` for `--fail-on`."""
+    first, *others = flag.lstrip("-").split("-")
+    return first + "".join(word.capitalize() for word in others)
+
+
+@cache
+def defining_flags() -> Mapping[str, tuple[Flag, ...]]:
+    """The flags that define settings, by their long names: as each command defines them."""
+    flags: dict[str, tuple[Flag, ...]] = {}
+    for command in DEFINERS.values():
+        for flag in flags_of(command):
+            if flag.is_option:
+                flags[flag.name] = (*flags.get(flag.name, ()), flag)
+    return flags
+
+
+def key_of_flag(flag: Flag) -> str:
+    """The key from which a flag of any command takes its value; empty for a flag that is no setting.
+
+    A flag of another command is a setting if it has the definition that `scan` or `report` has, and not only its name.
+    """
+    if flag.name in SCHEDULE:
+        return SCHEDULE[flag.name]
+    definitions = defining_flags().get(flag.name, ()) if flag.is_option else ()
+    shared = flag.name in _EVERYWHERE or any(flag.info is each.info for each in definitions)
+    return key_of(flag.name) if definitions and shared else ""
+
+
+@cache
+def settings() -> tuple[Setting, ...]:
+    """Every setting: those of `scan`, of `report`, and the schedule."""
+    of_flags = [
+        _setting(flags[0], key_of(name), tuple(command for command in DEFINERS if _has(command, name)))
+        for name, flags in defining_flags().items()
+    ]
+    schedule = [
+        _setting(flag, SCHEDULE[flag.name], ("runs",)) for flag in flags_of(runs.command) if flag.name in SCHEDULE
+    ]
+    return (*of_flags, *schedule)
+
+
+def _has(command: str, name: str) -> bool:
+    return any(flag.name == name for flag in flags_of(DEFINERS[command]))
+
+
+def _setting(flag: Flag, key: str, commands: tuple[str, ...]) -> Setting:
+    from scanner.config.setting import Setting
+
+    info = flag.info
+    return Setting(
+        key=key,
+        flag=flag.name,
+        form=_form(flag),
+        many=flag.many,
+        choices=_choices(flag),
+        least=info.min,
+        most=info.max,
+        default=plain(flag.default) or None if flag.type is str or flag.many else plain(flag.default),
+        metavar=info.metavar or "",
+        help=info.help or "",
+        commands=commands,
+        check=_checks().get(info.metavar or ""),
+    )
+
+
+def _form(flag: Flag) -> Form:
+    from scanner.config.setting import Form
+
+    return {bool: Form.BOOLEAN, int: Form.INTEGER, float: Form.NUMBER}.get(flag.type, Form.STRING)
+
+
+def _choices(flag: Flag) -> tuple[str, ...]:
+    """The values that a flag accepts: members of its enumeration, or those that its metavar lists."""
+    from enum import StrEnum
+
+    if issubclass(flag.type, StrEnum):
+        return tuple(member.value for member in flag.type)
+    listed = _CHOICES.fullmatch(flag.info.metavar or "")
+    return tuple(listed[1].split("|")) if listed else ()
+
+
+def _checks() -> Mapping[str, Callable[[str, str], object]]:
+    """The checks of texts, by the metavar of the flag; each raises UsageError for a text that the flag rejects."""
+    from scanner.cli.moments import end_of
+    from scanner.cli.values import kubernetes_version, seconds, time_zone
+
+    return {
+        "DURATION": lambda text, name: seconds(text, f"{name}:"),
+        "DATE": lambda text, name: end_of(text, f"{name}:"),
+        "VERSION": lambda text, name: kubernetes_version(text, f"{name}:"),
+        "ZONE": lambda text, name: time_zone(text, f"{name}:"),
+        "SCHEDULE": _check_schedule,
+        "LABELS": _check_selector,
+    }
+
+
+def _check_schedule(text: str, name: str) -> None:
+    from zoneinfo import ZoneInfo
+
+    from scanner.model.cron import schedule_of
+
+    _named(name, lambda: schedule_of(text, ZoneInfo("Etc/UTC")))
+
+
+def _check_selector(text: str, name: str) -> None:
+    from scanner.cluster.labels import parse_selector
+
+    _named(name, lambda: parse_selector(text))
+
+
+def _named(name: str, parse: Callable[[], object]) -> None:
+    """Put a name before the message of a parser. Raises UsageError."""
+    from scanner.errors import UsageError
+
+    try:
+        parse()
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from error

@@ -1,0 +1,34 @@
+"""Flags that exclude or need each other, in every command that has both. Arguments have the names in the help: RUN, SCAN."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scanner.config.combinations import Excludes, Needs, Rule
+
+RULES: Final[tuple[Rule, ...]] = (
+    Excludes(
+        "--from",
+        ("--kubeconfig", "--context", "--as", "--as-group"),
+        "--from scans files instead of a cluster",
+    ),
+    Excludes("--all-namespaces", ("--namespace",), "leave one of them out"),
+    Excludes("--kyverno-compat", ("--kyverno-resource-filters",), "only Kyverno's webhook applies resource filters"),
+    Excludes("--waivers", ("--waivers-namespace",), "leave one of them out"),
+    Excludes("--at", ("SCAN", "--scan"), "leave one of them out"),
+    Excludes(
+        "RUN",
+        ("--expect", "--time-zone", "--tolerance", "--since", "--cluster-name", "--limit"),
+        "a number names one run",
+    ),
+    Needs("--kubernetes-version", "--from", "a live cluster reports its own version"),
+    Needs("--no-cluster-policies", "--policies", "without policy files there is no policy to evaluate"),
+    Needs("--allow-network-to", "--allow-network"),
+    Needs("--as-group", "--as", belongs=True),
+    *(Needs(flag, "--as-user", belongs=True) for flag in ("--as-user-group", "--as-user-uid", "--as-user-extra")),
+    Needs("--second-opinion-sample", "--second-opinion"),
+    Needs("--restored-cluster", "--cluster-name", "a name joins the histories of both clusters", belongs=True),
+    Needs("--baseline", "--fail-on", "no other gate compares scans", values=("new",)),
+    Needs("--time-zone", "--expect", "without a schedule no run is expected", belongs=True),
+    Needs("--tolerance", "--expect", "without a schedule no run is expected"),
+)

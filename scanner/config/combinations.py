@@ -1,0 +1,123 @@
+"""Rules about values that exclude or need each other, whatever their sources are.
+
+A value never conflicts with one of a higher source: the lower value is left out, as if its key or variable were absent. Values of
+one source that conflict are an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+from scanner.errors import UsageError
+
+
+class Source(IntEnum):
+    """The sources of a value; a higher one comes first."""
+
+    DEFAULT = 0
+    FILE = 1
+    ENVIRONMENT = 2
+    FLAG = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value that a source gives, with its name in messages: `-n`, `ASSAY_CONTEXT`, `context in assay.yaml, line 3, column 10`.
+
+    A value that `is_default`, such as `ASSAY_QUIET=false`, excludes and needs nothing, but stands before those of lower sources.
+    """
+
+    value: object
+    source: Source
+    name: str
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Excludes:
+    """A flag that cannot be combined with the others; `why` is the reason in the message."""
+
+    flag: str
+    others: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """A flag that another flag must accompany, with one of its `values` if there are any.
+
+    A flag that `belongs` to the other is about its value, so it does not stay when a higher source gives another value.
+    """
+
+    flag: str
+    needed: str
+    why: str = ""
+    values: tuple[str, ...] = ()
+    belongs: bool = False
+
+
+Rule: TypeAlias = Excludes | Needs
+
+
+def left_out(given: Mapping[str, Given], rules: Iterable[Rule]) -> frozenset[str]:
+    """The flags whose values a higher source excludes. Raises UsageError for values of one source that conflict.
+
+    `given` has the values other than defaults, by flag.
+    """
+    rules = tuple(rules)
+    removed: dict[str, Source] = {}
+    for rule in rules:
+        if isinstance(rule, Excludes):
+            _exclude(rule, given, removed)
+    for rule in rules:
+        if isinstance(rule, Needs):
+            _need(rule, given, removed)
+    return frozenset(removed)
+
+
+def _exclude(rule: Excludes, given: Mapping[str, Given], removed: dict[str, Source]) -> None:
+    """Note which of the values is removed, and by which source."""
+    own = _effective(rule.flag, given, removed)
+    others = {flag: other for flag in rule.others if (other := _effective(flag, given, removed))}
+    if own is None or not others:
+        return
+    highest = max(other.source for other in others.values())
+    if highest > own.source:
+        removed[rule.flag] = highest
+        return
+    if equal := [other.name for other in others.values() if other.source == own.source]:
+        raise UsageError(f"{own.name} cannot be combined with {', '.join(equal)}: {rule.why}")
+    removed.update(dict.fromkeys(others, own.source))
+
+
+def _need(rule: Needs, given: Mapping[str, Given], removed: dict[str, Source]) -> None:
+    own = _effective(rule.flag, given, removed)
+    if own is None:
+        return
+    needed = _effective(rule.needed, given, removed)
+    if needed is not None and _satisfies(needed.value, rule.values):
+        if rule.belongs and needed.source > own.source:
+            removed[rule.flag] = needed.source
+        return
+    by = removed.get(rule.needed, given[rule.needed].source if rule.needed in given else Source.DEFAULT)
+    if by > own.source:
+        removed[rule.flag] = by
+        return
+    value = f" {' or '.join(rule.values)}" if rule.values else ""
+    raise UsageError(f"{own.name} needs {rule.needed}{value}{f': {rule.why}' if rule.why else ''}")
+
+
+def _effective(flag: str, given: Mapping[str, Given], removed: Mapping[str, Source]) -> Given | None:
+    value = given.get(flag)
+    return None if value is None or value.is_default or flag in removed else value
+
+
+def _satisfies(value: object, wanted: tuple[str, ...]) -> bool:
+    if not wanted:
+        return True
+    return any(
+        each in wanted for each in (value if isinstance(value, Iterable) and not isinstance(value, str) else [value])
+    )

@@ -1,0 +1,121 @@
+"""The configuration of a command: the value of every setting, with its source. A variable has priority over the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from scanner.config.combinations import Source
+from scanner.config.environment import unknown, variables
+from scanner.config.file import File, file_at, find
+from scanner.config.masking import masked_document
+from scanner.config.setting import Plain, Scalar, Setting, from_text
+from scanner.errors import UsageError
+from scanner.model.json import Json
+from scanner.posture.settings import DEFAULT_SETTINGS, Settings
+
+NO_FILE: Final = File()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value of a setting. `place` is the variable, or the place in the file; empty for a default."""
+
+    setting: Setting
+    value: Plain | None
+    source: Source = Source.DEFAULT
+    place: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name in messages: `ASSAY_CONTEXT`, or `context in assay.yaml, line 3, column 10`."""
+        return f"{self.setting.key} in {self.place}" if self.source is Source.FILE else self.place
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The effective values besides flags, in the order of the settings; the file; and the settings of reports.
+
+    `path` and `digest` are empty without a file. The digest covers the content without secrets.
+    """
+
+    path: str = ""
+    digest: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    posture: Settings = DEFAULT_SETTINGS
+
+    def given(self) -> Iterator[Value]:
+        """The values that the environment or the file gives."""
+        return (value for value in self.values.values() if value.source is not Source.DEFAULT)
+
+
+def read(settings: Iterable[Setting], named: str, environment: Mapping[str, str]) -> Configuration:
+    """The configuration of this environment, and of the file that is `named` or found. Raises UsageError for the first error."""
+    settings = tuple(settings)
+    file = _file(settings, named, environment)
+    for error in (*_unknown(settings, environment), *file.errors):
+        raise error
+    return Configuration(
+        file.path,
+        file.digest,
+        {each.key: _value(each, file, environment) for each in settings},
+        file.posture,
+    )
+
+
+def errors(settings: Iterable[Setting], named: str, environment: Mapping[str, str]) -> Iterator[UsageError]:
+    """Every error of the environment and of the file. Raises UsageError for a file that cannot be read."""
+    settings = tuple(settings)
+    file = _file(settings, named, environment)
+    yield from _unknown(settings, environment)
+    for setting in settings:
+        try:
+            _value(setting, NO_FILE, environment)
+        except UsageError as error:
+            yield error
+    yield from file.errors
+
+
+def _file(settings: tuple[Setting, ...], named: str, environment: Mapping[str, str]) -> File:
+    path = find(named, environment, Path())
+    return NO_FILE if path is None else file_at(path, settings)
+
+
+def _unknown(settings: tuple[Setting, ...], environment: Mapping[str, str]) -> Iterator[UsageError]:
+    return unknown(variables(environment), (setting.variable for setting in settings))
+
+
+def _value(setting: Setting, file: File, environment: Mapping[str, str]) -> Value:
+    if setting.variable in environment:
+        text = environment[setting.variable]
+        return Value(setting, from_text(setting, text), Source.ENVIRONMENT, setting.variable)
+    if setting.key in file.values:
+        value, place = file.values[setting.key]
+        return Value(setting, value, Source.FILE, str(place))
+    return Value(setting, setting.default)
+
+
+def masked_value(value: Value) -> Json:
+    """A value without secrets."""
+    if isinstance(value.value, tuple):
+        return [_masked(value.setting, item) for item in value.value]
+    return None if value.value is None else _masked(value.setting, value.value)
+
+
+def shown(value: Value) -> str:
+    """The text of a value without secrets; the items of a list are separated by commas. Empty for no value."""
+    match masked_value(value):
+        case None:
+            return ""
+        case bool() as boolean:
+            return str(boolean).lower()
+        case list() as items:
+            return ", ".join(map(str, items))
+        case scalar:
+            return str(scalar)
+
+
+def _masked(setting: Setting, value: Scalar) -> Json:
+    return masked_document(value, setting.key) if isinstance(value, str) else value

@@ -1,0 +1,67 @@
+"""The file that `assay config init` writes: every key with its help and its default, as comments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from textwrap import wrap
+from typing import Final
+
+from scanner.config.posture import POSTURE_KEYS
+from scanner.config.setting import Form, Setting
+
+_SCHEMA: Final = "config.schema.json"
+_WIDTH: Final = 100
+_HEAD: Final = (
+    "Configuration of Assay. Flags and ASSAY_ variables have priority over this file.",
+    "Remove the # of the keys to set. `assay config check` checks the file, `assay config view` prints the effective values.",
+)
+
+
+def schema_path() -> Path:
+    """The JSON Schema that is installed with Assay; in a checkout, the one of the documentation."""
+    package = Path(__file__).parents[1]
+    installed = package / "_data" / _SCHEMA
+    return installed if installed.exists() else package.parent / "docs" / _SCHEMA
+
+
+def example(settings: Iterable[Setting], schema: str) -> str:
+    """The text of the file; `schema` is the address of its JSON Schema."""
+    return "\n".join([f"# yaml-language-server: $schema={schema}", *_lines(settings)]) + "\n"
+
+
+def _lines(settings: Iterable[Setting]) -> Iterator[str]:
+    yield from (line for text in _HEAD for line in _comment(text))
+    for section, group in groupby(settings, lambda setting: setting.key.rpartition(".")[0]):
+        if section:
+            yield from ("", f"#{section}:")
+        for setting in group:
+            indent = "  " if section else ""
+            yield from ("", *(f"{indent}{line}" for line in _comment(setting.help)))
+            yield f"#{indent}{setting.key.rpartition('.')[2]}: {_value(setting)}"
+    for key in POSTURE_KEYS:
+        yield from ("", *_comment(key.help), f"#{key.key}: {key.example}")
+
+
+def _comment(text: str) -> list[str]:
+    return [f"# {line}" for line in wrap(text, _WIDTH)]
+
+
+def _value(setting: Setting) -> str:
+    """The default, or a value of the right type."""
+    if setting.default is not None:
+        return json.dumps(setting.default)
+    value: object = setting.choices[0] if setting.choices else _sample(setting)
+    return json.dumps([value] if setting.many else value)
+
+
+def _sample(setting: Setting) -> object:
+    match setting.form:
+        case Form.INTEGER | Form.NUMBER:
+            return 1
+        case Form.BOOLEAN:
+            return False
+        case Form.STRING:
+            return setting.metavar

@@ -1,0 +1,145 @@
+"""The file `assay.yaml`: where it is found, and what it gives. Every error names file, line and column."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from scanner.config.environment import CONFIG
+from scanner.config.masking import masked_document
+from scanner.config.posture import POSTURE_KEYS, settings_of
+from scanner.config.setting import Plain, Setting, from_node
+from scanner.documents.nodes import BadDocument, Node, Place, shown
+from scanner.errors import UsageError
+from scanner.model.json import Json
+from scanner.model.nearest import did_you_mean
+from scanner.posture.settings import DEFAULT_SETTINGS, Settings
+
+NAME: Final = "assay.yaml"
+_XDG: Final = "XDG_CONFIG_HOME"
+_STDIN: Final = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """The values of a file with their places, by key; its settings of reports; and its errors, in order of their places."""
+
+    path: str = ""
+    digest: str = ""
+    values: Mapping[str, tuple[Plain, Place]] = field(default_factory=dict)
+    posture: Settings = DEFAULT_SETTINGS
+    errors: tuple[UsageError, ...] = ()
+
+
+def find(named: str, environment: Mapping[str, str], folder: Path) -> Path | None:
+    """The file to read: `named`, else `ASSAY_CONFIG`, else `assay.yaml` in the folder, else in the user's configuration.
+
+    None if there is none. Raises UsageError for an empty variable.
+    """
+    if named:
+        return Path(named)
+    if CONFIG in environment:
+        if not environment[CONFIG].strip():
+            raise UsageError(f"{CONFIG} is empty: name a file, or unset the variable")
+        return Path(environment[CONFIG])
+    home = environment.get(_XDG) or str(Path(environment.get("HOME", "~"), ".config"))
+    return next((path for path in (folder / NAME, Path(home, "assay", NAME)) if os.path.lexists(path)), None)
+
+
+def file_at(path: Path, settings: tuple[Setting, ...]) -> File:
+    """The content of a file. Raises UsageError for a file that cannot be read, BadDocument for one that is not YAML."""
+    from scanner.documents.files import read
+
+    if path == _STDIN or os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises without permission
+        raise UsageError(f"the configuration {path} is no file: name the path of a file")
+    documents = list(read(path))
+    if not documents:
+        return File(str(path), _digest({}))
+    if len(documents) > 1:
+        documents[1].fail("the file has a second document: write one")
+    return _Reading(settings).file(path, documents[0])
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The values and errors of a document, as far as it is read."""
+
+    settings: tuple[Setting, ...]
+    values: dict[str, tuple[Plain, Place]] = field(default_factory=dict)
+    posture: dict[str, Node] = field(default_factory=dict)
+    errors: list[UsageError] = field(default_factory=list)
+
+    def file(self, path: Path, document: Node) -> File:
+        """The content of the document at a path. Raises BadDocument if it is no object."""
+        known = {setting.key: setting for setting in self.settings}
+        self._read("", document, known)
+        posture = DEFAULT_SETTINGS
+        try:
+            posture = settings_of(self.posture)
+        except BadDocument as error:
+            self.errors.append(error)
+        errors = tuple(sorted(self.errors, key=_position))
+        return File(str(path), _digest(document.json()), self.values, posture, errors)
+
+    def _read(self, above: str, node: Node, known: Mapping[str, Setting]) -> None:
+        """Read the keys of an object that is the value of the key `above`, or the document."""
+        for name, value in node.entries().items():
+            key = f"{above}.{name}" if above else name
+            if key in known:
+                self._value(known[key], value)
+            elif key in _POSTURE:
+                self._posture(key, value)
+            elif any(each.startswith(f"{key}.") for each in known):
+                self._section(key, value, known)
+            else:
+                self._unknown(node.keys[name], above, name, (*known, *_POSTURE))
+
+    def _value(self, setting: Setting, node: Node) -> None:
+        try:
+            self.values[setting.key] = from_node(setting, node), node.place
+        except BadDocument as error:
+            self.errors.append(error)
+        except UsageError as error:
+            self.errors.append(BadDocument(node.place, str(error).removeprefix(f"{node.place}: ")))
+
+    def _posture(self, key: str, node: Node) -> None:
+        if node.value is None:
+            self.errors.append(BadDocument(node.place, f"{key}: has no value: write one, or remove the key"))
+        else:
+            self.posture[key] = node
+
+    def _section(self, key: str, node: Node, known: Mapping[str, Setting]) -> None:
+        try:
+            self._read(key, node, known)
+        except BadDocument as error:
+            self.errors.append(error)
+
+    def _unknown(self, place: Place, above: str, name: str, known: tuple[str, ...]) -> None:
+        beginning = f"{above}." if above else ""
+        choices = list(dict.fromkeys(_next_part(key, beginning) for key in known if key.startswith(beginning)))
+        hint = did_you_mean(name, choices) or (
+            f" The keys are {', '.join(choices)}." if above else " `assay config view` lists the keys."
+        )
+        self.errors.append(BadDocument(place, f"unknown key {shown(beginning + name)}.{hint}"))
+
+
+_POSTURE: Final = {each.key for each in POSTURE_KEYS}
+
+
+def _next_part(key: str, beginning: str) -> str:
+    return key.removeprefix(beginning).partition(".")[0]
+
+
+def _position(error: UsageError) -> tuple[int, int]:
+    return (error.place.line, error.place.column) if isinstance(error, BadDocument) else (0, 0)
+
+
+def _digest(document: Json) -> str:
+    """The digest of a document without its secrets: a digest of a password would let others test guesses."""
+    content = json.dumps(masked_document(document), sort_keys=True, ensure_ascii=False)
+    return f"sha256:{sha256(content.encode(errors='surrogatepass')).hexdigest()}"

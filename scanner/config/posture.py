@@ -1,0 +1,127 @@
+"""The keys of the file that have no flag: the settings of reports about policies, owners and waivers (see `posture.settings`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, get_args
+
+from scanner.documents.nodes import Node
+from scanner.model.json import JsonObject
+from scanner.posture.owners import PLACES, OwnerKey, Source
+from scanner.posture.settings import DEFAULT_SETTINGS, Settings
+from scanner.posture.severity import DescriptionOverride, Severity
+from scanner.posture.waivers import EXPIRING_DAYS
+
+_SOURCES: Final[tuple[Source, ...]] = get_args(Source)
+_TEXTS: Final = ("title", "category", "description", "remediation", "docs")
+_STRING: Final[JsonObject] = {"type": "string", "minLength": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class PostureKey:
+    """A key of the file. `field` is that of `Settings`, `read` its reader, `schema` the JSON Schema of its values."""
+
+    key: str
+    field: str
+    help: str
+    example: str
+    schema: JsonObject
+    read: Callable[[Node], object]
+
+
+def settings_of(nodes: Mapping[str, Node]) -> Settings:
+    """The settings that the file gives, by key. Raises BadDocument."""
+    read: dict[str, Any] = {each.field: each.read(nodes[each.key]) for each in POSTURE_KEYS if each.key in nodes}
+    return replace(DEFAULT_SETTINGS, **read)
+
+
+def _owners(node: Node) -> tuple[OwnerKey, ...]:
+    return tuple(key for item in node.items() for key in _owner_keys(item))
+
+
+def _owner_keys(node: Node) -> list[OwnerKey]:
+    """The key at each place that the entry names: all three, if it names none."""
+    fields = node.fields((*_SOURCES, "place"))
+    sources = [source for source in _SOURCES if source in fields]
+    if len(sources) != 1:
+        node.fail("must have a label or an annotation, and not both, such as {label: team}")
+    place = fields.get("place")
+    if place is not None and place.string() not in PLACES:
+        place.fail(f"must be one of {', '.join(PLACES)}")
+    key = fields[sources[0]].string()
+    return [OwnerKey(each, sources[0], key) for each in PLACES if place is None or each == place.value]
+
+
+def _descriptions(node: Node) -> tuple[DescriptionOverride, ...]:
+    return tuple(map(_description, node.items()))
+
+
+def _description(node: Node) -> DescriptionOverride:
+    fields = node.fields(("policy", "language", "severity", *_TEXTS))
+    if "policy" not in fields:
+        node.fail("has no policy: write the name of a policy, or a glob such as require-*")
+    return DescriptionOverride(
+        fields["policy"].string(),
+        fields["language"].string() if "language" in fields else "",
+        fields["severity"].choice(Severity) if "severity" in fields else None,
+        **{name: fields[name].string() for name in _TEXTS if name in fields},
+    )
+
+
+POSTURE_KEYS: Final = (
+    PostureKey(
+        "owners",
+        "owners",
+        "Labels and annotations that name the team of an object, in their order; `place` is object, workload or namespace, "
+        "without it all three. Default: the labels team and owner of the object, of its workload, of its namespace.",
+        "[{label: example.com/team}, {annotation: example.com/contact, place: namespace}]",
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {"label": _STRING, "annotation": _STRING, "place": {"enum": list(PLACES)}},
+                "oneOf": [{"required": ["label"]}, {"required": ["annotation"]}],
+            },
+        },
+        _owners,
+    ),
+    PostureKey(
+        "descriptions",
+        "descriptions",
+        "Severity and texts of policies, instead of their annotations; the first entry whose glob `policy` matches a name counts.",
+        "[{policy: require-limits, severity: high, title: Containers have limits}]",
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["policy"],
+                "properties": {
+                    "policy": _STRING,
+                    "language": _STRING,
+                    "severity": {"enum": [severity.value for severity in Severity]},
+                    **dict.fromkeys(_TEXTS, _STRING),
+                },
+            },
+        },
+        _descriptions,
+    ),
+    PostureKey(
+        "longestWaiverDays",
+        "longest_waiver_days",
+        "The longest time from the first to the last day of a waiver, in days. A longer waiver waives nothing.",
+        "180",
+        {"type": "integer", "minimum": 1},
+        lambda node: node.integer(least=1),
+    ),
+    PostureKey(
+        "expiringWaiverDays",
+        "expiring_waiver_days",
+        f"The number of days before the end of a waiver in which the waiver is expiring. Default: {EXPIRING_DAYS}.",
+        "14",
+        {"type": "integer", "minimum": 0},
+        lambda node: node.integer(),
+    ),
+)

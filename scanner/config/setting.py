@@ -1,0 +1,196 @@
+"""A setting: a key of the file and a variable of the environment, which follow from a flag; and how its values are read.
+
+`--fail-on` has the key `failOn` and the variable `ASSAY_FAIL_ON`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NoReturn, TypeAlias, assert_never
+
+from scanner.documents.nodes import Node
+from scanner.errors import UsageError
+from scanner.model.nearest import did_you_mean
+
+PREFIX: Final = "ASSAY_"
+Scalar: TypeAlias = bool | int | float | str
+Plain: TypeAlias = Scalar | tuple[Scalar, ...]
+"""A value of a setting, a tuple if the flag is repeatable."""
+
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ITEM: Final = re.compile(r"(?:\[[^\]]*\]|[^,])*")
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
+class Form(StrEnum):
+    """The type of a value, as JSON Schema names it."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    NUMBER = "number"
+    STRING = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting. `key` may have two parts: `schedule.cron`.
+
+    `least` and `most` are the bounds of numbers. `check` raises UsageError for a text (with the name to put before its message)
+    that the flag would reject. `commands` are those that define the flag.
+    """
+
+    key: str
+    flag: str
+    form: Form = Form.STRING
+    many: bool = False
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    default: Plain | None = None
+    metavar: str = ""
+    help: str = ""
+    commands: tuple[str, ...] = ()
+    check: Callable[[str, str], object] | None = None
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment."""
+        return variable_of(self.key)
+
+
+def variable_of(key: str) -> str:
+    """The variable of a key: `ASSAY_FAIL_ON` for `failOn`, `ASSAY_SCHEDULE_TIME_ZONE` for `schedule.timeZone`."""
+    return PREFIX + _CAPITAL.sub("_", key).replace(".", "_").upper()
+
+
+def from_text(setting: Setting, text: str) -> Plain:
+    """The value of a variable: the items of a list are separated by commas outside of `[]`. Raises UsageError."""
+    if not text.strip():
+        raise UsageError(f"{setting.variable} is empty: give a value, or unset the variable")
+    if not setting.many:
+        return _scalar_of(setting, text)
+    return tuple(_item(setting, item.strip()) for item in _split(text))
+
+
+def _split(text: str) -> list[str]:
+    items: list[str] = []
+    start = 0
+    while start <= len(text):
+        match = _ITEM.match(text, start)
+        end = match.end() if match else start
+        items.append(text[start:end])
+        start = end + 1
+    return items
+
+
+def _item(setting: Setting, text: str) -> Scalar:
+    if not text:
+        raise UsageError(f"{setting.variable} has an empty value between commas: remove the comma")
+    return _scalar_of(setting, text)
+
+
+def _scalar_of(setting: Setting, text: str) -> Scalar:
+    match setting.form:
+        case Form.BOOLEAN:
+            return _boolean(setting, text)
+        case Form.INTEGER:
+            return _within(setting, _number(setting, text, int))
+        case Form.NUMBER:
+            return _within(setting, _number(setting, text, float))
+        case Form.STRING:
+            return _checked(setting, text, setting.variable)
+        case _ as never:
+            assert_never(never)
+
+
+def _boolean(setting: Setting, text: str) -> bool:
+    if text.strip().lower() not in _BOOLEANS:
+        raise UsageError(f"{setting.variable}={text}: write true or false, or 1 or 0")
+    return _BOOLEANS[text.strip().lower()]
+
+
+def _number(setting: Setting, text: str, kind: type[int | float]) -> int | float:
+    try:
+        return kind(text)
+    except ValueError as error:
+        wanted = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{setting.variable}={text}: write {wanted}") from error
+
+
+def _within(setting: Setting, number: float) -> int | float:
+    if problem := _outside(setting, number):
+        raise UsageError(f"{setting.variable}={number}: {problem}")
+    return number
+
+
+def _outside(setting: Setting, number: float) -> str:
+    """The reason why a number is outside of the bounds; empty if it is inside. NaN is outside of any bounds."""
+    least, most = setting.least, setting.most
+    if (least is None or number >= least) and (most is None or number <= most) and number == number:  # noqa: PLR0124 - NaN
+        return ""
+    if least is None or most is None:
+        return f"write {least:g} or more" if least is not None else f"write {most:g} or less"
+    return f"write a number from {least:g} to {most:g}"
+
+
+def _checked(setting: Setting, text: str, name: str) -> str:
+    if setting.choices and text not in setting.choices:
+        raise UsageError(f"{name}={text}: {_choices(setting, text)}")
+    if setting.check is not None:
+        setting.check(text, name)
+    return text
+
+
+def _choices(setting: Setting, text: str) -> str:
+    return f"write one of {', '.join(setting.choices)}.{did_you_mean(text, setting.choices)}"
+
+
+def from_node(setting: Setting, node: Node) -> Plain:
+    """The value of a key. Raises BadDocument for a value of another type, UsageError for one that the flag would reject."""
+    if node.value is None:
+        node.fail("has no value: write one, or remove the key")
+    if not setting.many:
+        return _scalar_at(setting, node)
+    if not isinstance(node.value, list):
+        example = node.text if node.text and "," not in node.text else "a, b"
+        node.fail(f"must be a list: write [{example}]")
+    return tuple(_scalar_at(setting, item) for item in node.value)
+
+
+def _scalar_at(setting: Setting, node: Node) -> Scalar:
+    match setting.form:
+        case Form.BOOLEAN:
+            return node.boolean()
+        case Form.INTEGER:
+            number = node.integer(least=-(2**63))
+            _reject_outside(setting, node, number)
+            return number
+        case Form.NUMBER:
+            real = node.number()
+            _reject_outside(setting, node, real)
+            return real
+        case Form.STRING:
+            return _text_at(setting, node)
+        case _ as never:
+            assert_never(never)
+
+
+def _reject_outside(setting: Setting, node: Node, number: float) -> None:
+    if problem := _outside(setting, number):
+        node.fail(f"{node.text} is outside of the bounds: {problem}")
+
+
+def _text_at(setting: Setting, node: Node) -> str:
+    text = node.string()
+    if setting.choices and text not in setting.choices:
+        _fail_choice(setting, node, text)
+    if setting.check is not None:
+        setting.check(text, f"{node.place}: {node.path}")
+    return text
+
+
+def _fail_choice(setting: Setting, node: Node, text: str) -> NoReturn:
+    node.fail(f"{text} is unknown: {_choices(setting, text)}")
