@@ -21,7 +21,7 @@ _INTRODUCTION = """\
 # Command reference
 
 This page contains the help of every command, as `assay COMMAND --help` prints it on a terminal of 80 columns.
-The environment variable `ASSAY_DB` names the [database](database.md) for every command that has the flag `--db`.
+Flags of `assay scan` and `assay report` have keys in `assay.yaml` and variables such as `ASSAY_DB`: see [Configuration](configuration.md).
 If Assay reports an internal error, `ASSAY_DEBUG=1` adds the traceback, which can quote objects.
 """
 

@@ -76,14 +76,19 @@ def init(
     from scanner.cli.terminal import text
     from scanner.config.example import example, schema_path
 
+    _write(path, example(settings(), schema_path().as_uri()))
+    text([f"{path} has every key as a comment. Remove the # of those to set, then run: assay config check"])
+
+
+def _write(path: Path, content: str) -> None:
+    """Write a new file. Raises UsageError for a file that exists or cannot be written."""
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(example(settings(), schema_path().as_uri()))
+            file.write(content)
     except FileExistsError as error:
         raise UsageError(f"{path} exists: name another file, or remove it") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-    text([f"{path} has every key as a comment. Remove the # of those to set, then run: assay config check"])
 
 
 def _conflicts(configuration: Configuration) -> Iterator[UsageError]:

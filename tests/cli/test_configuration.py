@@ -256,7 +256,7 @@ def test_a_scan_records_its_configuration_without_secrets(
         {"key": "allowEmpty", "place": "assay.yaml, line 5, column 13", "value": "true"},
     ] == configuration["settings"]
     assert "assay.yaml, line 4, column 10" in (home / "pages/about.html").read_text()
-    sheet = assay("runs", "1").stdout.decode()
+    sheet = " ".join(assay("runs", "1").stdout.decode().split())
     assert "assay.yaml, sha256:" in sheet
     assert "ASSAY_EXCLUDE_NAMESPACE" in sheet
     assert dig(orjson.loads(assay("runs", "1", "-o", "json").stdout), "method", "configuration") == configuration
@@ -357,7 +357,7 @@ def test_other_commands_share_the_settings_of_equal_flags() -> None:
     }
     connection = {"--kubeconfig", "--context", "--as", "--as-group"}
     assert {"--db", "--cluster-name", *SCHEDULE} == shared["runs"]
-    assert {"--db", "--cluster-name", "--at", "--waivers"} == shared["findings"]
+    assert {"--db", "--cluster-name", "--at", "--waivers", "--controls"} == shared["findings"]
     assert {"--db", "--cluster-name"} == shared["trend"] == shared["diff"] == shared["explain"]
     assert connection < shared["rbac check"]
     assert {"--namespace", "--skip-kind", "--policies", "--kyverno-resource-filters"} < shared["rbac generate"]
