@@ -48,6 +48,7 @@ from scanner.cli.scope import (
     scope_of,
 )
 from scanner.cli.settings import settings
+from scanner.cli.severities import MinSeverityOption, policies_below, reject_useless_severity
 from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
@@ -262,6 +263,7 @@ def command(
     ] = False,
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
+    min_severity: MinSeverityOption = None,
     quiet: QuietOption = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False,
 ) -> None:
@@ -296,6 +298,7 @@ def command(
         raise UsageError("--restored-cluster needs --cluster-name: a name joins the histories of both clusters")
     reject_stdin_twice([*(source or ()), *(files or ())])
     reject_useless_baseline(fail_on or (), baseline)
+    reject_useless_severity(fail_on or (), min_severity)
     parse_selector(selector)
     scope = scope_of(
         operation=operation.value,
@@ -351,7 +354,7 @@ def command(
             scan = _run(named, store, options, progress, workers, comparison, run_record)
         interruption.recorded()
         record = store.record(scan.id)
-        gates = evaluate(store, record, fail_on or (), compared)
+        gates = evaluate(store, record, fail_on or (), compared, policies_below(record, posture, min_severity))
         code = _exit_code(record, min_coverage, allow_empty=allow_empty) or gates.code
         run_record.because(_reason(record, code) or gates.line)
         try:
@@ -508,6 +511,7 @@ def _print_report(
     record: ScanRecord, posture: Settings, output: str, folders: Folders, progress: Progress, code: int
 ) -> None:
     from scanner.cli.render import to_folders, to_stdout
+    from scanner.report.document import document_of
     from scanner.report.words import state_word
 
     scan = record.scan
@@ -518,5 +522,6 @@ def _print_report(
         )
         if sentence := _nothing(record):
             progress.print_line(sentence)
-    to_stdout(record, output, posture)
-    to_folders(record, folders, posture)
+    document = document_of(record, posture)
+    to_stdout(document, output)
+    to_folders(document, folders)

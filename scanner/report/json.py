@@ -217,6 +217,8 @@ def _drift(outcome: WouldChange) -> dict[str, Plain]:
 
 def _section(document: Document, name: str) -> Plain:
     match name:
+        case "score":
+            return {**_score(document.score), "weights": {str(name): weight for name, weight in WEIGHTS.items()}}
         case "owners":
             return _owners(document)
         case "second_opinion":
@@ -249,13 +251,8 @@ def _owners(document: Document) -> Plain:
     ]
 
 
-def _score(score: Score) -> Plain:
-    return {**_share(score), "weighted": _weighted(score.weighted)}
-
-
-def _weighted(score: Score | None) -> Plain:
-    """The weighted score with the weights of the severities."""
-    return None if score is None else {**_share(score), "weights": {str(name): each for name, each in WEIGHTS.items()}}
+def _score(score: Score) -> dict[str, Plain]:
+    return {**_share(score), "weighted": _share(score.weighted) if score.weighted else None}
 
 
 def _share(score: Score) -> dict[str, Plain]:
