@@ -71,9 +71,9 @@ class _Owners:
         number = self.of_object[object_id] if object_id < len(self.of_object) else _NOBODY
         return self.names[number - 1] if number else ""
 
-    def groups(self) -> Iterator[dict[str, RowIdSet]]:
-        """The objects of each owner, for one group of owners after another."""
-        size = max(1, _BYTES // (len(self.of_object) // 8 + 1))
+    def groups(self, group_bytes: int) -> Iterator[dict[str, RowIdSet]]:
+        """The objects of each owner, for one group of owners after another; the sets of a group have about this size."""
+        size = max(1, group_bytes // (len(self.of_object) // 8 + 1))
         for start in range(0, len(self.names), size):
             sets = [RowIdSet() for _ in self.names[start : start + size]]
             for object_id, number in enumerate(self.of_object):
@@ -83,7 +83,14 @@ class _Owners:
 
 
 def tallies_by(
-    connection: Connection, cluster: int, scan: int, revision: int, unchecked: RowIdSet, owner_of: OwnerOf
+    connection: Connection,
+    cluster: int,
+    scan: int,
+    revision: int,
+    unchecked: RowIdSet,
+    owner_of: OwnerOf,
+    *,
+    group_bytes: int = _BYTES,
 ) -> Iterator[OwnedTally]:
     """The outcomes of a scan, by its number and revision, by owner; none of a scan of an older version.
 
@@ -97,7 +104,7 @@ def tallies_by(
     for place, by_outcome in findings.items():
         for outcome, numbers in by_outcome.items():
             yield OwnedTally(keys.of(place, outcome), numbers)
-    for group in owners.groups():
+    for group in owners.groups(group_bytes):
         yield from _of_sets(connection, scan, group, findings, keys)
 
 
