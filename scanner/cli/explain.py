@@ -199,10 +199,13 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
     yield f"Finding {stored.id}: {finding.api_version} {finding.kind} {object_name(finding)}"
     if workload := workload_name(stored):
         yield f"Workload {workload}"
-    yield f"Owner {owner_title(owner_of(stored.kept, posture.owners))}"
+    unknown = "" if stored.kept else " (an older version stored no labels of the object)"
+    yield f"Owner {owner_title(owner_of(stored.kept, posture.owners))}{unknown}"
     yield f"Policy {finding.policy}, binding {finding.binding}, {_check(stored)}"
     if finding.param_name:
         yield f"Param {param_name(finding.param_namespace, finding.param_name)}"
+    if explained.policy is not None:
+        yield from _description(explained.policy)
     yield ""
     match finding.outcome:
         case Violated(message=message, reason=reason, code=code):
@@ -214,8 +217,6 @@ def _finding(explained: ExplainedFinding) -> Iterator[str]:
             yield f"Errored: {message}"
         case _ as never:
             assert_never(never)
-    if explained.policy is not None:
-        yield from _description(explained.policy)
     yield from _expression("Check:", finding.check.expression or "(configuration of the policy or binding)")
     if finding.evidence:
         yield "Evidence:"

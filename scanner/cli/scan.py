@@ -300,6 +300,7 @@ def command(
     reject_useless_baseline(fail_on or (), baseline)
     reject_useless_severity(fail_on or (), min_severity)
     parse_selector(selector)
+    posture = settings()
     scope = scope_of(
         operation=operation.value,
         namespaces=namespaces,
@@ -319,7 +320,7 @@ def command(
         kyverno_compat=kyverno_compat,
         kyverno_filters=kyverno_filters or [],
         network=_network(allow_network_to or []) if allow_network else None,
-        kept=kept_keys(keep_labels or [], keep_annotations or []),
+        kept=kept_keys(keep_labels or [], keep_annotations or [], posture.owners),
         method=method_of(
             arguments.obj,
             kyverno_compat=kyverno_compat.value if kyverno_compat else "",
@@ -332,7 +333,6 @@ def command(
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,
     )
-    posture = settings()
     release = kubernetes_version(version)
     name = cluster_name or context or (_place(source) if source else "")
     with (

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from scanner.audit import packed_objects
 from scanner.model.population import NOTHING_KEPT, Controller, Examined, Kept, KeptOfObject, Pairs
 from scanner.model.resource import NAMESPACES, Kind
-from scanner.model.scan import ScanRecord, Scope, census_of
+from scanner.model.scan import PageResult, ScanRecord, Scope, census_of
 from scanner.posture.owners import owner_of
 from scanner.store import SqlStore
 from scanner.store.tables import OPEN, POPULATION
@@ -53,10 +53,9 @@ class Labelled:
         end = replace(each.end(number), controllers={("apps", "Deployment"): True})
         store.finish(f"scan-{number}", end)
 
-    def _page(self, page: object, examined: Examined) -> object:
-        packed = packed_objects.packed([examined])
-        empty = {} if self.findings else {"findings": (), "places": (), "tallies": {}}
-        return replace(page, examined=packed, **empty)  # type: ignore[type-var]
+    def _page(self, page: PageResult, examined: Examined) -> PageResult:
+        page = page if self.findings else replace(page, findings=(), places=(), tallies={})
+        return replace(page, examined=packed_objects.packed([examined]))
 
 
 def kept(record: ScanRecord) -> dict[str, KeptOfObject | None]:
