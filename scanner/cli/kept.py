@@ -10,6 +10,8 @@ import typer
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scanner.model.population import KeptKeys
     from scanner.posture.owners import OwnerKey
 

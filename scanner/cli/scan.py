@@ -49,6 +49,7 @@ from scanner.cli.scope import (
     scope_of,
 )
 from scanner.cli.settings import ControlsOption, settings
+from scanner.cli.severities import MinSeverityOption, reject_useless_severity
 from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
@@ -266,6 +267,7 @@ def command(
     ] = False,
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
+    min_severity: MinSeverityOption = None,
     quiet: QuietOption = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False,
 ) -> None:
@@ -285,6 +287,7 @@ def command(
         burst=burst,
     )
     reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
+    reject_useless_severity(fail_on or (), min_severity)
     parse_selector(selector)
     kept_labels, kept_annotations = with_owner_keys(keep_labels, keep_annotations, settings().owners)
     scope = scope_of(
@@ -343,7 +346,7 @@ def command(
         interruption.recorded()
         record = store.record(scan.id)
         posture = replace(posture, given=options.waivers)
-        gates = evaluate(store, record, fail_on or (), compared, posture)
+        gates = evaluate(store, record, fail_on or (), compared, posture, min_severity)
         code = _exit_code(record, min_coverage, allow_empty=allow_empty) or gates.code
         run_record.because(_reason(record, code) or gates.line)
         try:
@@ -503,6 +506,7 @@ def _print_report(
     cluster: Cluster,
 ) -> None:
     from scanner.cli.render import to_folders, to_stdout
+    from scanner.report.document import document_of
     from scanner.report.words import state_word
 
     _print_requests(cluster, progress)
@@ -514,5 +518,6 @@ def _print_report(
         )
         if sentence := _nothing(record):
             progress.print_line(sentence)
-    to_stdout(record, output, posture)
-    to_folders(record, folders, posture)
+    document = document_of(record, posture)
+    to_stdout(document, output)
+    to_folders(document, folders)
