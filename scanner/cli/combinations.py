@@ -29,6 +29,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Needs("--second-opinion-sample", "--second-opinion"),
     Needs("--restored-cluster", "--cluster-name", "a name joins the histories of both clusters", belongs=True),
     Needs("--baseline", "--fail-on", "no other gate compares scans", values=("new",)),
+    Needs("--min-severity", "--fail-on", "without a gate it leaves nothing out"),
     Needs("--time-zone", "--expect", "without a schedule no run is expected", belongs=True),
     Needs("--tolerance", "--expect", "without a schedule no run is expected"),
 )

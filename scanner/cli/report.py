@@ -11,7 +11,7 @@ from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluat
 from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
 from scanner.cli.settings import ControlsOption, settings
-from scanner.cli.severities import MinSeverityOption, reject_useless_severity
+from scanner.cli.severities import MinSeverityOption
 from scanner.cli.stored_scan import stored_scan
 from scanner.cli.waivers import Posture, WaiversOption
 
@@ -40,7 +40,6 @@ def command(
     from scanner.model.scan import ScanState
     from scanner.report.document import document_of
 
-    reject_useless_severity(fail_on or (), min_severity)
     posture = Posture(settings(controls or ()), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)

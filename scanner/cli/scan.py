@@ -49,7 +49,7 @@ from scanner.cli.scope import (
     scope_of,
 )
 from scanner.cli.settings import ControlsOption, settings
-from scanner.cli.severities import MinSeverityOption, reject_useless_severity
+from scanner.cli.severities import MinSeverityOption
 from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
@@ -287,7 +287,6 @@ def command(
         burst=burst,
     )
     reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
-    reject_useless_severity(fail_on or (), min_severity)
     parse_selector(selector)
     kept_labels, kept_annotations = with_owner_keys(keep_labels, keep_annotations, settings().owners)
     scope = scope_of(

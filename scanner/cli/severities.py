@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.errors import UsageError
 from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
@@ -24,16 +22,6 @@ MinSeverityOption = Annotated[
         show_default=False,
     ),
 ]
-
-
-def reject_useless_severity(gates: Sequence[object], minimum: Severity | None) -> None:
-    """Reject the flag without a gate; the same key of a configuration also filters other commands. Raises UsageError."""
-    from click import get_current_context
-    from click.core import ParameterSource
-
-    given = get_current_context().get_parameter_source("min_severity") is ParameterSource.COMMANDLINE
-    if minimum and given and not gates:
-        raise UsageError(f"--min-severity {minimum} needs --fail-on: without a gate it leaves nothing out")
 
 
 def policies_below(record: ScanRecord, settings: Settings, minimum: Severity | None) -> frozenset[PolicyKey]:
