@@ -23,7 +23,7 @@ from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject
 from scanner.model.uncovered import UncoveredKind
-from scanner.model.waiver import Candidate, WaiverSet
+from scanner.model.waiver import Candidate, CheckOfFinding, MayApply, WaiverSet
 
 Digests: TypeAlias = bytes
 """Digests of pages in their order, 32 bytes each."""
@@ -448,17 +448,20 @@ class ScanRecord:
     resolved_total: int | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
     comparable: Scan | None = None
-    waivable: Callable[[frozenset[str]], Iterator[Candidate]] | None = None
+    waivable: Callable[[frozenset[str], MayApply], Iterator[Candidate | int]] | None = None
     exceptions: Callable[[], Mapping[str, int]] | None = None
 
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""
         return census_of(self.findings(), owner_of) if self.census is None else self.census(owner_of)
 
-    def candidates(self, policies: frozenset[str]) -> Iterator[Candidate]:
-        """The open findings of the policies with these names, without their texts, in no order."""
+    def candidates(self, policies: frozenset[str], may_apply: MayApply) -> Iterator[Candidate | int]:
+        """The open findings of the policies with these names, without their texts, in no order.
+
+        Of a finding to which no waiver may apply, there may be the number of its problem alone.
+        """
         if self.waivable is not None:
-            return self.waivable(policies)
+            return self.waivable(policies, may_apply)
         found = (stored for stored in self.findings() if stored.finding.policy in policies)
         return (_candidate(stored, row) for row, stored in enumerate(found))
 
@@ -492,14 +495,15 @@ def _candidate(stored: StoredFinding, row: int) -> Candidate:
     return Candidate(
         row=row,
         problem=int(stored.problem.rpartition("-")[2] or "0", 16) if stored.problem else -1 - row,
-        language=finding.language,
-        policy=finding.policy,
-        binding=finding.binding,
-        param_namespace=finding.param_namespace,
-        param_name=finding.param_name,
-        check=finding.check,
-        api_version=finding.api_version,
-        kind=finding.kind,
+        of=CheckOfFinding(
+            finding.language,
+            finding.policy,
+            finding.binding,
+            finding.param_namespace,
+            finding.param_name,
+            finding.check,
+        ),
+        kind=(finding.api_version, finding.kind),
         namespace=finding.namespace,
         name=finding.name,
         outcome=name.value,

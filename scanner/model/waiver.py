@@ -5,9 +5,10 @@ A waiver never changes an outcome. It is applied when a report is read, as of th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from scanner.model.outcome import Check
 from scanner.model.population import Pairs
@@ -72,6 +73,17 @@ class Subject(NamedTuple):
     labels: Pairs
 
 
+class CheckOfFinding(NamedTuple):
+    """The check of a finding, under one binding and param. Findings share it."""
+
+    language: str
+    policy: str
+    binding: str
+    param_namespace: str
+    param_name: str
+    check: Check
+
+
 class Candidate(NamedTuple):
     """An open finding without its texts, for the counting of waived findings. `row` is its number in the database.
 
@@ -81,14 +93,8 @@ class Candidate(NamedTuple):
 
     row: int
     problem: int
-    language: str
-    policy: str
-    binding: str
-    param_namespace: str
-    param_name: str
-    check: Check
-    api_version: str
-    kind: str
+    of: CheckOfFinding
+    kind: tuple[str, str]
     namespace: str
     name: str
     outcome: str
@@ -97,3 +103,7 @@ class Candidate(NamedTuple):
     workload_kind: str
     workload_name: str
     labels: Pairs
+
+
+MayApply: TypeAlias = Callable[[str, str, str, str, Pairs], object]
+"""Whether a waiver may apply: policy, names of the object and its workload, namespace, and the kept labels of the object."""

@@ -20,13 +20,14 @@ from scanner.posture.waivers import (
     WaiverIndex,
     WaiverRules,
     WaiverState,
+    matching,
     of_cluster,
     state_on,
     subject_of,
 )
 
 _NAMED: Final = 5
-_UNREACHED: Final = frozenset({WaiverState.EXPIRED})
+_COUNTED: Final = IN_FORCE | {WaiverState.EXPIRED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +85,15 @@ class Waiving:
 
     def of(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver of a finding: of several, the one that applies longest. None for a finding that is resolved."""
-        if stored.status == "resolved" or stored.finding.policy not in self._in_force.policies:
-            return None
         finding = stored.finding
+        workload = stored.workload.name if stored.workload else finding.name
+        labels = stored.kept.object.labels if stored.kept else ()
+        places = finding.policy, finding.name, workload, finding.namespace, labels
+        if not self._in_force.may_apply(*places) or stored.status == "resolved":
+            return None
         check_id = self._record.check_ids.get((finding.policy_key, finding.check), "")
-        matching = self._in_force.matching(subject_of(stored, check_id))
-        return self._applied(matching[0]) if matching else None
+        own = matching(self._in_force.near(*places), subject_of(stored, check_id))
+        return self._applied(own[0]) if own else None
 
     def _applied(self, waiver: Waiver) -> AppliedWaiver:
         return AppliedWaiver(waiver.name, self._states[waiver.name][1], waiver.until)
@@ -99,7 +103,8 @@ class Waiving:
         """The counts of waived findings, read from the scan once."""
         if not self._states:
             return Waived()
-        return _Counting(self._record, self._in_force, self._index(_UNREACHED)).waived(self._states)
+        in_force = frozenset(name for name, (_, state) in self._states.items() if state in IN_FORCE)
+        return _Counting(self._record, self._index(_COUNTED), in_force).waived(self._states)
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionUse, ...]:
@@ -116,10 +121,11 @@ class Waiving:
 class _Counting:
     """Counts the findings of each waiver in one pass."""
 
-    def __init__(self, record: ScanRecord, in_force: WaiverIndex, expired: WaiverIndex) -> None:
+    def __init__(self, record: ScanRecord, index: WaiverIndex, in_force: frozenset[str]) -> None:
+        """The index has expired waivers, too; `in_force` are the names of the others."""
         self._record = record
+        self._index = index
         self._in_force = in_force
-        self._expired = expired
         self._findings: Counter[str] = Counter()
         self._used: set[str] = set()
         self._problems: dict[str, set[int]] = {}
@@ -131,8 +137,11 @@ class _Counting:
         self._total = 0
 
     def waived(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
-        for candidate in self._record.candidates(self._in_force.policies | self._expired.policies):
-            self._add(candidate)
+        for candidate in self._record.candidates(self._index.policies, self._index.may_apply):
+            if isinstance(candidate, int):
+                self._open.add(candidate)
+            else:
+                self._add(candidate)
         uses = (self._use(waiver, state) for waiver, state in states.values())
         return Waived(
             uses=tuple(sorted(uses, key=lambda use: use.waiver.name)),
@@ -144,18 +153,20 @@ class _Counting:
         )
 
     def _add(self, candidate: Candidate) -> None:
-        subject = self._subject(candidate)
-        matching = self._in_force.matching(subject)
-        self._used.update(waiver.name for waiver in matching)
-        if matching:
+        of = candidate.of
+        places = candidate.name, candidate.workload_name, candidate.namespace, candidate.labels
+        found = matching(self._index.near(of.policy, *places), self._subject(candidate))
+        own = [waiver for waiver in found if waiver.name in self._in_force]
+        expired = [waiver for waiver in found if waiver.name not in self._in_force]
+        self._used.update(waiver.name for waiver in own)
+        if own:
             self._rows.add(candidate.row)
         if not _counts(candidate):
             return
-        expired = self._expired.matching(subject)
-        for waiver in (*matching, *expired):
+        for waiver in (*own, *expired):
             self._findings[waiver.name] += 1
             self._problems.setdefault(waiver.name, set()).add(candidate.problem)
-        if matching:
+        if own:
             self._total += 1
             self._waived.add(candidate.problem)
             self._tallies[_tally(candidate)] += 1
@@ -165,13 +176,13 @@ class _Counting:
             self._lapsed[expired[0].name] += 1
 
     def _subject(self, candidate: Candidate) -> Subject:
-        policy = candidate.language, candidate.policy
+        of = candidate.of
         return Subject(
-            candidate.policy,
-            self._record.check_ids.get((policy, candidate.check), ""),
-            candidate.check.expression.strip(),
+            of.policy,
+            self._record.check_ids.get(((of.language, of.policy), of.check), ""),
+            of.check.expression.strip(),
             candidate.namespace,
-            candidate.kind,
+            candidate.kind[1],
             candidate.name,
             candidate.workload_kind,
             candidate.workload_name,
@@ -221,17 +232,18 @@ def _counts(candidate: Candidate) -> bool:
 
 
 def _tally(candidate: Candidate) -> TallyKey:
+    of = candidate.of
     return TallyKey(
-        policy=candidate.policy,
-        binding=candidate.binding,
-        param_namespace=candidate.param_namespace,
-        param_name=candidate.param_name,
-        check=candidate.check,
-        api_version=candidate.api_version,
-        kind=candidate.kind,
+        policy=of.policy,
+        binding=of.binding,
+        param_namespace=of.param_namespace,
+        param_name=of.param_name,
+        check=of.check,
+        api_version=candidate.kind[0],
+        kind=candidate.kind[1],
         namespace=candidate.namespace,
         outcome=OutcomeName(candidate.outcome),
-        language=candidate.language,
+        language=of.language,
     )
 
 

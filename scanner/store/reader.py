@@ -36,7 +36,7 @@ from scanner.model.scan import (
     TallyKey,
 )
 from scanner.model.uncovered import UncoveredKind
-from scanner.model.waiver import Candidate
+from scanner.model.waiver import Candidate, MayApply
 from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved
@@ -260,12 +260,14 @@ def _by_problem(connection: Connection, stored: StoredScan, revision: int) -> It
     return by_problem(connection, stored.cluster, revision, _unchecked(connection, stored))
 
 
-def _waivable(engine: Engine, address: Address, stored: StoredScan) -> Callable[[frozenset[str]], Iterator[Candidate]]:
+def _waivable(
+    engine: Engine, address: Address, stored: StoredScan
+) -> Callable[[frozenset[str], MayApply], Iterator[Candidate | int]]:
     """The open findings of some policies, over a connection of its own."""
 
-    def of_policies(policies: frozenset[str]) -> Iterator[Candidate]:
-        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[Candidate]:
-            return candidates(connection, scan.cluster, revision, _unchecked(connection, scan), policies)
+    def of_policies(policies: frozenset[str], may_apply: MayApply) -> Iterator[Candidate | int]:
+        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[Candidate | int]:
+            return candidates(connection, scan.cluster, revision, _unchecked(connection, scan), policies, may_apply)
 
         return _streaming(engine, address, stored, read)()
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import orjson
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import Connection, and_, func, select
 
-from scanner.model.outcome import Check
 from scanner.model.population import Pairs
 from scanner.model.scan import outcome_name
-from scanner.model.waiver import Candidate
+from scanner.model.waiver import Candidate, CheckOfFinding, MayApply
 from scanner.store.columns import CheckColumns, KindColumns, columns_of
 from scanner.store.engine import listed
 from scanner.store.findings import seen_in
@@ -22,18 +21,23 @@ _PORTION: Final = 5000
 
 
 def candidates(
-    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, policies: frozenset[str]
-) -> Iterator[Candidate]:
-    """The open findings of the policies with some names at a revision, in no order; `unchecked` rows are marked."""
+    connection: Connection,
+    cluster: int,
+    revision: int,
+    unchecked: RowIdSet,
+    policies: frozenset[str],
+    may_apply: MayApply,
+) -> Iterator[Candidate | int]:
+    """The open findings of the policies with some names at a revision, in no order; `unchecked` rows are marked.
+
+    A finding to which no waiver may apply is only the number of its problem, and left out if no gate counts it.
+    """
     if not policies:
         return
     of_policies = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns)).where(CHECKS.c.policy.in_(sorted(policies)))
-    checks = {number: CheckColumns._make(rest) for number, *rest in connection.execute(of_policies)}
-    kinds = {
-        number: KindColumns._make(rest)
-        for number, *rest in connection.execute(select(KINDS.c.id, *columns_of(KINDS, KindColumns)))
-    }
-    made: dict[int, Check] = {number: columns.check() for number, columns in checks.items()}
+    checks = {number: _check(CheckColumns._make(rest)) for number, *rest in connection.execute(of_policies)}
+    of_kinds = select(KINDS.c.id, *columns_of(KINDS, KindColumns))
+    kinds = {number: (api_version, kind) for number, api_version, kind in connection.execute(of_kinds)}
     labels: dict[str | None, Pairs] = {None: ()}
     own, verdict, place, top = FINDINGS.c, VERDICTS.c, OBJECTS.c, WORKLOADS.c
     interval = and_(POPULATION.c.object == own.object, POPULATION.c.since <= revision, POPULATION.c.until > revision)
@@ -53,38 +57,55 @@ def candidates(
         .execution_options(yield_per=_PORTION)
     )  # fmt: skip
 
-    def candidate(row: Row[*tuple[Any, ...]]) -> Candidate:
-        number, problem, check, kind, event, namespace, name, outcome, denies, excepted_by, top_kind, top_name, text = (
-            row
-        )
-        if text not in labels:
-            labels[text] = tuple((key, value) for key, value in orjson.loads(text))
-        columns = checks[check]
-        api_version, kind_name = kinds[kind]
-        return Candidate(
-            number,
-            -number if problem is None else problem,
-            columns.language,
-            columns.policy,
-            columns.binding,
-            columns.param_namespace,
-            columns.param_name,
-            made[check],
-            api_version,
-            kind_name,
-            namespace,
-            name,
-            outcome_name(outcome, would_deny=denies, excepted_by=excepted_by).value,
-            number not in unchecked,
-            event == PREVIEW,
-            top_kind or kind_name,
-            top_name or name,
-            labels[text],
-        )
-
     with connection.execute(wanted) as result:
         for portion in result.partitions():
-            yield from map(candidate, portion)
+            for (
+                row,
+                problem,
+                check,
+                kind,
+                event,
+                namespace,
+                name,
+                outcome,
+                would_deny,
+                excepted_by,
+                top_kind,
+                top_name,
+                text,
+            ) in portion:
+                if text not in labels:
+                    labels[text] = tuple((key, value) for key, value in orjson.loads(text))
+                of = checks[check]
+                if not may_apply(of.policy, name, top_name or name, namespace, labels[text]):
+                    if not excepted_by and event != PREVIEW and row not in unchecked:
+                        yield -row if problem is None else problem
+                    continue
+                yield Candidate(
+                    row,
+                    -row if problem is None else problem,
+                    of,
+                    kinds[kind],
+                    namespace,
+                    name,
+                    outcome_name(outcome, would_deny=would_deny, excepted_by=excepted_by).value,
+                    row not in unchecked,
+                    event == PREVIEW,
+                    top_kind or kinds[kind][1],
+                    top_name or name,
+                    labels[text],
+                )
+
+
+def _check(columns: CheckColumns) -> CheckOfFinding:
+    return CheckOfFinding(
+        columns.language,
+        columns.policy,
+        columns.binding,
+        columns.param_namespace,
+        columns.param_name,
+        columns.check(),
+    )
 
 
 def excepted(connection: Connection, cluster: int, revision: int) -> Mapping[str, int]:
