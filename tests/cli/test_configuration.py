@@ -277,6 +277,17 @@ def test_view_masks_secrets(assay: Assay, write: Write, monkeypatch: pytest.Monk
     )
 
 
+def test_view_has_the_settings_of_reports(assay: Assay, write: Write) -> None:
+    """They have no flag, and a default where nothing is written."""
+    write("assay.yaml", "owners: [{label: squad}]\n")
+    lines = [line.split(maxsplit=1) for line in assay("config", "view").stdout.decode().splitlines() if line]
+    rows = {key: " ".join(rest.split()) for key, rest in lines}
+    assert '[{"label": "squad"}] assay.yaml, line 1, column 9' == rows["owners"]
+    assert "7 default" == rows["expiringWaiverDays"]
+    given = assay("config", "view", "--given").stdout.decode()
+    assert ["KEY", "owners", "File"] == [line.split()[0] for line in given.splitlines() if line]
+
+
 def test_check_prints_every_error(assay: Assay, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the file, of variables, and of values that exclude each other."""
     write("assay.yaml", "dbb: x\nqps: fast\n")
