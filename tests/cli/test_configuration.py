@@ -99,7 +99,7 @@ def test_no_flag_is_called_port() -> None:
 def test_flags_of_both_commands_have_one_type() -> None:
     """A key means the same to both."""
     for name, flags in defining_flags().items():
-        assert 1 == len({(flag.type, flag.many) for flag in flags}), name
+        assert 1 == len({(flag.type, flag.many) for flag in flags.values()}), name
 
 
 def test_rules_are_about_flags_that_exist() -> None:
