@@ -388,3 +388,15 @@ def _commands(app: typer.Typer, group: str = "") -> list[tuple[str, Callable[...
         assert sub.typer_instance is not None
         named.extend(_commands(sub.typer_instance, f"{group}{sub.name} "))
     return named
+
+
+def test_the_default_of_the_image_comes_after_the_file(
+    assay: Assay, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that the file names is not replaced by the one in the volume of the image."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    monkeypatch.setenv("ASSAY_DEFAULT_DB", "volume.db")
+    assay("scan", "--from", "all.yaml", "-q")
+    write("assay.yaml", "db: named.db\n")
+    assay("scan", "--from", "all.yaml", "-q")
+    assert ["named.db", "volume.db"] == sorted(path.name for path in home.glob("*.db"))
