@@ -5,10 +5,10 @@ A waiver never changes an outcome. It is applied when a report is read, as of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from scanner.model.outcome import Check
 from scanner.model.population import Pairs
@@ -104,6 +104,29 @@ class Candidate(NamedTuple):
     workload_name: str
     labels: Pairs
 
+    @property
+    def counts(self) -> bool:
+        """Return whether gates and scores count the finding."""
+        return self.checked and not self.preview and self.outcome != "excepted"
 
-MayApply: TypeAlias = Callable[[str, str, str, str, Pairs], object]
-"""Whether a waiver may apply: policy, names of the object and its workload, namespace, and the kept labels of the object."""
+
+class Near(NamedTuple):
+    """The findings to which waivers may apply: of these policies, with one of these names or labels, or with any.
+
+    `objects` and `workloads` are names without kinds; `labels` are kept labels of objects.
+    """
+
+    policies: frozenset[str]
+    objects: frozenset[str]
+    workloads: frozenset[str]
+    namespaces: frozenset[str]
+    labels: frozenset[tuple[str, str]]
+    any: bool
+
+
+class LabelledConfigMap(NamedTuple):
+    """A ConfigMap that has the label of waivers."""
+
+    namespace: str
+    name: str
+    data: Mapping[str, str]

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from scanner.model.population import Pairs
 from scanner.model.scan import StoredFinding
 from scanner.model.selector import Requirement
-from scanner.model.waiver import Subject, Waiver, WaiverSet
+from scanner.model.waiver import Near, Subject, Waiver, WaiverSet
 
 __all__ = ["Subject", "Waiver", "WaiverSet"]
 
@@ -188,9 +188,17 @@ class WaiverIndex:
             self._places.setdefault(waiver.policy, _Places()).add(Tested(waiver, conditions))
 
     @property
-    def policies(self) -> frozenset[str]:
-        """The names of the policies that the waivers name."""
-        return frozenset(self._places)
+    def findings(self) -> Near:
+        """The findings to which the waivers may apply."""
+        places = self._places.values()
+        return Near(
+            frozenset(self._places),
+            frozenset(name for own in places for name in own.objects),
+            frozenset(name for own in places for name in own.workloads),
+            frozenset(name for own in places for name in own.namespaces),
+            frozenset(label for own in places for label in own.labels),
+            any(own.others for own in places),
+        )
 
     def may_apply(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> bool:
         """Return whether `near` has any waiver: much quicker."""
@@ -199,8 +207,11 @@ class WaiverIndex:
             return False
         if name in places.objects or workload in places.workloads or namespace in places.namespaces or places.others:
             return True
-        by_label = places.labels
-        return bool(by_label) and any(pair in by_label for pair in labels)
+        if by_label := places.labels:
+            for pair in labels:
+                if pair in by_label:
+                    return True
+        return False
 
     def near(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> list[Tested]:
         """The waivers that may apply to a finding, given names of its policy, object, workload and namespace, and its labels."""

@@ -132,21 +132,18 @@ class _Counting:
         self._lapsed: Counter[str] = Counter()
         self._tallies: Counter[TallyKey] = Counter()
         self._rows: set[int] = set()
-        self._waived: set[int] = set()
-        self._open: set[int] = set()
+        self._waived: Counter[int] = Counter()
         self._total = 0
 
     def waived(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
-        for candidate in self._record.candidates(self._index.policies, self._index.may_apply):
-            if isinstance(candidate, int):
-                self._open.add(candidate)
-            else:
-                self._add(candidate)
+        for candidate in self._record.candidates(self._index.findings):
+            self._add(candidate)
+        everything = self._record.open_findings(frozenset(self._waived)) if self._waived else {}
         uses = (self._use(waiver, state) for waiver, state in states.values())
         return Waived(
             uses=tuple(sorted(uses, key=lambda use: use.waiver.name)),
             findings=self._total,
-            problems=len(self._waived - self._open),
+            problems=sum(number == everything.get(problem) for problem, number in self._waived.items()),
             rows=frozenset(self._rows),
             tallies=self._known_tallies(),
             lapsed=tuple((states[name][0], number) for name, number in sorted(self._lapsed.items())),
@@ -161,17 +158,16 @@ class _Counting:
         self._used.update(waiver.name for waiver in own)
         if own:
             self._rows.add(candidate.row)
-        if not _counts(candidate):
+        if not candidate.counts:
             return
         for waiver in (*own, *expired):
             self._findings[waiver.name] += 1
             self._problems.setdefault(waiver.name, set()).add(candidate.problem)
         if own:
             self._total += 1
-            self._waived.add(candidate.problem)
+            self._waived[candidate.problem] += 1
             self._tallies[_tally(candidate)] += 1
             return
-        self._open.add(candidate.problem)
         if expired:
             self._lapsed[expired[0].name] += 1
 
@@ -225,10 +221,6 @@ class _Counting:
                     known[own] += taken
                 left -= taken
         return dict(known)
-
-
-def _counts(candidate: Candidate) -> bool:
-    return candidate.checked and not candidate.preview and candidate.outcome != OutcomeName.EXCEPTED.value
 
 
 def _tally(candidate: Candidate) -> TallyKey:

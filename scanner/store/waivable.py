@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import orjson
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Integer, and_, func, or_, select, type_coerce
 
 from scanner.model.population import Pairs
 from scanner.model.scan import outcome_name
-from scanner.model.waiver import Candidate, CheckOfFinding, MayApply
+from scanner.model.waiver import Candidate, CheckOfFinding, Near
 from scanner.store.columns import CheckColumns, KindColumns, columns_of
-from scanner.store.engine import listed
+from scanner.store.engine import listed, listed_texts
 from scanner.store.findings import seen_in
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import CHECKS, FINDINGS, KEPT, KINDS, OBJECTS, POPULATION, PREVIEW, VERDICTS, WORKLOADS
@@ -21,20 +21,14 @@ _PORTION: Final = 5000
 
 
 def candidates(
-    connection: Connection,
-    cluster: int,
-    revision: int,
-    unchecked: RowIdSet,
-    policies: frozenset[str],
-    may_apply: MayApply,
-) -> Iterator[Candidate | int]:
-    """The open findings of the policies with some names at a revision, in no order; `unchecked` rows are marked.
-
-    A finding to which no waiver may apply is only the number of its problem, and left out if no gate counts it.
-    """
-    if not policies:
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, near: Near
+) -> Iterator[Candidate]:
+    """The open findings at a revision to which waivers may apply, in no order; `unchecked` rows are marked."""
+    if not near.policies:
         return
-    of_policies = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns)).where(CHECKS.c.policy.in_(sorted(policies)))
+    of_policies = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns)).where(
+        CHECKS.c.policy.in_(sorted(near.policies))
+    )
     checks = {number: _check(CheckColumns._make(rest)) for number, *rest in connection.execute(of_policies)}
     of_kinds = select(KINDS.c.id, *columns_of(KINDS, KindColumns))
     kinds = {number: (api_version, kind) for number, api_version, kind in connection.execute(of_kinds)}
@@ -44,7 +38,7 @@ def candidates(
     wanted = (
         select(
             own.id, own.problem, own.check, own.kind, own.event, place.namespace, place.name,
-            verdict.outcome, verdict.would_deny, verdict.excepted_by,
+            verdict.outcome, type_coerce(verdict.would_deny, Integer), verdict.excepted_by,
             top.kind.label("top_kind"), top.name.label("top_name"), KEPT.c.labels,
         )
         .select_from(FINDINGS)
@@ -53,7 +47,7 @@ def candidates(
         .outerjoin(POPULATION, interval)
         .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
         .outerjoin(KEPT, KEPT.c.id == POPULATION.c.kept)
-        .where(seen_in(cluster, revision), own.check.in_(listed(connection, checks)))
+        .where(seen_in(cluster, revision), own.check.in_(listed(connection, checks)), *_near(connection, near))
         .execution_options(yield_per=_PORTION)
     )  # fmt: skip
 
@@ -76,25 +70,55 @@ def candidates(
             ) in portion:
                 if text not in labels:
                     labels[text] = tuple((key, value) for key, value in orjson.loads(text))
-                of = checks[check]
-                if not may_apply(of.policy, name, top_name or name, namespace, labels[text]):
-                    if not excepted_by and event != PREVIEW and row not in unchecked:
-                        yield -row if problem is None else problem
-                    continue
                 yield Candidate(
                     row,
                     -row if problem is None else problem,
-                    of,
+                    checks[check],
                     kinds[kind],
                     namespace,
                     name,
-                    outcome_name(outcome, would_deny=would_deny, excepted_by=excepted_by).value,
+                    outcome_name(outcome, would_deny=bool(would_deny), excepted_by=excepted_by).value,
                     row not in unchecked,
                     event == PREVIEW,
                     top_kind or kinds[kind][1],
                     top_name or name,
                     labels[text],
                 )
+
+
+def _near(connection: Connection, near: Near) -> Iterator[ColumnElement[bool]]:
+    """The condition that an object has one of the names or labels, unless any finding may be waived."""
+    if near.any:
+        return
+    name = OBJECTS.c.name
+    kept: list[int] = []
+    if near.labels:
+        for number, text in connection.execute(select(KEPT.c.id, KEPT.c.labels)):
+            if not near.labels.isdisjoint((key, value) for key, value in orjson.loads(text)):
+                kept.append(number)
+    yield or_(
+        name.in_(listed_texts(connection, near.objects)),
+        func.coalesce(WORKLOADS.c.name, name).in_(listed_texts(connection, near.workloads)),
+        OBJECTS.c.namespace.in_(listed_texts(connection, near.namespaces)),
+        POPULATION.c.kept.in_(listed(connection, kept)),
+    )
+
+
+def open_findings(
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, problems: frozenset[int]
+) -> Mapping[int, int]:
+    """The numbers of the open findings of problems at a revision, without `unchecked`, previewed and excepted ones."""
+    problem = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
+    conditions = [seen_in(cluster, revision), FINDINGS.c.event != PREVIEW, VERDICTS.c.excepted_by == ""]
+    if unchecked.count:
+        conditions.append(FINDINGS.c.id.not_in(listed(connection, unchecked)))
+    counted = (
+        select(problem.label("problem"), func.count().label("number"))
+        .select_from(FINDINGS.join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict))
+        .where(*conditions, problem.in_(listed(connection, problems)))
+        .group_by(problem)
+    )
+    return {row.problem: row.number for row in connection.execute(counted)}
 
 
 def _check(columns: CheckColumns) -> CheckOfFinding:
