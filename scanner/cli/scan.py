@@ -475,6 +475,8 @@ def _run(
     return_freed_memory()
     identity = cluster.identity()
     version = f" ({identity.server_version})" if identity.server_version else ""
+    if configuration := options.method.configuration.path:
+        progress.print_line(f"Configuration {configuration}")
     progress.print_line(f"Scanning {identity.name}{version} into {store.shown}")
     started = datetime.now(UTC)
     scan_id = f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"

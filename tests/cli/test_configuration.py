@@ -262,6 +262,14 @@ def test_a_scan_records_its_configuration_without_secrets(
     assert dig(orjson.loads(assay("runs", "1", "-o", "json").stdout), "method", "configuration") == configuration
 
 
+def test_a_scan_names_its_file_on_stderr(assay: Assay, write: Write) -> None:
+    """A file that a user forgot in the working directory is not applied in silence."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    assert "Configuration" not in assay("scan", "--from", "all.yaml").stderr
+    write("assay.yaml", "from: [all.yaml]\n")
+    assert "Configuration assay.yaml\n" in assay("scan").stderr
+
+
 def test_view_masks_secrets(assay: Assay, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the table and in JSON."""
     write("assay.yaml", "db: postgresql://bob:hunter2@db/assay\n")
