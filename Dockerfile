@@ -19,6 +19,7 @@ RUN uv sync --locked --no-dev --extra postgres --no-install-project
 COPY scanner scanner
 COPY migrations migrations
 COPY reports_templates reports_templates
+COPY docs/config.schema.json docs/config.schema.json
 RUN uv sync --locked --no-dev --extra postgres --no-editable
 
 FROM python:3.13-slim-bookworm
@@ -29,7 +30,7 @@ ENV PATH=/opt/assay/bin:$PATH \
     HOME=/tmp \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    ASSAY_DB=sqlite:////data/assay.db
+    ASSAY_DEFAULT_DB=sqlite:////data/assay.db
 VOLUME /data
 WORKDIR /data
 USER 65532:65532

@@ -18,6 +18,7 @@ from benchmarks import (
     pages,
     postgres,
     quarter,
+    waivers,
 )
 
 ROWS: dict[str, Callable[[], None]] = {
@@ -35,6 +36,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "mutating": mutating.beside_validating,
     "quarter": quarter.main,
     "variables": compiling.growing,
+    "waivers": waivers.main,
 }
 
 

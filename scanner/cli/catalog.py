@@ -30,13 +30,13 @@ def key_of(flag: str) -> str:
 
 
 @cache
-def defining_flags() -> Mapping[str, tuple[Flag, ...]]:
-    """The flags that define settings, by their long names: as each command defines them."""
-    flags: dict[str, tuple[Flag, ...]] = {}
-    for command in DEFINERS.values():
+def defining_flags() -> Mapping[str, Mapping[str, Flag]]:
+    """The flags that define settings, by their long names and the names of the commands."""
+    flags: dict[str, dict[str, Flag]] = {}
+    for name, command in DEFINERS.items():
         for flag in flags_of(command):
             if flag.is_option:
-                flags[flag.name] = (*flags.get(flag.name, ()), flag)
+                flags.setdefault(flag.name, {})[name] = flag
     return flags
 
 
@@ -47,7 +47,7 @@ def key_of_flag(flag: Flag) -> str:
     """
     if flag.name in SCHEDULE:
         return SCHEDULE[flag.name]
-    definitions = defining_flags().get(flag.name, ()) if flag.is_option else ()
+    definitions = tuple(defining_flags().get(flag.name, {}).values()) if flag.is_option else ()
     shared = flag.name in _EVERYWHERE or any(flag.info is each.info for each in definitions)
     return key_of(flag.name) if definitions and shared else ""
 
@@ -56,17 +56,12 @@ def key_of_flag(flag: Flag) -> str:
 def settings() -> tuple[Setting, ...]:
     """Every setting: those of `scan`, of `report`, and the schedule."""
     of_flags = [
-        _setting(flags[0], key_of(name), tuple(command for command in DEFINERS if _has(command, name)))
-        for name, flags in defining_flags().items()
+        _setting(next(iter(flags.values())), key_of(name), tuple(flags)) for name, flags in defining_flags().items()
     ]
     schedule = [
         _setting(flag, SCHEDULE[flag.name], ("runs",)) for flag in flags_of(runs.command) if flag.name in SCHEDULE
     ]
     return (*of_flags, *schedule)
-
-
-def _has(command: str, name: str) -> bool:
-    return any(flag.name == name for flag in flags_of(DEFINERS[command]))
 
 
 def _setting(flag: Flag, key: str, commands: tuple[str, ...]) -> Setting:

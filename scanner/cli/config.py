@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -16,10 +18,37 @@ from scanner.cli.output import Form, FormOption
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
-    from scanner.config.configuration import Configuration, Value
+    from scanner.config.configuration import Configuration
+    from scanner.model.json import Json
 
 _EPILOG: Final = "Exit codes: 0 no error · 2 an error in the file or in a variable."
 _FILE: Final = Path("assay.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A key with its value, without secrets. A setting of reports has neither variable nor flag; a value may be None."""
+
+    key: str
+    variable: str
+    flag: str
+    value: Json
+    source: str
+    place: str
+
+    @property
+    def text(self) -> str:
+        """The value in one line."""
+        match self.value:
+            case None:
+                return "-"
+            case str():
+                return self.value
+            case list() if all(isinstance(item, str) for item in self.value):
+                return ", ".join(map(str, self.value)) or "-"
+            case _:
+                return json.dumps(self.value, ensure_ascii=False)
+
 
 application = typer.Typer(
     help="Print, check or begin the configuration: assay.yaml and ASSAY_ variables.",
@@ -43,11 +72,11 @@ def view(
     from scanner.config.configuration import read
 
     configuration = read(settings(), str(config or ""), os.environ)
-    values = list(configuration.given() if given else configuration.values.values())
+    rows = _rows(configuration, given=given)
     if output is Form.JSON:
-        _print_json(configuration, values)
+        _print_json(configuration, rows)
     else:
-        _print_table(configuration, values)
+        _print_table(configuration, rows)
 
 
 @application.command(epilog=_EPILOG)
@@ -106,37 +135,49 @@ def _conflicts(configuration: Configuration) -> Iterator[UsageError]:
                 yield error
 
 
-def _print_table(configuration: Configuration, values: list[Value]) -> None:
-    from scanner.cli.terminal import table, text
-    from scanner.config.configuration import shown
+def _rows(configuration: Configuration, *, given: bool) -> Iterator[_Row]:
+    """Every value, or those that are given: of the settings that follow from flags, and of the settings of reports."""
+    from scanner.config.configuration import masked_value
+    from scanner.config.masking import masked_document
+    from scanner.config.posture import POSTURE_KEYS
 
-    table(
-        ("KEY", "VALUE", "SOURCE"),
-        ((value.setting.key, shown(value) or "-", value.place or "default") for value in values),
-    )
+    for value in configuration.given() if given else configuration.values.values():
+        setting = value.setting
+        yield _Row(setting.key, setting.variable, setting.flag, masked_value(value), value.source.name, value.place)
+    for each in POSTURE_KEYS:
+        if each.key in configuration.posture_values:
+            written, place = configuration.posture_values[each.key]
+            yield _Row(each.key, "", "", masked_document(written, each.key), "FILE", str(place))
+        elif not given:
+            yield _Row(each.key, "", "", each.default, "DEFAULT", "")
+
+
+def _print_table(configuration: Configuration, rows: Iterable[_Row]) -> None:
+    from scanner.cli.terminal import table, text
+
+    table(("KEY", "VALUE", "SOURCE"), ((row.key, row.text, row.place or "default") for row in rows))
     if configuration.path:
         text(["", f"File {configuration.path}, {configuration.digest}"])
 
 
-def _print_json(configuration: Configuration, values: list[Value]) -> None:
+def _print_json(configuration: Configuration, rows: Iterable[_Row]) -> None:
     import orjson
 
     from scanner.cli.output import standard_output
-    from scanner.config.configuration import masked_value
 
     document = {
         "path": configuration.path,
         "digest": configuration.digest,
         "settings": [
             {
-                "key": value.setting.key,
-                "variable": value.setting.variable,
-                "flag": value.setting.flag,
-                "value": masked_value(value),
-                "source": value.source.name.lower(),
-                "place": value.place,
+                "key": row.key,
+                "variable": row.variable or None,
+                "flag": row.flag or None,
+                "value": row.value,
+                "source": row.source.lower(),
+                "place": row.place,
             }
-            for value in values
+            for row in rows
         ],
     }
     with standard_output() as out:

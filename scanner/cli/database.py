@@ -1,8 +1,12 @@
-"""The database of a command: `--db`, else `ASSAY_DB`, else a file in the user's data directory."""
+"""The database of a command: `--db`, else `ASSAY_DB`, else `db` of the configuration, else a file in the user's data directory.
+
+The variable `ASSAY_DEFAULT_DB`, which the container image sets, names another default: as `ASSAY_DB` it would come before the file.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import os
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -10,6 +14,8 @@ from scanner.errors import UsageError
 
 if TYPE_CHECKING:
     from scanner.store import SqlReader, SqlStore
+
+DEFAULT_DB: Final = "ASSAY_DEFAULT_DB"
 
 DbOption = Annotated[
     str,
@@ -35,8 +41,9 @@ ClusterNameOption = Annotated[
 
 def address(url: str) -> str:
     """The URL or path of the database to use."""
-    if url:
-        return url
+    named = url or os.environ.get(DEFAULT_DB)
+    if named:
+        return named
     from platformdirs import user_data_path
 
     return str(user_data_path("assay", appauthor=False) / "assay.db")

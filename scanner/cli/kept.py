@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,30 +34,22 @@ KeepAnnotationsOption = Annotated[
 ]
 
 
-def with_owner_keys(
-    labels: list[str] | None, annotations: list[str] | None, owners: Iterable[OwnerKey]
-) -> tuple[list[str], list[str]]:
-    """The keys of labels and of annotations to keep: those of the flags, and those that name the owner of an object."""
-    from scanner.model.population import DEFAULT_KEYS
+def kept_keys(labels: list[str], annotations: list[str], owners: Iterable[OwnerKey] = ()) -> KeptKeys:
+    """The keys that a scan keeps, those that name owners included.
 
-    wanted = {source: [key.key for key in owners if key.source == source] for source in ("label", "annotation")}
-    new = [key for key in wanted["label"] if key not in DEFAULT_KEYS.labels]
-    return _distinct([*(labels or []), *new]), _distinct([*(annotations or []), *wanted["annotation"]])
-
-
-def _distinct(keys: list[str]) -> list[str]:
-    return list(dict.fromkeys(keys))
-
-
-def kept_keys(labels: list[str], annotations: list[str]) -> KeptKeys:
-    """The keys that a scan keeps. Raises UsageError for a key that no label or annotation can have."""
+    Raises UsageError for a key that no label or annotation can have.
+    """
     from scanner.model.population import DEFAULT_KEYS
 
     for label in labels:
         _reject_invalid("--keep-label", label, label)
     for annotation in annotations:
         _reject_invalid("--keep-annotation", annotation, annotation.lower())  # as upstream: ValidateAnnotations
-    return DEFAULT_KEYS.with_keys(tuple(labels), tuple(annotations))
+    own = [(key.source, key.key) for key in owners]
+    return DEFAULT_KEYS.with_keys(
+        (*labels, *(key for source, key in own if source == "label")),
+        (*annotations, *(key for source, key in own if source == "annotation")),
+    )
 
 
 def _reject_invalid(flag: str, key: str, qualified_name: str) -> None:

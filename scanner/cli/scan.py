@@ -30,7 +30,7 @@ from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
-from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys, with_owner_keys
+from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
 from scanner.cli.method import method_of
 from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
@@ -273,6 +273,7 @@ def command(
 ) -> None:
     """Evaluate every object against every bound policy, store the results and print a report."""
     from scanner.cluster.labels import parse_selector
+    from scanner.model.population import DEFAULT_KEYS
 
     connection = Connection(
         kubeconfig=kubeconfig,
@@ -288,7 +289,7 @@ def command(
     )
     reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
     parse_selector(selector)
-    kept_labels, kept_annotations = with_owner_keys(keep_labels, keep_annotations, settings().owners)
+    kept = kept_keys(keep_labels or [], keep_annotations or [], settings().owners)
     scope = scope_of(
         operation=operation.value,
         namespaces=namespaces,
@@ -308,7 +309,7 @@ def command(
         kyverno_compat=kyverno_compat,
         kyverno_filters=kyverno_filters or [],
         network=_network(allow_network_to or []) if allow_network else None,
-        kept=kept_keys(kept_labels, kept_annotations),
+        kept=kept,
         method=method_of(
             arguments.obj,
             kyverno_compat=kyverno_compat.value if kyverno_compat else "",
@@ -317,7 +318,7 @@ def command(
             chunk_size=0 if source else chunk_size,
             policy_files=files or [],
             without_cluster_policies=no_cluster_policies,
-            kept_labels=kept_labels,
+            kept_labels=kept.labels - DEFAULT_KEYS.labels,
         ),
         silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
         allow_empty=allow_empty,
@@ -476,6 +477,8 @@ def _run(
     return_freed_memory()
     identity = cluster.identity()
     version = f" ({identity.server_version})" if identity.server_version else ""
+    if configuration := options.method.configuration.path:
+        progress.print_line(f"Configuration {configuration}")
     progress.print_line(f"Scanning {identity.name}{version} into {store.shown}")
     started = datetime.now(UTC)
     scan_id = f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"

@@ -83,8 +83,13 @@ class Posture:
         return Triage(self.of(store, record), record, self.day)
 
     def triage_then(self, store: SqlReader, record: ScanRecord) -> Triage:
-        """The triage of an earlier scan as of its own day. Raises UsageError."""
-        return replace(self, at="").triage(store, record)
+        """The triage of an earlier scan as of its own day: with the waivers stored by then, else those of this command.
+
+        Raises UsageError.
+        """
+        stored = store.waivers_at(record.scan.id, record.scan.finished_at or record.scan.started_at)
+        then = replace(self, at="") if stored is None else Posture(self.settings, given=stored)
+        return then.triage(store, record)
 
 
 def waivers_of_scan(cluster: Cluster, path: Path | None, namespace: str, kept: KeptKeys) -> WaiverSet | None:

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import as_list, as_object, as_text, dig, text_map
 from scanner.model.resource import Kind
+from scanner.model.waiver import LabelledConfigMap
 from scanner.scan.edges import Cluster
 
 CONFIG_MAPS: Final = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True)
-
-
-class LabelledConfigMap(NamedTuple):
-    """A ConfigMap that has the label."""
-
-    namespace: str
-    name: str
-    data: dict[str, str]
 
 
 def labelled_config_maps(cluster: Cluster, namespace: str, label: str) -> tuple[list[LabelledConfigMap], str]:

@@ -12,6 +12,7 @@ from scanner.config.environment import unknown, variables
 from scanner.config.file import File, file_at, find
 from scanner.config.masking import masked_document
 from scanner.config.setting import Plain, Scalar, Setting, from_text
+from scanner.documents.nodes import Place
 from scanner.errors import UsageError
 from scanner.model.json import Json
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
@@ -38,13 +39,15 @@ class Value:
 class Configuration:
     """The effective values besides flags, in the order of the settings; the file; and the settings of reports.
 
-    `path` and `digest` are empty without a file. The digest covers the content without secrets.
+    `path` and `digest` are empty without a file. The digest covers the content without secrets. `posture_values` are the settings
+    of reports as the file has them, with their places.
     """
 
     path: str = ""
     digest: str = ""
     values: Mapping[str, Value] = field(default_factory=dict)
     posture: Settings = DEFAULT_SETTINGS
+    posture_values: Mapping[str, tuple[Json, Place]] = field(default_factory=dict)
 
     def given(self) -> Iterator[Value]:
         """The values that the environment or the file gives."""
@@ -62,6 +65,7 @@ def read(settings: Iterable[Setting], named: str, environment: Mapping[str, str]
         file.digest,
         {each.key: _value(each, file, environment) for each in settings},
         file.posture,
+        file.posture_values,
     )
 
 

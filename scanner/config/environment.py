@@ -18,7 +18,9 @@ CONFIG: Final = "ASSAY_CONFIG"
 """The variable that names the file."""
 DEBUG: Final = "ASSAY_DEBUG"
 """The variable that prints details of internal errors."""
-_OWN: Final = (CONFIG, DEBUG)
+_DEFAULT_DB: Final = "ASSAY_DEFAULT_DB"
+"""The variable of the container image: see `cli.database`."""
+_OWN: Final = (CONFIG, DEBUG, _DEFAULT_DB)
 _OF_SERVICES: Final = re.compile(
     r"ASSAY(?:_[A-Z0-9_]+)?_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"
 )

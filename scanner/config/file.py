@@ -27,12 +27,16 @@ _STDIN: Final = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The values of a file with their places, by key; its settings of reports; and its errors, in order of their places."""
+    """The values of a file with their places, by key; its settings of reports; and its errors, in order of their places.
+
+    `posture_values` are the settings of reports as they are written.
+    """
 
     path: str = ""
     digest: str = ""
     values: Mapping[str, tuple[Plain, Place]] = field(default_factory=dict)
     posture: Settings = DEFAULT_SETTINGS
+    posture_values: Mapping[str, tuple[Json, Place]] = field(default_factory=dict)
     errors: tuple[UsageError, ...] = ()
 
 
@@ -84,7 +88,8 @@ class _Reading:
         except BadDocument as error:
             self.errors.append(error)
         errors = tuple(sorted(self.errors, key=_position))
-        return File(str(path), _digest(document.json()), self.values, posture, errors)
+        written = {key: (node.json(), node.place) for key, node in self.posture.items()}
+        return File(str(path), _digest(document.json()), self.values, posture, written, errors)
 
     def _read(self, above: str, node: Node, known: Mapping[str, Setting]) -> None:
         """Read the keys of an object that is the value of the key `above`, or the document."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
 from scanner.documents.nodes import Node
-from scanner.model.json import JsonObject
-from scanner.posture.owners import PLACES, OwnerKey, Source
+from scanner.model.json import Json, JsonObject
+from scanner.posture.owners import DEFAULT_OWNER_KEYS, PLACES, OwnerKey, Source
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.severity import DescriptionOverride, Severity
 from scanner.posture.waivers import EXPIRING_DAYS
@@ -20,7 +20,10 @@ _STRING: Final[JsonObject] = {"type": "string", "minLength": 1}
 
 @dataclass(frozen=True, slots=True)
 class PostureKey:
-    """A key of the file. `field` is that of `Settings`, `read` its reader, `schema` the JSON Schema of its values."""
+    """A key of the file. `field` is that of `Settings`, `read` its reader, `schema` the JSON Schema of its values.
+
+    `default` is the value without the key; None for none.
+    """
 
     key: str
     field: str
@@ -28,6 +31,7 @@ class PostureKey:
     example: str
     schema: JsonObject
     read: Callable[[Node], object]
+    default: Json = None
 
 
 def settings_of(nodes: Mapping[str, Node]) -> Settings:
@@ -86,6 +90,7 @@ POSTURE_KEYS: Final = (
             },
         },
         _owners,
+        [{key.source: key.key, "place": key.place} for key in DEFAULT_OWNER_KEYS],
     ),
     PostureKey(
         "descriptions",
@@ -123,5 +128,6 @@ POSTURE_KEYS: Final = (
         "14",
         {"type": "integer", "minimum": 0},
         lambda node: node.integer(),
+        EXPIRING_DAYS,
     ),
 )

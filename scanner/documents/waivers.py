@@ -14,13 +14,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from scanner.cluster.config_maps import LabelledConfigMap
 from scanner.documents.composer import compose
 from scanner.documents.files import read
 from scanner.documents.nodes import BadDocument, Node, shown
 from scanner.model.population import KeptKeys
 from scanner.model.selector import EVERYTHING, Requirement, Selector
-from scanner.model.waiver import Waiver, WaiverSet
+from scanner.model.waiver import LabelledConfigMap, Waiver, WaiverSet
 
 API_VERSION: Final = "assay.dev/v1alpha1"
 KIND: Final = "Waiver"

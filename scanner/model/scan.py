@@ -23,7 +23,7 @@ from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject
 from scanner.model.uncovered import UncoveredKind
-from scanner.model.waiver import Candidate, WaiverSet
+from scanner.model.waiver import Candidate, CheckOfFinding, Near, WaiverSet
 
 Digests: TypeAlias = bytes
 """Digests of pages in their order, 32 bytes each."""
@@ -420,9 +420,9 @@ class ScanRecord:
     may be pruned. `population` yields the objects that the scan examined, and `evaluated` the objects that
     each check matched: nothing for a scan of an older version; `tallies_by` joins both with the findings, and yields the tallies by the owners
     that a function names. `rules`, `uncovered` and `method` are empty or None then.
-    `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings of the policies with some
-    names, in no order, and `exceptions` counts the findings by `excepted_by`, if the source of the record can do so without
-    reading the findings.
+    `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings to which
+    waivers may apply, `open_of_problems` counts those of problems, and `exceptions` counts findings by `excepted_by`, if the source
+    of the record can do so without reading all findings.
     """
 
     scan: Scan
@@ -448,19 +448,27 @@ class ScanRecord:
     resolved_total: int | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
     comparable: Scan | None = None
-    waivable: Callable[[frozenset[str]], Iterator[Candidate]] | None = None
+    waivable: Callable[[Near], Iterator[Candidate]] | None = None
+    open_of_problems: Callable[[frozenset[int]], Mapping[int, int]] | None = None
     exceptions: Callable[[], Mapping[str, int]] | None = None
 
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""
         return census_of(self.findings(), owner_of) if self.census is None else self.census(owner_of)
 
-    def candidates(self, policies: frozenset[str]) -> Iterator[Candidate]:
-        """The open findings of the policies with these names, without their texts, in no order."""
+    def candidates(self, near: Near) -> Iterator[Candidate]:
+        """The open findings to which waivers may apply, and maybe others of their policies, without their texts, in no order."""
         if self.waivable is not None:
-            return self.waivable(policies)
-        found = (stored for stored in self.findings() if stored.finding.policy in policies)
+            return self.waivable(near)
+        found = (stored for stored in self.findings() if stored.finding.policy in near.policies)
         return (_candidate(stored, row) for row, stored in enumerate(found))
+
+    def open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
+        """The numbers of the open findings of problems that gates count: checked ones, without previews and excepted findings."""
+        if self.open_of_problems is not None:
+            return self.open_of_problems(problems)
+        found = (_candidate(stored, row) for row, stored in enumerate(self.findings()))
+        return Counter(each.problem for each in found if each.counts and each.problem in problems)
 
     def excepted(self) -> Mapping[str, int]:
         """The numbers of findings by the exceptions and filters that except them."""
@@ -491,15 +499,16 @@ def _candidate(stored: StoredFinding, row: int) -> Candidate:
             name = outcome_name("violated", would_deny=False, excepted_by=finding.excepted_by)
     return Candidate(
         row=row,
-        problem=int(stored.problem.rpartition("-")[2] or "0", 16) if stored.problem else -1 - row,
-        language=finding.language,
-        policy=finding.policy,
-        binding=finding.binding,
-        param_namespace=finding.param_namespace,
-        param_name=finding.param_name,
-        check=finding.check,
-        api_version=finding.api_version,
-        kind=finding.kind,
+        problem=int(stored.problem.rpartition("-")[2], 16) if stored.problem else -int(stored.id or "0", 16),
+        of=CheckOfFinding(
+            finding.language,
+            finding.policy,
+            finding.binding,
+            finding.param_namespace,
+            finding.param_name,
+            finding.check,
+        ),
+        kind=(finding.api_version, finding.kind),
         namespace=finding.namespace,
         name=finding.name,
         outcome=name.value,

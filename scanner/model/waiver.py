@@ -5,6 +5,7 @@ A waiver never changes an outcome. It is applied when a report is read, as of th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
@@ -72,6 +73,17 @@ class Subject(NamedTuple):
     labels: Pairs
 
 
+class CheckOfFinding(NamedTuple):
+    """The check of a finding, under one binding and param. Findings share it."""
+
+    language: str
+    policy: str
+    binding: str
+    param_namespace: str
+    param_name: str
+    check: Check
+
+
 class Candidate(NamedTuple):
     """An open finding without its texts, for the counting of waived findings. `row` is its number in the database.
 
@@ -81,14 +93,8 @@ class Candidate(NamedTuple):
 
     row: int
     problem: int
-    language: str
-    policy: str
-    binding: str
-    param_namespace: str
-    param_name: str
-    check: Check
-    api_version: str
-    kind: str
+    of: CheckOfFinding
+    kind: tuple[str, str]
     namespace: str
     name: str
     outcome: str
@@ -97,3 +103,30 @@ class Candidate(NamedTuple):
     workload_kind: str
     workload_name: str
     labels: Pairs
+
+    @property
+    def counts(self) -> bool:
+        """Return whether gates and scores count the finding."""
+        return self.checked and not self.preview and self.outcome != "excepted"
+
+
+class Near(NamedTuple):
+    """The findings to which waivers may apply: of these policies, with one of these names or labels, or with any.
+
+    `objects` and `workloads` are names without kinds; `labels` are kept labels of objects.
+    """
+
+    policies: frozenset[str]
+    objects: frozenset[str]
+    workloads: frozenset[str]
+    namespaces: frozenset[str]
+    labels: frozenset[tuple[str, str]]
+    any: bool
+
+
+class LabelledConfigMap(NamedTuple):
+    """A ConfigMap that has the label of waivers."""
+
+    namespace: str
+    name: str
+    data: Mapping[str, str]

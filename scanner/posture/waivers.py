@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
+from scanner.model.population import Pairs
 from scanner.model.scan import StoredFinding
 from scanner.model.selector import Requirement
-from scanner.model.waiver import Subject, Waiver, WaiverSet
+from scanner.model.waiver import Near, Subject, Waiver, WaiverSet
 
 __all__ = ["Subject", "Waiver", "WaiverSet"]
 
@@ -108,12 +109,10 @@ def subject_of(stored: StoredFinding, check_id: str) -> Subject:
     )
 
 
-_Test: TypeAlias = Callable[[Subject], bool]
-_Key: TypeAlias = tuple[str, ...]
-_ANY: Final[_Key] = ()
+_Condition: TypeAlias = Callable[[Subject], bool]
 
 
-def conditions_of(waiver: Waiver) -> Iterator[tuple[str, _Test]]:
+def conditions_of(waiver: Waiver) -> Iterator[tuple[str, _Condition]]:
     """The fields of a waiver that restrict it, besides the cluster and the days, and the test of each."""
     yield "policy", lambda subject: subject.policy == waiver.policy
     if check := waiver.check:
@@ -145,55 +144,97 @@ def _selects(requirements: Iterable[Requirement], subject: Subject) -> bool:
     return all(requirement.matches(labels) for requirement in requirements)
 
 
+class Tested(NamedTuple):
+    """A waiver with the conditions that its place in the index does not answer."""
+
+    waiver: Waiver
+    conditions: tuple[_Condition, ...]
+
+
+@dataclass(slots=True)
+class _Places:
+    """The waivers of one policy, each by its most selective exact field. `others` have none."""
+
+    objects: defaultdict[str, list[Tested]] = field(default_factory=lambda: defaultdict(list))
+    workloads: defaultdict[str, list[Tested]] = field(default_factory=lambda: defaultdict(list))
+    labels: defaultdict[tuple[str, str], list[Tested]] = field(default_factory=lambda: defaultdict(list))
+    namespaces: defaultdict[str, list[Tested]] = field(default_factory=lambda: defaultdict(list))
+    others: list[Tested] = field(default_factory=list)
+
+    def add(self, tested: Tested) -> None:
+        waiver = tested.waiver
+        if waiver.object:
+            self.objects[_reference(waiver.object)[1]].append(tested)
+        elif waiver.workload:
+            self.workloads[_reference(waiver.workload)[1]].append(tested)
+        elif exact := next((each for each in waiver.selector.requirements if each.operator == "In"), None):
+            for value in dict.fromkeys(exact.values):
+                self.labels[exact.key, value].append(tested)
+        elif waiver.namespace:
+            self.namespaces[waiver.namespace].append(tested)
+        else:
+            self.others.append(tested)
+
+
 class WaiverIndex:
     """Waivers by what they name, so that a finding is compared with few of them."""
 
     def __init__(self, waivers: Iterable[Waiver]) -> None:
-        """Take waivers. Of several for one finding, the one that applies longest comes first, then the first by name."""
-        self._places: defaultdict[str, dict[_Key, list[tuple[Waiver, tuple[_Test, ...]]]]] = defaultdict(dict)
-        for waiver in sorted(waivers, key=lambda each: (-each.until.toordinal(), each.name)):
-            # The policy is the first test, and the place in the index.
-            tests = tuple(test for _, test in conditions_of(waiver))[1:]
-            for key in _keys_of(waiver):
-                self._places[waiver.policy].setdefault(key, []).append((waiver, tests))
+        """Take waivers."""
+        self._places: dict[str, _Places] = {}
+        for waiver in waivers:
+            # The policy is the first condition, and the first step in the index.
+            conditions = tuple(condition for _, condition in conditions_of(waiver))[1:]
+            self._places.setdefault(waiver.policy, _Places()).add(Tested(waiver, conditions))
 
     @property
-    def policies(self) -> frozenset[str]:
-        """The names of the policies that the waivers name."""
-        return frozenset(self._places)
+    def findings(self) -> Near:
+        """The findings to which the waivers may apply."""
+        places = self._places.values()
+        return Near(
+            frozenset(self._places),
+            frozenset(name for own in places for name in own.objects),
+            frozenset(name for own in places for name in own.workloads),
+            frozenset(name for own in places for name in own.namespaces),
+            frozenset(label for own in places for label in own.labels),
+            any(own.others for own in places),
+        )
 
-    def matching(self, subject: Subject) -> list[Waiver]:
-        """The waivers for a finding, the one that applies longest first."""
-        places = self._places.get(subject.policy)
+    def may_apply(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> bool:
+        """Return whether `near` has any waiver: much quicker."""
+        places = self._places.get(policy)
+        if places is None:
+            return False
+        if name in places.objects or workload in places.workloads or namespace in places.namespaces or places.others:
+            return True
+        if by_label := places.labels:
+            for pair in labels:
+                if pair in by_label:
+                    return True
+        return False
+
+    def near(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> list[Tested]:
+        """The waivers that may apply to a finding, given names of its policy, object, workload and namespace, and its labels."""
+        places = self._places.get(policy)
         if places is None:
             return []
-        found = [
-            waiver
-            for key in _keys_for(subject)
-            for waiver, tests in places.get(key, ())
-            if all(test(subject) for test in tests)
-        ]
-        if len(found) > 1:
-            found.sort(key=lambda each: (-each.until.toordinal(), each.name))
+        found = [*places.others]
+        if name in places.objects:
+            found += places.objects[name]
+        if workload in places.workloads:
+            found += places.workloads[workload]
+        if namespace in places.namespaces:
+            found += places.namespaces[namespace]
+        if by_label := places.labels:
+            for pair in labels:
+                if pair in by_label:
+                    found += by_label[pair]
         return found
 
 
-def _keys_of(waiver: Waiver) -> tuple[_Key, ...]:
-    """The places of a waiver in the index: by its most selective exact field."""
-    if waiver.object:
-        return (("object", _reference(waiver.object)[1]),)
-    if waiver.workload:
-        return (("workload", _reference(waiver.workload)[1]),)
-    for requirement in waiver.selector.requirements:
-        if requirement.operator == "In":
-            return tuple(("label", requirement.key, value) for value in dict.fromkeys(requirement.values))
-    return (("namespace", waiver.namespace),) if waiver.namespace else (_ANY,)
-
-
-def _keys_for(subject: Subject) -> Iterator[_Key]:
-    yield "object", subject.name
-    yield "workload", subject.workload_name
-    yield "namespace", subject.namespace
-    for key, value in subject.labels:
-        yield "label", key, value
-    yield _ANY
+def matching(near: Iterable[Tested], subject: Subject) -> list[Waiver]:
+    """The waivers that apply to a finding, of those that may: the one that applies longest first, then by name."""
+    found = [tested.waiver for tested in near if all(condition(subject) for condition in tested.conditions)]
+    if len(found) > 1:
+        found.sort(key=lambda waiver: (-waiver.until.toordinal(), waiver.name))
+    return found

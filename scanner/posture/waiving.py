@@ -20,13 +20,14 @@ from scanner.posture.waivers import (
     WaiverIndex,
     WaiverRules,
     WaiverState,
+    matching,
     of_cluster,
     state_on,
     subject_of,
 )
 
 _NAMED: Final = 5
-_UNREACHED: Final = frozenset({WaiverState.EXPIRED})
+_COUNTED: Final = IN_FORCE | {WaiverState.EXPIRED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +85,15 @@ class Waiving:
 
     def of(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver of a finding: of several, the one that applies longest. None for a finding that is resolved."""
-        if stored.status == "resolved" or stored.finding.policy not in self._in_force.policies:
-            return None
         finding = stored.finding
+        workload = stored.workload.name if stored.workload else finding.name
+        labels = stored.kept.object.labels if stored.kept else ()
+        places = finding.policy, finding.name, workload, finding.namespace, labels
+        if not self._in_force.may_apply(*places) or stored.status == "resolved":
+            return None
         check_id = self._record.check_ids.get((finding.policy_key, finding.check), "")
-        matching = self._in_force.matching(subject_of(stored, check_id))
-        return self._applied(matching[0]) if matching else None
+        own = matching(self._in_force.near(*places), subject_of(stored, check_id))
+        return self._applied(own[0]) if own else None
 
     def _applied(self, waiver: Waiver) -> AppliedWaiver:
         return AppliedWaiver(waiver.name, self._states[waiver.name][1], waiver.until)
@@ -99,7 +103,8 @@ class Waiving:
         """The counts of waived findings, read from the scan once."""
         if not self._states:
             return Waived()
-        return _Counting(self._record, self._in_force, self._index(_UNREACHED)).waived(self._states)
+        in_force = frozenset(name for name, (_, state) in self._states.items() if state in IN_FORCE)
+        return _Counting(self._record, self._index(_COUNTED), in_force).waived(self._states)
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionUse, ...]:
@@ -116,62 +121,64 @@ class Waiving:
 class _Counting:
     """Counts the findings of each waiver in one pass."""
 
-    def __init__(self, record: ScanRecord, in_force: WaiverIndex, expired: WaiverIndex) -> None:
+    def __init__(self, record: ScanRecord, index: WaiverIndex, in_force: frozenset[str]) -> None:
+        """The index has expired waivers, too; `in_force` are the names of the others."""
         self._record = record
+        self._index = index
         self._in_force = in_force
-        self._expired = expired
         self._findings: Counter[str] = Counter()
         self._used: set[str] = set()
         self._problems: dict[str, set[int]] = {}
         self._lapsed: Counter[str] = Counter()
         self._tallies: Counter[TallyKey] = Counter()
         self._rows: set[int] = set()
-        self._waived: set[int] = set()
-        self._open: set[int] = set()
+        self._waived: Counter[int] = Counter()
         self._total = 0
 
     def waived(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
-        for candidate in self._record.candidates(self._in_force.policies | self._expired.policies):
+        for candidate in self._record.candidates(self._index.findings):
             self._add(candidate)
+        everything = self._record.open_findings(frozenset(self._waived)) if self._waived else {}
         uses = (self._use(waiver, state) for waiver, state in states.values())
         return Waived(
             uses=tuple(sorted(uses, key=lambda use: use.waiver.name)),
             findings=self._total,
-            problems=len(self._waived - self._open),
+            problems=sum(number == everything.get(problem) for problem, number in self._waived.items()),
             rows=frozenset(self._rows),
             tallies=self._known_tallies(),
             lapsed=tuple((states[name][0], number) for name, number in sorted(self._lapsed.items())),
         )
 
     def _add(self, candidate: Candidate) -> None:
-        subject = self._subject(candidate)
-        matching = self._in_force.matching(subject)
-        self._used.update(waiver.name for waiver in matching)
-        if matching:
+        of = candidate.of
+        places = candidate.name, candidate.workload_name, candidate.namespace, candidate.labels
+        found = matching(self._index.near(of.policy, *places), self._subject(candidate))
+        own = [waiver for waiver in found if waiver.name in self._in_force]
+        expired = [waiver for waiver in found if waiver.name not in self._in_force]
+        self._used.update(waiver.name for waiver in own)
+        if own:
             self._rows.add(candidate.row)
-        if not _counts(candidate):
+        if not candidate.counts:
             return
-        expired = self._expired.matching(subject)
-        for waiver in (*matching, *expired):
+        for waiver in (*own, *expired):
             self._findings[waiver.name] += 1
             self._problems.setdefault(waiver.name, set()).add(candidate.problem)
-        if matching:
+        if own:
             self._total += 1
-            self._waived.add(candidate.problem)
+            self._waived[candidate.problem] += 1
             self._tallies[_tally(candidate)] += 1
             return
-        self._open.add(candidate.problem)
         if expired:
             self._lapsed[expired[0].name] += 1
 
     def _subject(self, candidate: Candidate) -> Subject:
-        policy = candidate.language, candidate.policy
+        of = candidate.of
         return Subject(
-            candidate.policy,
-            self._record.check_ids.get((policy, candidate.check), ""),
-            candidate.check.expression.strip(),
+            of.policy,
+            self._record.check_ids.get(((of.language, of.policy), of.check), ""),
+            of.check.expression.strip(),
             candidate.namespace,
-            candidate.kind,
+            candidate.kind[1],
             candidate.name,
             candidate.workload_kind,
             candidate.workload_name,
@@ -216,22 +223,19 @@ class _Counting:
         return dict(known)
 
 
-def _counts(candidate: Candidate) -> bool:
-    return candidate.checked and not candidate.preview and candidate.outcome != OutcomeName.EXCEPTED.value
-
-
 def _tally(candidate: Candidate) -> TallyKey:
+    of = candidate.of
     return TallyKey(
-        policy=candidate.policy,
-        binding=candidate.binding,
-        param_namespace=candidate.param_namespace,
-        param_name=candidate.param_name,
-        check=candidate.check,
-        api_version=candidate.api_version,
-        kind=candidate.kind,
+        policy=of.policy,
+        binding=of.binding,
+        param_namespace=of.param_namespace,
+        param_name=of.param_name,
+        check=of.check,
+        api_version=candidate.kind[0],
+        kind=candidate.kind[1],
         namespace=candidate.namespace,
         outcome=OutcomeName(candidate.outcome),
-        language=candidate.language,
+        language=of.language,
     )
 
 

@@ -26,6 +26,7 @@ from sqlalchemy import (
     Integer,
     QueuePool,
     ScalarSelect,
+    String,
     Table,
     any_,
     create_engine,
@@ -277,6 +278,14 @@ def listed(connection: Connection, numbers: Iterable[int]) -> ScalarSelect[int]:
         return select(func.unnest(literal(list(numbers), ARRAY(BigInteger)))).scalar_subquery()
     each = func.json_each(orjson.dumps(list(numbers)).decode()).table_valued("value")
     return select(func.cast(each.c.value, Integer)).scalar_subquery()
+
+
+def listed_texts(connection: Connection, texts: Iterable[str]) -> ScalarSelect[str]:
+    """A subquery of texts, of which there can be any number: the list is one parameter."""
+    if connection.dialect.name == "postgresql":
+        return select(func.unnest(literal(list(texts), ARRAY(String)))).scalar_subquery()
+    each = func.json_each(orjson.dumps(list(texts)).decode()).table_valued("value")
+    return select(each.c.value).scalar_subquery()
 
 
 def _prepare(connection: sqlite3.Connection, _record: object) -> None:

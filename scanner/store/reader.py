@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import lru_cache
@@ -37,7 +37,7 @@ from scanner.model.scan import (
     TallyKey,
 )
 from scanner.model.uncovered import UncoveredKind
-from scanner.model.waiver import Candidate
+from scanner.model.waiver import Candidate, Near
 from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved
@@ -68,7 +68,7 @@ from scanner.store.tables import (
     UNCHECKED,
     UNCOVERED,
 )
-from scanner.store.waivable import candidates, excepted
+from scanner.store.waivable import candidates, excepted, open_findings
 
 _Read = TypeVar("_Read")
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
@@ -125,6 +125,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             uncovered=tuple(UncoveredKind(*row) for row in read_rows(connection, UNCOVERED, owners.uncovered)),
             method=codec.from_text(Method, stored.method) if stored.method else None,
             waivable=_waivable(engine, address, stored),
+            open_of_problems=_open_of_problems(engine, address, stored),
             exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
         )
 
@@ -263,16 +264,31 @@ def _by_problem(connection: Connection, stored: StoredScan, revision: int) -> It
     return by_problem(connection, stored.cluster, revision, _unchecked(connection, stored))
 
 
-def _waivable(engine: Engine, address: Address, stored: StoredScan) -> Callable[[frozenset[str]], Iterator[Candidate]]:
-    """The open findings of some policies, over a connection of its own."""
+def _waivable(engine: Engine, address: Address, stored: StoredScan) -> Callable[[Near], Iterator[Candidate]]:
+    """The open findings to which waivers may apply, over a connection of its own."""
 
-    def of_policies(policies: frozenset[str]) -> Iterator[Candidate]:
+    def near_waivers(near: Near) -> Iterator[Candidate]:
         def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[Candidate]:
-            return candidates(connection, scan.cluster, revision, _unchecked(connection, scan), policies)
+            return candidates(connection, scan.cluster, revision, _unchecked(connection, scan), near)
 
         return _streaming(engine, address, stored, read)()
 
-    return of_policies
+    return near_waivers
+
+
+def _open_of_problems(
+    engine: Engine, address: Address, stored: StoredScan
+) -> Callable[[frozenset[int]], Mapping[int, int]]:
+    """The numbers of the open findings of problems, over a connection of its own."""
+
+    def of_problems(problems: frozenset[int]) -> Mapping[int, int]:
+        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[tuple[int, int]]:
+            unchecked = _unchecked(connection, scan)
+            yield from open_findings(connection, scan.cluster, revision, unchecked, problems).items()
+
+        return dict(_streaming(engine, address, stored, read)())
+
+    return of_problems
 
 
 def _excepted(connection: Connection, stored: StoredScan, revision: int) -> Iterator[tuple[str, int]]:

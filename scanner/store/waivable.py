@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import orjson
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Integer, and_, func, or_, select, type_coerce
 
-from scanner.model.outcome import Check
 from scanner.model.population import Pairs
 from scanner.model.scan import outcome_name
-from scanner.model.waiver import Candidate
+from scanner.model.waiver import Candidate, CheckOfFinding, Near
 from scanner.store.columns import CheckColumns, KindColumns, columns_of
-from scanner.store.engine import listed
+from scanner.store.engine import listed, listed_texts
 from scanner.store.findings import seen_in
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import CHECKS, FINDINGS, KEPT, KINDS, OBJECTS, POPULATION, PREVIEW, VERDICTS, WORKLOADS
@@ -22,25 +21,24 @@ _PORTION: Final = 5000
 
 
 def candidates(
-    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, policies: frozenset[str]
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, near: Near
 ) -> Iterator[Candidate]:
-    """The open findings of the policies with some names at a revision, in no order; `unchecked` rows are marked."""
-    if not policies:
+    """The open findings at a revision to which waivers may apply, in no order; `unchecked` rows are marked."""
+    if not near.policies:
         return
-    of_policies = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns)).where(CHECKS.c.policy.in_(sorted(policies)))
-    checks = {number: CheckColumns._make(rest) for number, *rest in connection.execute(of_policies)}
-    kinds = {
-        number: KindColumns._make(rest)
-        for number, *rest in connection.execute(select(KINDS.c.id, *columns_of(KINDS, KindColumns)))
-    }
-    made: dict[int, Check] = {number: columns.check() for number, columns in checks.items()}
+    of_policies = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns)).where(
+        CHECKS.c.policy.in_(sorted(near.policies))
+    )
+    checks = {number: _check(CheckColumns._make(rest)) for number, *rest in connection.execute(of_policies)}
+    of_kinds = select(KINDS.c.id, *columns_of(KINDS, KindColumns))
+    kinds = {number: (api_version, kind) for number, api_version, kind in connection.execute(of_kinds)}
     labels: dict[str | None, Pairs] = {None: ()}
     own, verdict, place, top = FINDINGS.c, VERDICTS.c, OBJECTS.c, WORKLOADS.c
     interval = and_(POPULATION.c.object == own.object, POPULATION.c.since <= revision, POPULATION.c.until > revision)
     wanted = (
         select(
             own.id, own.problem, own.check, own.kind, own.event, place.namespace, place.name,
-            verdict.outcome, verdict.would_deny, verdict.excepted_by,
+            verdict.outcome, type_coerce(verdict.would_deny, Integer), verdict.excepted_by,
             top.kind.label("top_kind"), top.name.label("top_name"), KEPT.c.labels,
         )
         .select_from(FINDINGS)
@@ -49,42 +47,89 @@ def candidates(
         .outerjoin(POPULATION, interval)
         .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
         .outerjoin(KEPT, KEPT.c.id == POPULATION.c.kept)
-        .where(seen_in(cluster, revision), own.check.in_(listed(connection, checks)))
+        .where(seen_in(cluster, revision), own.check.in_(listed(connection, checks)), *_near(connection, near))
         .execution_options(yield_per=_PORTION)
     )  # fmt: skip
 
-    def candidate(row: Row[*tuple[Any, ...]]) -> Candidate:
-        number, problem, check, kind, event, namespace, name, outcome, denies, excepted_by, top_kind, top_name, text = (
-            row
-        )
-        if text not in labels:
-            labels[text] = tuple((key, value) for key, value in orjson.loads(text))
-        columns = checks[check]
-        api_version, kind_name = kinds[kind]
-        return Candidate(
-            number,
-            -number if problem is None else problem,
-            columns.language,
-            columns.policy,
-            columns.binding,
-            columns.param_namespace,
-            columns.param_name,
-            made[check],
-            api_version,
-            kind_name,
-            namespace,
-            name,
-            outcome_name(outcome, would_deny=denies, excepted_by=excepted_by).value,
-            number not in unchecked,
-            event == PREVIEW,
-            top_kind or kind_name,
-            top_name or name,
-            labels[text],
-        )
-
     with connection.execute(wanted) as result:
         for portion in result.partitions():
-            yield from map(candidate, portion)
+            for (
+                row,
+                problem,
+                check,
+                kind,
+                event,
+                namespace,
+                name,
+                outcome,
+                would_deny,
+                excepted_by,
+                top_kind,
+                top_name,
+                text,
+            ) in portion:
+                if text not in labels:
+                    labels[text] = tuple((key, value) for key, value in orjson.loads(text))
+                yield Candidate(
+                    row,
+                    -row if problem is None else problem,
+                    checks[check],
+                    kinds[kind],
+                    namespace,
+                    name,
+                    outcome_name(outcome, would_deny=bool(would_deny), excepted_by=excepted_by).value,
+                    row not in unchecked,
+                    event == PREVIEW,
+                    top_kind or kinds[kind][1],
+                    top_name or name,
+                    labels[text],
+                )
+
+
+def _near(connection: Connection, near: Near) -> Iterator[ColumnElement[bool]]:
+    """The condition that an object has one of the names or labels, unless any finding may be waived."""
+    if near.any:
+        return
+    name = OBJECTS.c.name
+    kept: list[int] = []
+    if near.labels:
+        for number, text in connection.execute(select(KEPT.c.id, KEPT.c.labels)):
+            if not near.labels.isdisjoint((key, value) for key, value in orjson.loads(text)):
+                kept.append(number)
+    yield or_(
+        name.in_(listed_texts(connection, near.objects)),
+        func.coalesce(WORKLOADS.c.name, name).in_(listed_texts(connection, near.workloads)),
+        OBJECTS.c.namespace.in_(listed_texts(connection, near.namespaces)),
+        POPULATION.c.kept.in_(listed(connection, kept)),
+    )
+
+
+def open_findings(
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, problems: frozenset[int]
+) -> Mapping[int, int]:
+    """The numbers of the open findings of problems at a revision, without `unchecked`, previewed and excepted ones."""
+    problem = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
+    conditions = [seen_in(cluster, revision), FINDINGS.c.event != PREVIEW, VERDICTS.c.excepted_by == ""]
+    if unchecked.count:
+        conditions.append(FINDINGS.c.id.not_in(listed(connection, unchecked)))
+    counted = (
+        select(problem.label("problem"), func.count().label("number"))
+        .select_from(FINDINGS.join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict))
+        .where(*conditions, problem.in_(listed(connection, problems)))
+        .group_by(problem)
+    )
+    return {row.problem: row.number for row in connection.execute(counted)}
+
+
+def _check(columns: CheckColumns) -> CheckOfFinding:
+    return CheckOfFinding(
+        columns.language,
+        columns.policy,
+        columns.binding,
+        columns.param_namespace,
+        columns.param_name,
+        columns.check(),
+    )
 
 
 def excepted(connection: Connection, cluster: int, revision: int) -> Mapping[str, int]:

@@ -99,7 +99,7 @@ def test_no_flag_is_called_port() -> None:
 def test_flags_of_both_commands_have_one_type() -> None:
     """A key means the same to both."""
     for name, flags in defining_flags().items():
-        assert 1 == len({(flag.type, flag.many) for flag in flags}), name
+        assert 1 == len({(flag.type, flag.many) for flag in flags.values()}), name
 
 
 def test_rules_are_about_flags_that_exist() -> None:
@@ -262,6 +262,14 @@ def test_a_scan_records_its_configuration_without_secrets(
     assert dig(orjson.loads(assay("runs", "1", "-o", "json").stdout), "method", "configuration") == configuration
 
 
+def test_a_scan_names_its_file_on_stderr(assay: Assay, write: Write) -> None:
+    """A file that a user forgot in the working directory is not applied in silence."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    assert "Configuration" not in assay("scan", "--from", "all.yaml").stderr
+    write("assay.yaml", "from: [all.yaml]\n")
+    assert "Configuration assay.yaml\n" in assay("scan").stderr
+
+
 def test_view_masks_secrets(assay: Assay, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the table and in JSON."""
     write("assay.yaml", "db: postgresql://bob:hunter2@db/assay\n")
@@ -275,6 +283,17 @@ def test_view_masks_secrets(assay: Assay, write: Write, monkeypatch: pytest.Monk
     assert ("table", "ASSAY_OUTPUT", "--output") == tuple(
         dig(values["output"], name) for name in ("value", "variable", "flag")
     )
+
+
+def test_view_has_the_settings_of_reports(assay: Assay, write: Write) -> None:
+    """They have no flag, and a default where nothing is written."""
+    write("assay.yaml", "owners: [{label: squad}]\n")
+    lines = [line.split(maxsplit=1) for line in assay("config", "view").stdout.decode().splitlines() if line]
+    rows = {key: " ".join(rest.split()) for key, rest in lines}
+    assert '[{"label": "squad"}] assay.yaml, line 1, column 9' == rows["owners"]
+    assert "7 default" == rows["expiringWaiverDays"]
+    given = assay("config", "view", "--given").stdout.decode()
+    assert ["KEY", "owners", "File"] == [line.split()[0] for line in given.splitlines() if line]
 
 
 def test_check_prints_every_error(assay: Assay, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,3 +396,15 @@ def _commands(app: typer.Typer, group: str = "") -> list[tuple[str, Callable[...
         assert sub.typer_instance is not None
         named.extend(_commands(sub.typer_instance, f"{group}{sub.name} "))
     return named
+
+
+def test_the_default_of_the_image_comes_after_the_file(
+    assay: Assay, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that the file names is not replaced by the one in the volume of the image."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    monkeypatch.setenv("ASSAY_DEFAULT_DB", "volume.db")
+    assay("scan", "--from", "all.yaml", "-q")
+    write("assay.yaml", "db: named.db\n")
+    assay("scan", "--from", "all.yaml", "-q")
+    assert ["named.db", "volume.db"] == sorted(path.name for path in home.glob("*.db"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pytest
 
 from scanner.config.configuration import errors, read
 from scanner.config.file import file_at, find
+from scanner.config.posture import POSTURE_KEYS, PostureKey
 from scanner.config.setting import Form, Setting
 from scanner.errors import UsageError
 from scanner.posture.owners import OwnerKey
+from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.severity import DescriptionOverride, Severity
 
 SETTINGS = (
@@ -192,3 +195,13 @@ def test_a_wrong_key_of_posture_is_an_error(file: Path, text: str, expected: str
     file.write_text(text)
     [problem] = problems(file)
     assert expected in problem
+
+
+@pytest.mark.parametrize("key", POSTURE_KEYS, ids=lambda key: key.key)
+def test_defaults_and_examples_of_posture_are_valid(file: Path, key: PostureKey) -> None:
+    """The default that is shown is the one that counts, and the example in the help is accepted."""
+    file.write_text(f"{key.key}: {key.example}\n")
+    assert [] == problems(file)
+    if key.default is not None:
+        file.write_text(f"{key.key}: {json.dumps(key.default)}\n")
+        assert DEFAULT_SETTINGS == read(SETTINGS, str(file), {}).posture

@@ -70,11 +70,11 @@ def test_every_copied_path_exists_and_reaches_the_builder() -> None:
 
 
 def test_every_file_that_the_wheel_includes_is_copied() -> None:
-    """Folders that pyproject.toml forces into the wheel are there when the wheel is built."""
+    """Files and folders that pyproject.toml forces into the wheel are there when the wheel is built."""
     text = (ROOT / "pyproject.toml").read_text()
     section = text.split("[tool.hatch.build.targets.wheel.force-include]")[1].split("[tool.")[0]
     forced = set(re.findall(r'^"([^"]+)"', section, re.MULTILINE))
-    assert {"migrations", "reports_templates"} == forced
+    assert {"docs/config.schema.json", "migrations", "reports_templates"} == forced
     assert forced <= set(copied())
 
 
@@ -103,4 +103,4 @@ def test_a_read_only_root_suffices() -> None:
     settings = dict(item.split("=", 1) for item in environment.split())
     assert settings["PYTHONDONTWRITEBYTECODE"] == "1"
     assert settings["HOME"] == "/tmp"
-    assert settings["ASSAY_DB"] == "sqlite:////data/assay.db"
+    assert settings["ASSAY_DEFAULT_DB"] == "sqlite:////data/assay.db"

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from scanner.model.selector import Requirement, Selector
 from scanner.model.waiver import Subject, Waiver
-from scanner.posture.waivers import IN_FORCE, WaiverIndex, WaiverRules, WaiverState, conditions_of, of_cluster, state_on
+from scanner.posture.waivers import (
+    IN_FORCE,
+    WaiverIndex,
+    WaiverRules,
+    WaiverState,
+    conditions_of,
+    matching,
+    of_cluster,
+    state_on,
+)
 from tests.posture.waivers import DAY, subject, waiver
 
 RULES = WaiverRules()
@@ -89,7 +98,12 @@ def test_a_waiver_matches_a_finding_if_each_of_its_fields_does(fields: dict[str,
     """The fields that do not match are known by name."""
     own = waiver(**fields)
     assert failing == [name for name, test in conditions_of(own) if not test(subject())]
-    assert ([] if failing else [own]) == WaiverIndex([own]).matching(subject())
+    assert ([] if failing else [own]) == _found([own], subject())
+
+
+def _found(waivers: list[Waiver], of: Subject) -> list[Waiver]:
+    """The waivers that an index finds."""
+    return matching(WaiverIndex(waivers).near(of.policy, of.name, of.workload_name, of.namespace, of.labels), of)
 
 
 _NAMES = st.sampled_from(["a", "b"])
@@ -122,7 +136,7 @@ _SUBJECTS = st.builds(Subject, *(_NAMES,) * 4, st.just("K"), _NAMES, st.just("K"
 def test_the_index_finds_the_waivers_that_match(waivers: list[Waiver], found: Subject) -> None:
     """As many as a comparison with every waiver finds, the one that applies longest first."""
     naive = [each for each in waivers if all(test(found) for _, test in conditions_of(each))]
-    assert sorted(naive, key=lambda each: each.until, reverse=True) == WaiverIndex(waivers).matching(found)
+    assert sorted(naive, key=lambda each: (-each.until.toordinal(), each.name)) == _found(waivers, found)
 
 
 def test_a_waiver_is_for_the_clusters_that_its_glob_matches() -> None:

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.config_maps import LabelledConfigMap
 from scanner.documents.nodes import BadDocument
 from scanner.documents.waivers import read_waivers, waivers_of_config_maps
 from scanner.model.population import DEFAULT_KEYS
 from scanner.model.selector import Requirement, Selector
-from scanner.model.waiver import Waiver, WaiverSet
+from scanner.model.waiver import LabelledConfigMap, Waiver, WaiverSet
 
 FULL = """\
 apiVersion: assay.dev/v1alpha1
