@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from struct import Struct
+from typing import Final, NamedTuple
+
+_WORD: Final = Struct("<I")
 
 
 class Run(NamedTuple):
@@ -61,6 +64,11 @@ class RowIdSet:
         self._bits[first : last + 1] = joined.to_bytes(last + 1 - first, "little")
         self.count += joined.bit_count() - there.bit_count()
         return self.count - before
+
+    def words(self) -> Iterator[tuple[int, int]]:
+        """The numbers by 32: the place of each word that has any, and its bits, the lowest for the lowest number."""
+        padded = bytes(self._bits) + bytes(-len(self._bits) % _WORD.size)
+        return ((place, word) for place, (word,) in enumerate(_WORD.iter_unpack(padded)) if word)
 
     def packed(self) -> bytes:
         """The set as compressed bytes, which `unpacked` reads."""

@@ -358,6 +358,16 @@ Index("findings_continues", FINDINGS.c.continues, sqlite_where=FINDINGS.c.contin
 UNCHECKED = Table("unchecked", METADATA, _scan(), Column("findings", LargeBinary, nullable=False))
 """The findings that a scan left open without checking them: a compressed set of row ids per scan."""
 
+UNCHECKED_NOW = Table(
+    "unchecked_now",
+    METADATA,
+    Column("cluster", Integer, ForeignKey("clusters.id"), primary_key=True, autoincrement=False),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("bits", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The findings that the newest merged scan of a cluster left unchecked, for SQL: the bit `id & 31` of the part `id >> 5`."""
+
 COVERAGE = Table(
     "coverage",
     METADATA,
