@@ -42,7 +42,6 @@ from scanner.store.unchecked import parts_of
 SAMPLE: Final = 1000
 """The number of rows of each table whose digests are computed, unless all are."""
 _RESTORE: Final = "Restore the database from a backup, and scan again."
-_SCAN: Final = "Scan the cluster: each scan writes them anew."
 
 
 class Problem(NamedTuple):
@@ -177,7 +176,7 @@ def _unchecked(connection: Connection) -> Iterator[Problem]:
     for cluster, data in connection.execute(select(SCANS.c.cluster, UNCHECKED.c.findings).select_from(joined)).all():
         if parts_of(connection, cluster) != dict(unpacked(data and bytes(data)).words()):
             what = "the findings that the newest scan left unchecked are others in the views"
-            yield Problem(what, f"unchecked_now, cluster {cluster}", _SCAN)
+            yield Problem(what, f"unchecked_now, cluster {cluster}", _RESTORE)
 
 
 def _ids_of(connection: Connection, table: Table) -> RowIdSet:

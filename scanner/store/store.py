@@ -5,7 +5,7 @@ Every method is one short transaction, and raises StoreError for errors of the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
@@ -22,7 +22,6 @@ from scanner.model.texts import clean
 from scanner.posture.scan_diff import ScanDiff
 from scanner.store import (
     clusters,
-    daily,
     fixes,
     lookup,
     object_counts,
@@ -31,6 +30,7 @@ from scanner.store import (
     runs,
     scan_diff,
     sizes,
+    trend,
     writer,
 )
 from scanner.store.address import Address, address_of
@@ -39,6 +39,7 @@ from scanner.store.engine import (
     create_file,
     engine_for,
     merge_log,
+    reading_at_once,
     reading_engine_for,
     writing,
     writing_shared,
@@ -128,10 +129,30 @@ class SqlReader:
         with self._reading() as connection:
             return clusters.chosen(connection, name if name is None else clean(name), lookup.latest(connection, None))
 
-    def days(self, cluster: int, since: date) -> Iterator[daily.Day]:
-        """The daily tallies of a cluster, by its id, from a date on, the oldest first."""
+    def days(self, cluster: int, since: date) -> tuple[trend.Day, ...]:
+        """The recorded days of a cluster, by its id, from a date on, the oldest first."""
         with self._reading() as connection:
-            yield from daily.days(connection, cluster, since)
+            return trend.days(connection, cluster, since)
+
+    @contextmanager
+    def trend(self, cluster: int, since: date, chosen: Callable[[str], bool] | None = None) -> Iterator[trend.Trend]:
+        """All daily tallies of a cluster, by its id, from a date on, to be read inside the block; of some policies or of all."""
+        with self._reading_at_once() as connection:
+            names = None if chosen is None else list(filter(chosen, trend.policies(connection)))
+            yield trend.trend(connection, cluster, since, names)
+
+    def trend_of_policies(self, cluster: int, since: date, failing: Collection[str]) -> trend.TrendOfPolicies:
+        """The recorded days of a cluster, by its id, and the numbers of outcomes among `failing` of each policy."""
+        with self._reading_at_once() as connection:
+            recorded = trend.days(connection, cluster, since)
+            return trend.TrendOfPolicies(recorded, trend.failing_by_policy(connection, cluster, since, failing))
+
+    def trend_of_days(self, cluster: int, since: date, chosen: Callable[[str], bool]) -> trend.TrendOfDays:
+        """The recorded days of a cluster, by its id, and the outcomes of chosen policies on each."""
+        with self._reading_at_once() as connection:
+            recorded = trend.days(connection, cluster, since)
+            names = list(filter(chosen, trend.policies(connection)))
+            return trend.TrendOfDays(recorded, trend.outcomes_by_day(connection, cluster, since, names))
 
     def times_to_fix(self, cluster: int, since: date) -> tuple[fixes.TimeToFix, ...]:
         """The times of the problems of a cluster, by its id, that scans saw fixed from a date on, by policy."""
@@ -206,6 +227,12 @@ class SqlReader:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         with as_store_error(self._address), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading_at_once(self) -> Iterator[Connection]:
+        """A connection whose queries all answer as of one moment."""
+        with as_store_error(self._address), reading_at_once(self._engine) as connection:
             yield connection
 
 

@@ -29,5 +29,5 @@ def write_unchecked(connection: Connection, cluster: int, scan: int, findings: R
 def parts_of(connection: Connection, cluster: int) -> dict[int, int]:
     """The stored parts of a cluster: 32 ids each, the lowest bit for the lowest id."""
     own = UNCHECKED_NOW.c
-    stored = connection.execute(select(own.part, own.bits).where(own.cluster == cluster))
-    return {part: bits for part, bits in stored}
+    stored = select(own.part, own.bits).where(own.cluster == cluster)
+    return {row.part: row.bits for row in connection.execute(stored)}

@@ -37,6 +37,7 @@ from scanner.store.retention_plan import Rule
 from tests.store.databases import count as rows_of
 from tests.store.databases import database
 from tests.store.made import CHECK, EVERYTHING, Round, binding, clock, ended, finding, policy
+from tests.store.test_daily import days_of
 from tests.store.test_fixes import Fixing
 from tests.store.test_integrity import problems_of
 from tests.store.test_problems import OTHER, record_pods
@@ -325,7 +326,7 @@ def answered(store: SqlStore, cluster: ClusterIdentity) -> tuple[list[Any], ...]
     """The daily tallies and the times to fix of a cluster."""
     with suppress(UsageError):
         number = store.cluster(cluster.name).id
-        return list(store.days(number, date.min)), list(store.times_to_fix(number, date.min))
+        return days_of(store, number, date.min), list(store.times_to_fix(number, date.min))
     return ()
 
 

@@ -134,7 +134,9 @@ def test_open_findings_are_those_of_the_report(filled: SqlStore, url: str) -> No
         )
         for stored in record.findings()
     }
-    names = "problem, status, first_seen, opened_at, policy, message, actions, workload_kind, workload_name, cause, checked"
+    names = (
+        "problem, status, first_seen, opened_at, policy, message, actions, workload_kind, workload_name, cause, checked"
+    )
     query = f"SELECT finding, {names} FROM v_findings_open WHERE cluster = 'prod'"
     found = {row.pop("finding"): tuple(row.values()) for row in rows(url, query)}
 
