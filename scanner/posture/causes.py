@@ -18,6 +18,10 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.posture.namespace_keys import EVERY
 
 _Key = TypeVar("_Key")
+RULES: Final = frozenset(
+    {CauseKind.POLICY, CauseKind.BINDING, CauseKind.PARAM, CauseKind.EXCEPTION, CauseKind.NAMESPACE}
+)
+"""The kinds of rules that the digest of a policy set covers."""
 
 
 @dataclass(frozen=True, slots=True)

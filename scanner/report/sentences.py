@@ -9,12 +9,14 @@ from typing import assert_never
 
 from scanner.model.opinion import Opinion
 from scanner.model.scan import HealthKind, ScanState
+from scanner.posture.rule_digests import RulesPart
 from scanner.report.by_namespace import NamespaceSection
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.words import (
     EVERYTHING,
     HEALTH_TITLES,
+    RULES_KINDS,
     RULES_PARTS,
     duration,
     percent_ceil,
@@ -124,7 +126,8 @@ def rules_line(document: Document) -> str:
     changes = document.changes
     if not changes.rules_changed:
         return ""
-    parts = "; ".join(RULES_PARTS[part] for part in changes.rules_changed)
+    kinds = ", ".join(RULES_KINDS[kind] for kind in changes.changed_rules or ())
+    parts = "; ".join((kinds if part is RulesPart.RULES else "") or RULES_PARTS[part] for part in changes.rules_changed)
     return f"The rules changed since the last comparable scan, {changes.comparable_scan_id}: {parts}."
 
 

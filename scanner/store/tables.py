@@ -196,9 +196,10 @@ SCANS = Table(
     *(_added_text(name) for name in ("policy_set_digest", "description_digest", "method", "notes", "object_counts")),
     Column("silence", Integer, nullable=False, server_default=text("900")),
     Column("pruned_at", UtcTime),
+    _added_text("changed_rules"),
     UniqueConstraint("cluster", "revision"),
 )
-"""A scan with `pruned_at` is a tombstone: see `retention`."""
+"""A scan with `pruned_at` is a tombstone: see `retention`. `changed_rules` has kinds of causes with commas between them."""
 
 RUNS = Table(
     "runs",

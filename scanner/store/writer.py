@@ -190,7 +190,14 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     write_unchecked(connection, running.cluster, running.number, history.unchecked)
     if end.state is ScanState.COMPLETE and covers_a_day(scope):
         record_day(connection, running.cluster, running.number, end.finished_at, previews)
-    return {"revision": revision, "unchecked": history.unchecked.count, **asdict(history.changes), **counted}
+    changed_rules = ",".join(causes.changed_rules)
+    return {
+        "revision": revision,
+        "changed_rules": changed_rules,
+        "unchecked": history.unchecked.count,
+        **asdict(history.changes),
+        **counted,
+    }
 
 
 def _merge_pages(pages: Iterable[StagedPage], objects: RecordedList, history: History, ledger: Ledger) -> None:
