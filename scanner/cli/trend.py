@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from scanner.store import SqlReader
     from scanner.store.fixes import TimeToFix
-    from scanner.store.trend import DailyKey, Day, Trend, TrendOfDays, TrendOfPolicies
+    from scanner.store.trends import DailyKey, Day, Trend, TrendOfDays, TrendOfPolicies
 
     Show: TypeAlias = Callable[[], None]
 

@@ -30,7 +30,7 @@ from scanner.store import (
     runs,
     scan_diff,
     sizes,
-    trend,
+    trends,
     writer,
 )
 from scanner.store.address import Address, address_of
@@ -129,30 +129,30 @@ class SqlReader:
         with self._reading() as connection:
             return clusters.chosen(connection, name if name is None else clean(name), lookup.latest(connection, None))
 
-    def days(self, cluster: int, since: date) -> tuple[trend.Day, ...]:
+    def days(self, cluster: int, since: date) -> tuple[trends.Day, ...]:
         """The recorded days of a cluster, by its id, from a date on, the oldest first."""
         with self._reading() as connection:
-            return trend.days(connection, cluster, since)
+            return trends.days(connection, cluster, since)
 
     @contextmanager
-    def trend(self, cluster: int, since: date, chosen: Callable[[str], bool] | None = None) -> Iterator[trend.Trend]:
+    def trend(self, cluster: int, since: date, chosen: Callable[[str], bool] | None = None) -> Iterator[trends.Trend]:
         """All daily tallies of a cluster, by its id, from a date on, to be read inside the block; of some policies or of all."""
         with self._reading_at_once() as connection:
-            names = None if chosen is None else list(filter(chosen, trend.policies(connection)))
-            yield trend.trend(connection, cluster, since, names)
+            names = None if chosen is None else list(filter(chosen, trends.policies(connection)))
+            yield trends.trend(connection, cluster, since, names)
 
-    def trend_of_policies(self, cluster: int, since: date, failing: Collection[str]) -> trend.TrendOfPolicies:
+    def trend_of_policies(self, cluster: int, since: date, failing: Collection[str]) -> trends.TrendOfPolicies:
         """The recorded days of a cluster, by its id, and the numbers of outcomes among `failing` of each policy."""
         with self._reading_at_once() as connection:
-            recorded = trend.days(connection, cluster, since)
-            return trend.TrendOfPolicies(recorded, trend.failing_by_policy(connection, cluster, since, failing))
+            recorded = trends.days(connection, cluster, since)
+            return trends.TrendOfPolicies(recorded, trends.failing_by_policy(connection, cluster, since, failing))
 
-    def trend_of_days(self, cluster: int, since: date, chosen: Callable[[str], bool]) -> trend.TrendOfDays:
+    def trend_of_days(self, cluster: int, since: date, chosen: Callable[[str], bool]) -> trends.TrendOfDays:
         """The recorded days of a cluster, by its id, and the outcomes of chosen policies on each."""
         with self._reading_at_once() as connection:
-            recorded = trend.days(connection, cluster, since)
-            names = list(filter(chosen, trend.policies(connection)))
-            return trend.TrendOfDays(recorded, trend.outcomes_by_day(connection, cluster, since, names))
+            recorded = trends.days(connection, cluster, since)
+            names = list(filter(chosen, trends.policies(connection)))
+            return trends.TrendOfDays(recorded, trends.outcomes_by_day(connection, cluster, since, names))
 
     def times_to_fix(self, cluster: int, since: date) -> tuple[fixes.TimeToFix, ...]:
         """The times of the problems of a cluster, by its id, that scans saw fixed from a date on, by policy."""
