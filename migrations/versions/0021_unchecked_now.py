@@ -27,7 +27,9 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     newest = "SELECT cluster, max(revision) AS revision FROM scans GROUP BY cluster"
-    joined = f"scans JOIN ({newest}) AS newest USING (cluster, revision) JOIN unchecked ON unchecked.scan = scans.number"
+    joined = (
+        f"scans JOIN ({newest}) AS newest USING (cluster, revision) JOIN unchecked ON unchecked.scan = scans.number"
+    )
     for cluster, findings in op.get_bind().execute(sa.text(f"SELECT cluster, unchecked.findings FROM {joined}")).all():
         bits = zlib.decompress(bytes(findings))
         words = (int.from_bytes(bits[start : start + WORD], "little") for start in range(0, len(bits), WORD))
