@@ -6,7 +6,7 @@ import os
 import sqlite3
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +56,7 @@ def path_of(url: str) -> Path:
 
 def emptied(url: str) -> None:
     """Delete the rows of all tables."""
-    if url.startswith("postgresql"):
-        execute(url, f"TRUNCATE {', '.join(METADATA.tables)}")
-        return
-    with closing(sqlite3.connect(path_of(url))) as connection:
-        connection.executescript("".join(f'DELETE FROM "{name}";' for name in METADATA.tables))
+    execute(url, f"TRUNCATE {', '.join(METADATA.tables)}")
 
 
 def count(url: str, table: str) -> int:
