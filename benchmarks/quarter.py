@@ -35,6 +35,8 @@ _QUESTIONS: Final = {
     "diff": ("diff",),
     "findings --at": ("findings", "--at", "2026-02-10"),
     "trend": ("trend", "--days", "10000"),
+    "trend -o json": ("trend", "--days", "10000", "-o", "json"),
+    "trend -o csv": ("trend", "--days", "10000", "-o", "csv"),
 }
 
 

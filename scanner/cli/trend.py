@@ -6,14 +6,16 @@ The JSON has the form of `docs/trend.schema.json`.
 from __future__ import annotations
 
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Final, assert_never
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -25,8 +27,13 @@ from scanner.errors import UsageError
 from scanner.model.scan import OutcomeName
 
 if TYPE_CHECKING:
-    from scanner.store.daily import DailyTally, Day
+    from collections.abc import Callable
+
+    from scanner.store import SqlReader
     from scanner.store.fixes import TimeToFix
+    from scanner.store.trends import DailyKey, Day, Trend, TrendOfDays, TrendOfPolicies
+
+    Show: TypeAlias = Callable[[], None]
 
 EPILOG = (
     "The last complete scan of each day (UTC) counts; a scan of some namespaces, kinds, policies or labels does not. "
@@ -121,46 +128,42 @@ def command(
         if not cluster_name:
             name_chosen_cluster(store, cluster.name)
         fixed = [each for each in store.times_to_fix(cluster.id, period.first) if _chosen(policy, each.policy)]
-        recorded = None if fixes else _selected(store.days(cluster.id, period.first), policy)
-        match output:
-            case TrendForm.JSON:
-                _print_json(cluster.name, period, recorded, fixed)
-            case TrendForm.CSV:
-                _print_csv(cluster.name, period, recorded, fixed)
-            case TrendForm.TABLE:
-                _print_tables(None if recorded is None else list(recorded), fixed, policy, period)
-            case _ as never:
-                assert_never(never)
+        if output is TrendForm.TABLE and fixes:
+            _print_fixes(fixed, period)
+            return
+        if output is TrendForm.TABLE:
+            _print_table(store, cluster.id, policy, fixed, period)
+            return
+        chosen = partial(_chosen, policy) if policy else None
+        with nullcontext() if fixes else store.trend(cluster.id, period.first, chosen) as recorded:
+            print_form = _print_json if output is TrendForm.JSON else _print_csv
+            print_form(cluster.name, period, recorded, fixed)
+
+
+def _print_table(store: SqlReader, cluster: int, policy: str, fixed: Sequence[TimeToFix], period: Period) -> None:
+    recorded, shown = _tables(store, cluster, policy, period)
+    if not recorded:
+        sys.stderr.write(f"No complete scan of the whole cluster since {period.first}. Run: assay scan\n")
+    elif shown is None and not fixed:
+        raise UsageError(f"No daily tally is of a policy {policy!r}. `assay trend` lists the policies.")
+    elif shown is not None:
+        shown()
+    if fixed:
+        text([""] if recorded else [])
+        _print_fixes(fixed, period)
+
+
+def _tables(store: SqlReader, cluster: int, policy: str, period: Period) -> tuple[Sequence[Day], Show | None]:
+    """The recorded days, and the table of all policies, or of the days of some; None if no tally is of these."""
+    if not policy:
+        by_policy = store.trend_of_policies(cluster, period.first, _FAILING)
+        return by_policy.days, partial(_print_policies, by_policy, period)
+    by_day = store.trend_of_days(cluster, period.first, partial(_chosen, policy))
+    return by_day.days, partial(_print_days, by_day, period) if by_day.outcomes else None
 
 
 def _chosen(pattern: str, policy: str) -> bool:
     return not pattern or fnmatchcase(policy, pattern)
-
-
-def _selected(recorded: Iterable[Day], policy: str) -> Iterator[Day]:
-    if not policy:
-        yield from recorded
-        return
-    for day in recorded:
-        yield day._replace(tallies=tuple(each for each in day.tallies if _chosen(policy, each.policy)))
-
-
-def _print_tables(recorded: Sequence[Day] | None, fixed: Sequence[TimeToFix], policy: str, period: Period) -> None:
-    if recorded is None:
-        _print_fixes(fixed, period)
-        return
-    has_tallies = any(day.tallies for day in recorded)
-    if not recorded:
-        sys.stderr.write(f"No complete scan of the whole cluster since {period.first}. Run: assay scan\n")
-    elif policy and not has_tallies and not fixed:
-        raise UsageError(f"No daily tally is of a policy {policy!r}. `assay trend` lists the policies.")
-    elif policy and has_tallies:
-        _print_days(recorded, period)
-    elif not policy:
-        _print_policies(recorded, period)
-    if fixed:
-        text([""] if recorded else [])
-        _print_fixes(fixed, period)
 
 
 def _print_fixes(fixed: Sequence[TimeToFix], period: Period) -> None:
@@ -179,18 +182,15 @@ def _time(took: timedelta) -> str:
     return f"{seconds / _HOUR:.0f} h" if took < timedelta(days=2) else f"{seconds / (24 * _HOUR):.0f} d"
 
 
-def _print_policies(recorded: Sequence[Day], period: Period) -> None:
+def _print_policies(trend: TrendOfPolicies, period: Period) -> None:
     """A row for each policy: the failing outcomes of the days, of the first and of the last day."""
-    failing: defaultdict[str, dict[date, int]] = defaultdict(dict)
-    for day in recorded:
-        for name, count in _failing_by_policy(day.tallies).items():
-            failing[name][day.day] = count
+    recorded = trend.days
     first, last = recorded[0].day, recorded[-1].day
     scanned, asked = len(recorded), len(list(period))
     text([f"Failing outcomes by policy, {period.first} to {period.last}; {scanned} of {asked} days have a scan.", ""])
     rows = (
         (_short(name), _line(counts, period), _number(counts.get(first)), _number(counts.get(last)))
-        for name, counts in sorted(failing.items())
+        for name, counts in trend.failing.items()
     )
     table(("POLICY", "DAYS", "FIRST", "LAST"), chain(rows, _marked(recorded, period)))
     if any(day.rules_changed for day in recorded):
@@ -199,10 +199,15 @@ def _print_policies(recorded: Sequence[Day], period: Period) -> None:
     text(["", f"{new:,} findings are new and {resolved:,} are resolved from {first} on."])
 
 
-def _print_days(recorded: Sequence[Day], period: Period) -> None:
+def _print_days(trend: TrendOfDays, period: Period) -> None:
     """A row for each day: the outcomes of the chosen policies."""
-    counted = {day.day: _by_column(day.tallies) for day in recorded}
-    failing = {day.day: sum(_failing_by_policy(day.tallies).values()) for day in recorded}
+    recorded = trend.days
+    outcomes = {day.day: trend.outcomes.get(day.day, {}) for day in recorded}
+    counted = {day: _by_column(counts) for day, counts in outcomes.items()}
+    failing = {
+        day: sum(count for (outcome, _), count in counts.items() if outcome in _FAILING)
+        for day, counts in outcomes.items()
+    }
     text([f"Failing outcomes: {_line(failing, period)}", ""])
     columns = (*dict.fromkeys(_COLUMNS.values()), _DEPENDS, _OTHER)
     shown = [name for name in columns if any(counts[name] for counts in counted.values())]
@@ -239,19 +244,11 @@ def _rules(recorded: Iterable[Day]) -> list[str]:
     return textwrap.wrap(f"The rules changed on the marked days, compared with the day before: {parts}.", 80)
 
 
-def _failing_by_policy(tallies: Iterable[DailyTally]) -> dict[str, int]:
-    """The failing outcomes of every policy, also of those without any."""
+def _by_column(outcomes: Mapping[tuple[str, bool], int]) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for each in tallies:
-        counts[each.policy] += each.count if each.outcome in _FAILING else 0
-    return counts
-
-
-def _by_column(tallies: Iterable[DailyTally]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for each in tallies:
-        depends = each.requester and each.outcome not in _FAILING
-        counts[_DEPENDS if depends else _COLUMNS.get(each.outcome, _OTHER)] += each.count
+    for (outcome, requester), count in outcomes.items():
+        depends = requester and outcome not in _FAILING
+        counts[_DEPENDS if depends else _COLUMNS.get(outcome, _OTHER)] += count
     return counts
 
 
@@ -289,7 +286,7 @@ def _number(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
 
 
-def _print_json(cluster: str, period: Period, recorded: Iterable[Day] | None, fixed: Iterable[TimeToFix]) -> None:
+def _print_json(cluster: str, period: Period, recorded: Trend | None, fixed: Iterable[TimeToFix]) -> None:
     """Print one object; the days, of which there can be many, one on each line."""
     import orjson
 
@@ -300,18 +297,34 @@ def _print_json(cluster: str, period: Period, recorded: Iterable[Day] | None, fi
             out.write("}\n")
             return
         out.write(',"days":[')
-        for number, day in enumerate(recorded):
-            document = {
-                "day": day.day,
-                "scanId": day.scan,
-                "findings": day.findings,
-                "new": day.new,
-                "resolved": day.resolved,
-                "rulesChanged": None if day.rules_changed is None else [part.value for part in day.rules_changed],
-                "tallies": [_tally(each) for each in day.tallies],
-            }
-            out.write(f"{',' if number else ''}\n{orjson.dumps(document).decode()}")
+        keys = [f'{orjson.dumps(_key(key)).decode()[:-1]},"count":' for key in recorded.keys]
+        for number, (day, tallies) in enumerate(zip(recorded.days, recorded.tallies, strict=True)):
+            document = orjson.dumps(_day(day)).decode()[:-1]
+            listed = ",".join([f"{keys[place]}{count}}}" for place, count in tallies])
+            out.write(f'{"," if number else ""}\n{document},"tallies":[{listed}]}}')
         out.write("\n]}\n")
+
+
+def _day(day: Day) -> dict[str, object]:
+    """A day without its tallies."""
+    return {
+        "day": day.day,
+        "scanId": day.scan,
+        "findings": day.findings,
+        "new": day.new,
+        "resolved": day.resolved,
+        "rulesChanged": None if day.rules_changed is None else [part.value for part in day.rules_changed],
+    }
+
+
+def _key(key: DailyKey) -> dict[str, str | bool]:
+    return {
+        "language": key.language,
+        "policy": key.policy,
+        "namespace": key.namespace,
+        "outcome": key.outcome,
+        "dependsOnRequester": key.requester,
+    }
 
 
 def _fix(fixed: TimeToFix) -> dict[str, str | int]:
@@ -328,18 +341,7 @@ def _seconds(took: timedelta) -> int:
     return round(took.total_seconds())
 
 
-def _tally(tally: DailyTally) -> dict[str, str | bool | int]:
-    return {
-        "language": tally.language,
-        "policy": tally.policy,
-        "namespace": tally.namespace,
-        "outcome": tally.outcome,
-        "dependsOnRequester": tally.requester,
-        "count": tally.count,
-    }
-
-
-def _print_csv(cluster: str, period: Period, recorded: Iterable[Day] | None, fixed: Iterable[TimeToFix]) -> None:
+def _print_csv(cluster: str, period: Period, recorded: Trend | None, fixed: Iterable[TimeToFix]) -> None:
     """Print one table: daily tallies, or times to fix alone."""
     if recorded is None:
         _print_fixes_csv(cluster, period, fixed)
@@ -347,15 +349,15 @@ def _print_csv(cluster: str, period: Period, recorded: Iterable[Day] | None, fix
         _print_tallies_csv(cluster, recorded)
 
 
-def _print_tallies_csv(cluster: str, recorded: Iterable[Day]) -> None:
+def _print_tallies_csv(cluster: str, recorded: Trend) -> None:
     from scanner.report import spreadsheet
 
-    def cells(day: Day, each: DailyTally) -> tuple[str, ...]:
-        names = (cluster, each.language, each.policy, each.namespace, each.outcome)
-        return day.day.isoformat(), *map(visible, names), str(each.requester).lower(), str(each.count), _changed(day)
-
+    keys = [spreadsheet.line((*map(visible, key[:-1]), str(key.requester).lower())) for key in recorded.keys]
     with standard_output() as out:
-        spreadsheet.write(out, _CSV, (cells(day, each) for day in recorded for each in day.tallies))
+        spreadsheet.write(out, _CSV, ())
+        for day, tallies in zip(recorded.days, recorded.tallies, strict=True):
+            begin, end = spreadsheet.line((day.day.isoformat(), visible(cluster))), _changed(day)
+            out.write("".join([f"{begin},{keys[place]},{count},{end}\n" for place, count in tallies]))
 
 
 def _changed(day: Day) -> str:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from scanner.model.cause import Cause
+from scanner.model.cause import Cause, CauseKind
 from scanner.model.census import Bucket, Census, OwnerOf, unowned
 from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
@@ -417,7 +417,7 @@ class ScanRecord:
     those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
     the second opinion, if any. `census` and `resolved_total` count `findings` (with
     the owners that a function names) and `resolved`, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
-    may be pruned. `population` yields the objects that the scan examined, and `evaluated` the objects that
+    may be pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `population` yields the objects that the scan examined, and `evaluated` the objects that
     each check matched: nothing for a scan of an older version; `tallies_by` joins both with the findings, and yields the tallies by the owners
     that a function names. `rules`, `uncovered` and `method` are empty or None then.
     `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings to which
@@ -451,6 +451,7 @@ class ScanRecord:
     waivable: Callable[[Near], Iterator[Candidate]] | None = None
     open_of_problems: Callable[[frozenset[int]], Mapping[int, int]] | None = None
     exceptions: Callable[[], Mapping[str, int]] | None = None
+    changed_rules: tuple[CauseKind, ...] = ()
 
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""

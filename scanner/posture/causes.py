@@ -7,16 +7,21 @@ changed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from scanner.model.cause import CauseKind
-from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.rule import RuleObject, RuleType
+from scanner.posture.namespace_keys import EVERY
 
 _Key = TypeVar("_Key")
+RULES: Final = frozenset(
+    {CauseKind.POLICY, CauseKind.BINDING, CauseKind.PARAM, CauseKind.EXCEPTION, CauseKind.NAMESPACE}
+)
+"""The kinds of rules that the digest of a policy set covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,8 @@ class Circumstances:
     """All that decides in one scan besides objects. Values are digests or versions; equal ones mean the same decisions.
 
     `sources` are where the policies were read: a scan of other sources does not show that a policy was deleted.
+    `namespace_keys` returns the labels and annotations of namespaces that a policy and its bindings read (see
+    `namespace_keys`): by default, every one.
     """
 
     policies: Mapping[PolicyKey, str]
@@ -33,6 +40,12 @@ class Circumstances:
     assay: str
     options: tuple[str, ...]
     sources: tuple[str, ...] = ()
+    namespace_keys: Callable[[PolicyKey], frozenset[str]] = field(default=lambda _: frozenset({EVERY}), compare=False)
+
+    def keys_in_force(self) -> frozenset[str]:
+        """The labels and annotations of namespaces that any bound policy reads."""
+        bound = {(language, policy) for language, policy, _ in self.bindings}.intersection(self.policies)
+        return frozenset[str]().union(*map(self.namespace_keys, bound))
 
 
 class Coordinates(NamedTuple):
@@ -65,7 +78,11 @@ class Comparison:
     """What changed between two scans besides objects. The cost of a question does not depend on the number of rules."""
 
     def __init__(self, before: Circumstances, now: Circumstances) -> None:
-        """Compare all parts once. `policies` and `bindings` are those that differ."""
+        """Compare all parts once. `policies` and `bindings` are those that differ.
+
+        `namespaces` has the labels and annotations that differ, by the name of the namespace. A label that no policy read
+        before was not recorded then, so nothing is known of it.
+        """
         self.before, self.now = before, now
         self.policies: Final = _differing(before.policies, now.policies)
         self.bindings: Final = _differing(before.bindings, now.bindings)
@@ -73,7 +90,8 @@ class Comparison:
         self._params = self._differing_rules(RuleType.PARAM)
         self._exceptions = self._differing_rules(RuleType.EXCEPTION)
         self._contexts = bool(self._differing_rules(RuleType.GLOBAL_CONTEXT))
-        self._namespaces = self._differing_rules(RuleType.NAMESPACE_LABELS)
+        self._concerned: dict[tuple[PolicyKey, str], bool] = {}
+        self.namespaces: Final = dict(self._differing_namespaces())
         everywhere = {
             CauseKind.SERVER: before.server != now.server,
             CauseKind.ASSAY: before.assay != now.assay,
@@ -89,7 +107,7 @@ class Comparison:
             CauseKind.BINDING: self.bindings,
             CauseKind.PARAM: self._params,
             CauseKind.EXCEPTION: self._contexts or self._exceptions,
-            CauseKind.NAMESPACE: self._namespaces,
+            CauseKind.NAMESPACE: self.namespaces,
         }
         return (*(kind for kind, differs in parts.items() if differs), *self._everywhere)
 
@@ -127,8 +145,27 @@ class Comparison:
             yield CauseKind.PARAM
         if self._contexts or finding.policy in self._exceptions:
             yield CauseKind.EXCEPTION
-        if finding.namespace in self._namespaces:
+        if finding.namespace in self.namespaces and self._reads_namespace(finding.policy_key, finding.namespace):
             yield CauseKind.NAMESPACE
+
+    def _reads_namespace(self, policy: PolicyKey, namespace: str) -> bool:
+        """Return whether a policy reads a label or an annotation of a namespace that differs."""
+        place = policy, namespace
+        if place not in self._concerned:
+            reads = self.before.namespace_keys(policy) | self.now.namespace_keys(policy)
+            self._concerned[place] = bool(_common(reads, self.namespaces[namespace]))
+        return self._concerned[place]
+
+    def _differing_namespaces(self) -> Iterator[tuple[str, frozenset[str]]]:
+        names = self._differing_rules(RuleType.NAMESPACE_LABELS)
+        if not names:
+            return
+        known = _common(self.before.keys_in_force(), self.now.keys_in_force())
+        before, now = (rules[RuleType.NAMESPACE_LABELS] for rules in self._rules)
+        for name in names:
+            differing = _common(_differing_keys(before.get(name, ()), now.get(name, ())), known)
+            if differing:
+                yield name, differing
 
     def _compares_param(self, finding: Coordinates) -> bool:
         """Return whether both scans can have a param: one without policy or binding had no reason to read the param."""
@@ -169,6 +206,29 @@ def _concerned(rule: RuleObject) -> Collection[str]:
 def _identities(rules: Collection[RuleObject]) -> frozenset[tuple[str, str]]:
     """Names and digests; with the names, because two objects may have equal content."""
     return frozenset((rule.name, rule.digest) for rule in rules)
+
+
+def _differing_keys(before: Collection[RuleObject], now: Collection[RuleObject]) -> frozenset[str]:
+    """The labels and annotations of a namespace that differ; every one if a part of them is withheld."""
+    if any(rule.masked for rule in (*before, *now)):
+        return frozenset({EVERY})
+    return _differing(*(_texts(rules) for rules in (before, now))) or frozenset({EVERY})
+
+
+def _texts(rules: Collection[RuleObject]) -> dict[str, Json]:
+    return {
+        f"{part}/{key}": value
+        for rule in rules
+        for part in ("labels", "annotations")
+        for key, value in as_object(dig(rule.document, "metadata", part)).items()
+    }
+
+
+def _common(first: frozenset[str], second: frozenset[str]) -> frozenset[str]:
+    """The keys that both sets have, of which one may have every key."""
+    if EVERY in first:
+        return second
+    return first if EVERY in second else first & second
 
 
 _NAMED: Final = frozenset({"name", "namespace"})

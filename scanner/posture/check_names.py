@@ -12,7 +12,6 @@ from functools import lru_cache
 from itertools import count, groupby
 from typing import Final, NamedTuple, TypeAlias
 
-from scanner.cel.syntax.lexer import UnknownCharacter, tokens
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Policy
 from scanner.posture.problems import check_id
@@ -120,6 +119,9 @@ def _gaps(keys: Sequence[CheckKey], stayed: Mapping[CheckKey, CheckKey]) -> dict
 @lru_cache(maxsize=4096)
 def _form(expression: str) -> tuple[str, ...]:
     """The tokens of an expression, without spaces and comments; the text alone if it has characters that CEL does not know."""
+    # Commands that only read stored scans need no compiler, whose import takes as long as many of their answers.
+    from scanner.cel.syntax.lexer import UnknownCharacter, tokens  # noqa: PLC0415
+
     try:
         return tuple(token.text for token in tokens(expression))
     except UnknownCharacter:

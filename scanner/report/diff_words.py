@@ -22,14 +22,10 @@ from scanner.posture.scan_diff import (
     ScanDiff,
 )
 from scanner.report.definition import yaml_of
-from scanner.report.words import EVERYTHING, exclusions_of, listed, plural, scope_of, stamp
+from scanner.report.words import EVERYTHING, RULES_KINDS, exclusions_of, listed, plural, scope_of, stamp
 
 RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
-    CauseKind.POLICY: "policies",
-    CauseKind.BINDING: "bindings",
-    CauseKind.PARAM: "params",
-    CauseKind.EXCEPTION: "exceptions",
-    CauseKind.NAMESPACE: "namespace labels",
+    **RULES_KINDS,
     CauseKind.SERVER: "server",
     CauseKind.ASSAY: "Assay",
     CauseKind.OPTIONS: "options",

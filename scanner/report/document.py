@@ -7,11 +7,12 @@ excluded or missed. Findings stay a stream, which each format reads at most once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
 
+from scanner.model.cause import CauseKind
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
@@ -81,7 +82,8 @@ class Changes:
 
     `unchecked` findings are open, but this scan did not check them; `preview` findings have no history. `rules_changed` has the
     parts of the rules that differ from those of the newest earlier comparable scan, `comparable_scan_id`; None if there is no
-    such scan, or if the rules of one of both scans are not known.
+    such scan, or if the rules of one of both scans are not known. `changed_rules` are the kinds of rules behind `rules`; None if
+    an older version recorded the scan.
     """
 
     new: int
@@ -92,6 +94,7 @@ class Changes:
     preview: int
     comparable_scan_id: str | None = None
     rules_changed: tuple[RulesPart, ...] | None = None
+    changed_rules: tuple[CauseKind, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +237,7 @@ def _provenance(record: ScanRecord) -> Provenance:
 
 def _changes(record: ScanRecord, findings: FindingCounts) -> Changes:
     before = record.comparable
+    parts = changed_parts(rules_version(before) if before else None, rules_version(record.scan))
     return Changes(
         new=findings.new,
         open=findings.open,
@@ -242,5 +246,13 @@ def _changes(record: ScanRecord, findings: FindingCounts) -> Changes:
         unchecked=record.unchecked,
         preview=findings.preview,
         comparable_scan_id=before.id if before else None,
-        rules_changed=changed_parts(rules_version(before) if before else None, rules_version(record.scan)),
+        rules_changed=parts,
+        changed_rules=_changed_rules(record, parts),
     )
+
+
+def _changed_rules(record: ScanRecord, parts: Collection[RulesPart] | None) -> tuple[CauseKind, ...] | None:
+    if parts is None or RulesPart.RULES not in parts:
+        return None if parts is None else ()
+    # Rules that differ have a kind, unless an older version recorded the scan.
+    return record.changed_rules or None

@@ -11,6 +11,7 @@ from scanner.model.opinion import Opinion
 from scanner.model.policy import Action
 from scanner.model.scan import HealthKind, ScanState
 from scanner.posture.controls import ControlState
+from scanner.posture.rule_digests import RulesPart
 from scanner.posture.score import WEIGHTS
 from scanner.posture.severity import Severity
 from scanner.posture.waivers import WaiverState
@@ -24,6 +25,7 @@ from scanner.report.words import (
     CONTROL_STATES,
     EVERYTHING,
     HEALTH_TITLES,
+    RULES_KINDS,
     RULES_PARTS,
     duration,
     listed,
@@ -156,7 +158,8 @@ def rules_line(document: Document) -> str:
     changes = document.changes
     if not changes.rules_changed:
         return ""
-    parts = "; ".join(RULES_PARTS[part] for part in changes.rules_changed)
+    kinds = ", ".join(RULES_KINDS[kind] for kind in changes.changed_rules or ())
+    parts = "; ".join((kinds if part is RulesPart.RULES else "") or RULES_PARTS[part] for part in changes.rules_changed)
     return f"The rules changed since the last comparable scan, {changes.comparable_scan_id}: {parts}."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from typing import Final, TextIO
 
@@ -19,3 +20,10 @@ def write(out: TextIO, head: Sequence[str], rows: Iterable[Sequence[str]]) -> No
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
     writer.writerows([guarded(cell) for cell in row] for row in rows)
+
+
+def line(cells: Sequence[str]) -> str:
+    """Cells as `write` writes them, without a line feed; cells and lines may be joined by commas."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow([guarded(cell) for cell in cells])
+    return out.getvalue()[:-1]

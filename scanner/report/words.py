@@ -93,6 +93,15 @@ RULES_PARTS = {
 }
 """The parts of rules that differ, after a colon."""
 
+RULES_KINDS = {
+    CauseKind.POLICY: "policies",
+    CauseKind.BINDING: "bindings",
+    CauseKind.PARAM: "params",
+    CauseKind.EXCEPTION: "exceptions",
+    CauseKind.NAMESPACE: "namespace labels",
+}
+"""The kinds of rules that differ."""
+
 EVENTS = {**dict.fromkeys(RESOLUTIONS, "resolved"), "fixed": "fixed"}
 """The events of a finding's history that have another name in reports."""
 

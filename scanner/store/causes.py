@@ -16,7 +16,7 @@ from scanner.model.cause import Cause, CauseKind, cause_of
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import policy_label
 from scanner.model.scan import Coverage, CoverageState, Scope
-from scanner.posture.causes import Circumstances, Comparison, Coordinates
+from scanner.posture.causes import RULES, Circumstances, Comparison, Coordinates
 from scanner.store import codec
 from scanner.store.circumstances import circumstances_of
 from scanner.store.comparable import newest_comparable
@@ -121,8 +121,10 @@ class Causes:
         """
         self._connection = connection
         self._cluster = cluster
+        self._number = scan
         self.circumstances: Final = circumstances_of(connection, scan)
-        self.base: Final = newest_comparable(connection, scan, revision) or self._newest(revision)
+        self._comparable = newest_comparable(connection, scan, revision)
+        self.base: Final = self._comparable or self._newest(revision)
         self._rows = Interned(connection, CAUSES)
         self._ids: dict[Cause, int] = {}
         self._earlier: dict[int, EarlierScan] = {}
@@ -141,6 +143,23 @@ class Causes:
     def since(self, revision: int) -> Comparison:
         """What changed since the scan of a revision."""
         return self._scan(revision).comparison
+
+    @property
+    def changed_rules(self) -> tuple[CauseKind, ...]:
+        """The kinds of rules that differ from those of the newest comparable scan; none if there is no such scan."""
+        if self._comparable is None or self._digest(self._comparable) == self._digest():
+            return ()
+        return tuple(kind for kind in self.since(self._comparable).kinds if kind in RULES)
+
+    def _digest(self, revision: int | None = None) -> str:
+        """The digest of the rules of the scan of a revision, or of this scan."""
+        own = SCANS.c
+        merged = (
+            (own.number == self._number,)
+            if revision is None
+            else (own.cluster == self._cluster, own.revision == revision)
+        )
+        return str(self._connection.execute(select(own.policy_set_digest).where(*merged)).scalar_one())
 
     def ended(self, finding: Coordinates, resolution: Resolution, revision: int) -> int:
         """The id of the cause of a resolution; the scan of `revision` was the last to see the finding."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from hashlib import sha256
 
 from sqlalchemy import Connection, select
 
 from scanner.model.method import Method
-from scanner.model.policy import Binding
+from scanner.model.policy import Binding, Policy, PolicyKey
 from scanner.model.scan import Scope
 from scanner.posture.causes import Circumstances
+from scanner.posture.namespace_keys import namespace_keys
 from scanner.store import codec
 from scanner.store.rules import read_rules
 from scanner.store.shared_rows import owners_of
@@ -27,7 +29,7 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
     owners = owners_of(connection, scan)
     policy, binding = POLICIES.c, BINDINGS.c
     policies = (
-        select(policy.language, policy.name, policy.spec_digest)
+        select(policy.language, policy.name, policy.spec_digest, policy.document)
         .join(SCAN_POLICIES)
         .where(SCAN_POLICIES.c.scan == owners.policies)
     )
@@ -36,17 +38,29 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
         .join(SCAN_BINDINGS)
         .where(SCAN_BINDINGS.c.scan == owners.bindings)
     )
+    of_policies = connection.execute(policies).all()
+    of_bindings = connection.execute(bindings).all()
+    documents = {(row.language, row.name): row.document for row in of_policies}
+
+    @cache
+    def keys(key: PolicyKey) -> frozenset[str]:
+        if key not in documents:
+            return frozenset()
+        own = (codec.from_text(Binding, row.document) for row in of_bindings if (row.language, row.policy_name) == key)
+        manifest = codec.from_text(Policy, documents[key]).manifest
+        return namespace_keys(key[0], manifest, *(each.manifest for each in own))
+
     return Circumstances(
-        policies={(language, name): digest for language, name, digest in connection.execute(policies)},
+        policies={(row.language, row.name): row.spec_digest for row in of_policies},
         bindings={
-            (language, of, name): _content(digest, document)
-            for language, of, name, digest, document in connection.execute(bindings)
+            (row.language, row.policy_name, row.name): _content(row.spec_digest, row.document) for row in of_bindings
         },
         rules=read_rules(connection, owners.rules),
         server=server,
         assay=assay,
         options=(operation, requester, made.kyverno_compat, str(made.network), *made.network_to),
         sources=made.policy_sources,
+        namespace_keys=keys,
     )
 
 

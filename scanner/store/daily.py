@@ -6,17 +6,14 @@ Days are in UTC. A scan of some namespaces, kinds, policies, bindings or labels 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import UTC, date, datetime
-from itertools import groupby
-from operator import attrgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
-from scanner.posture.rule_digests import RulesPart, RulesVersion, changed_parts
 from scanner.store.engine import insert_rows
 from scanner.store.ids import reserve
 from scanner.store.interning import Interned
@@ -24,9 +21,6 @@ from scanner.store.tables import CHECKS, DAILY, DAILY_KEYS, DAYS, SCANS, TALLIES
 
 KEPT_DAYS: Final = 400
 """The least number of days for which daily tallies are kept."""
-
-_VERSION: Final = (SCANS.c.policy_set_digest, SCANS.c.server_version, SCANS.c.tool_version)
-"""The columns of a `RulesVersion`."""
 
 _Key: TypeAlias = tuple[str, str, str, str, bool]
 
@@ -84,77 +78,6 @@ def _day(connection: Connection, cluster: int, scan: int, day: str) -> int:
     connection.execute(delete(DAILY).where(DAILY.c.day == number))
     connection.execute(update(DAYS).where(DAYS.c.number == number).values(scan=scan))
     return int(number)
-
-
-class DailyTally(NamedTuple):
-    """The number of outcomes of a policy in a namespace; `requester` marks outcomes that may differ for another user."""
-
-    language: str
-    policy: str
-    namespace: str
-    outcome: str
-    requester: bool
-    count: int  # type: ignore[assignment] # the column hides tuple.count
-
-
-class Day(NamedTuple):
-    """A day of a cluster: its last complete scan, and the tallies of the scan.
-
-    `new` and `resolved` are the sums over all scans of the day. `rules_changed` has the parts of the rules that differ from those
-    of the recorded day before; None if there is none, or if the rules of one of both days are not known.
-    """
-
-    day: date
-    scan: str
-    findings: int
-    new: int
-    resolved: int
-    tallies: tuple[DailyTally, ...]
-    rules_changed: tuple[RulesPart, ...] | None = None
-
-
-def days(connection: Connection, cluster: int, since: date) -> Iterator[Day]:
-    """The recorded days of a cluster from a date on, in their order, one in memory at a time."""
-    changes = _changes(connection, cluster)
-    own, key = DAYS.c, DAILY_KEYS.c
-    columns = key.language, key.policy, key.namespace, key.outcome, key.requester, DAILY.c.count.label("number")
-    before = _version_before(connection, cluster, since)
-    wanted = (
-        select(own.day, SCANS.c.id, SCANS.c.findings, *_VERSION, *columns)
-        .select_from(DAYS.join(SCANS, SCANS.c.number == own.scan).outerjoin(DAILY).outerjoin(DAILY_KEYS))
-        .where(own.cluster == cluster, own.day >= since.isoformat())
-        .order_by(own.day, key.policy, key.language, key.namespace, key.outcome, key.requester)
-        .execution_options(yield_per=1000)
-    )
-    with connection.execute(wanted) as rows:
-        for day, of_day in groupby(rows, key=attrgetter("day")):
-            first, *others = of_day
-            now = RulesVersion(*first[3:6])
-            tallies = tuple(DailyTally._make(row[6:]) for row in (first, *others) if row.number is not None)
-            changed = changed_parts(before, now)
-            yield Day(date.fromisoformat(day), first.id, first.findings, *changes[day], tallies, changed)
-            before = now
-
-
-def _version_before(connection: Connection, cluster: int, since: date) -> RulesVersion | None:
-    """The rules of the last recorded day before a date."""
-    own = DAYS.c
-    earlier = select(*_VERSION).join_from(DAYS, SCANS, SCANS.c.number == own.scan)
-    earlier = earlier.where(own.cluster == cluster, own.day < since.isoformat()).order_by(own.day.desc()).limit(1)
-    row = connection.execute(earlier).one_or_none()
-    return None if row is None else RulesVersion(*row)
-
-
-def _changes(connection: Connection, cluster: int) -> dict[str, tuple[int, int]]:
-    """The numbers of new and resolved findings of all merged scans of each day. Tombstones have them, too."""
-    columns = SCANS.c.finished_at, SCANS.c.new, SCANS.c.resolved
-    merged = select(*columns).where(SCANS.c.cluster == cluster, SCANS.c.revision.is_not(None))
-    changes: dict[str, tuple[int, int]] = {}
-    for finished_at, new, resolved in connection.execute(merged):
-        day = day_of(finished_at)
-        before = changes.get(day, (0, 0))
-        changes[day] = before[0] + new, before[1] + resolved
-    return changes
 
 
 def forget_days(connection: Connection, cluster: int, before: date) -> int:

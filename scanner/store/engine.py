@@ -163,6 +163,15 @@ def merge_log(engine: Engine) -> None:
 
 
 @contextmanager
+def reading_at_once(engine: Engine) -> Iterator[Connection]:
+    """A connection whose queries all answer as of the first of them, as every transaction of SQLite does."""
+    with engine.connect() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        yield connection
+
+
+@contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A transaction that writes."""
     with engine.connect().execution_options(assay_writes=True) as connection, connection.begin():

@@ -39,6 +39,7 @@ from scanner.store.tables import (
     WAIVERS,
     WORKLOADS,
 )
+from scanner.store.unchecked import parts_of
 from scanner.store.waivers import waivers_in
 
 SAMPLE: Final = 1000
@@ -161,12 +162,25 @@ def _sets(connection: Connection) -> Iterator[Problem]:
             yield Problem(f"refers to objects {missing}, which do not exist", f"object_sets {number}", _RESTORE)
         if members.count != count:
             yield Problem("has another number of objects than is recorded", f"object_sets {number}", _RESTORE)
+    yield from _unchecked(connection)
+
+
+def _unchecked(connection: Connection) -> Iterator[Problem]:
+    """Unchecked findings that do not exist, and parts for the views that are not those of the newest scan."""
     findings = _ids_of(connection, FINDINGS)
     # Rows of findings may be pruned before the next prune removes them from the tombstones.
     reported = select(UNCHECKED.c.scan, UNCHECKED.c.findings).join(SCANS).where(SCANS.c.pruned_at.is_(None))
     for scan, data in connection.execute(reported):
         if missing := _missing(unpacked(bytes(data)), findings):
             yield Problem(f"refers to findings {missing}, which do not exist", f"unchecked, scan {scan}", _RESTORE)
+    newest = select(SCANS.c.cluster, func.max(SCANS.c.revision).label("revision")).group_by(SCANS.c.cluster).subquery()
+    of_newest = and_(SCANS.c.cluster == newest.c.cluster, SCANS.c.revision == newest.c.revision)
+    of_scan = UNCHECKED.c.scan == SCANS.c.number
+    joined = SCANS.join(newest, of_newest).outerjoin(UNCHECKED, of_scan)
+    for cluster, data in connection.execute(select(SCANS.c.cluster, UNCHECKED.c.findings).select_from(joined)).all():
+        if parts_of(connection, cluster) != dict(unpacked(data and bytes(data)).words()):
+            what = "the findings that the newest scan left unchecked are others in the views"
+            yield Problem(what, f"unchecked_now, cluster {cluster}", _RESTORE)
 
 
 def _waivers(connection: Connection) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ import orjson
 from sqlalchemy import Connection, Engine, Row, select
 
 from scanner.errors import UsageError
+from scanner.model.cause import CauseKind
 from scanner.model.census import Census, OwnerOf, unowned
 from scanner.model.method import Method
 from scanner.model.opinion import Opinion
@@ -87,6 +88,7 @@ class StoredScan(NamedTuple):
     matched: str
     method: str
     pruned_at: datetime | None
+    changed_rules: str
 
 
 def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> ScanRecord:
@@ -115,6 +117,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             census=_census(engine, address, stored),
             resolved_total=_resolved_total(connection, stored),
             comparable=comparable(connection, scan_id),
+            changed_rules=tuple(map(CauseKind, filter(None, stored.changed_rules.split(",")))),
             unchecked=stored.unchecked,
             outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from struct import Struct
+from typing import Final, NamedTuple
+
+_WORD: Final = Struct("<I")
 
 
 class Run(NamedTuple):
@@ -65,6 +68,11 @@ class RowIdSet:
     def bits(self) -> int:
         """The set as a number: bit n is set if n is in the set."""
         return int.from_bytes(self._bits, "little")
+
+    def words(self) -> Iterator[tuple[int, int]]:
+        """The numbers by 32: the place of each word that has any, and its bits, the lowest for the lowest number."""
+        padded = bytes(self._bits) + bytes(-len(self._bits) % _WORD.size)
+        return ((place, word) for place, (word,) in enumerate(_WORD.iter_unpack(padded)) if word)
 
     def packed(self) -> bytes:
         """The set as compressed bytes, which `unpacked` reads."""

@@ -36,7 +36,10 @@ def rule_differences(connection: Connection, before: int, now: int, comparison: 
     for binding in sorted(comparison.bindings):
         language, policy_name, name = binding
         yield RuleDifference(RuleKind.BINDING, language, f"{policy_name}/{name}", was.get(binding), is_now.get(binding))
-    yield from _objects(comparison.before.rules, comparison.now.rules)
+    for difference in _objects(comparison.before.rules, comparison.now.rules):
+        # A label that was not recorded before, because nothing read it, does not differ.
+        if difference.kind is not RuleKind.NAMESPACE_LABELS or difference.name in comparison.namespaces:
+            yield difference
 
 
 def _policies(connection: Connection, scan: int, keys: Collection[PolicyKey]) -> dict[PolicyKey, _Text]:

@@ -24,7 +24,6 @@ from scanner.model.waiver import WaiverSet
 from scanner.posture.scan_diff import ScanDiff
 from scanner.store import (
     clusters,
-    daily,
     fixes,
     lookup,
     object_counts,
@@ -33,6 +32,7 @@ from scanner.store import (
     runs,
     scan_diff,
     sizes,
+    trends,
     waivers,
     writer,
 )
@@ -42,6 +42,7 @@ from scanner.store.engine import (
     create_file,
     engine_for,
     merge_log,
+    reading_at_once,
     reading_engine_for,
     writing,
     writing_shared,
@@ -131,10 +132,30 @@ class SqlReader:
         with self._reading() as connection:
             return clusters.chosen(connection, name if name is None else clean(name), lookup.latest(connection, None))
 
-    def days(self, cluster: int, since: date) -> Iterator[daily.Day]:
-        """The daily tallies of a cluster, by its id, from a date on, the oldest first."""
+    def days(self, cluster: int, since: date) -> tuple[trends.Day, ...]:
+        """The recorded days of a cluster, by its id, from a date on, the oldest first."""
         with self._reading() as connection:
-            yield from daily.days(connection, cluster, since)
+            return trends.days(connection, cluster, since)
+
+    @contextmanager
+    def trend(self, cluster: int, since: date, chosen: Callable[[str], bool] | None = None) -> Iterator[trends.Trend]:
+        """All daily tallies of a cluster, by its id, from a date on, to be read inside the block; of some policies or of all."""
+        with self._reading_at_once() as connection:
+            names = None if chosen is None else list(filter(chosen, trends.policies(connection)))
+            yield trends.trend(connection, cluster, since, names)
+
+    def trend_of_policies(self, cluster: int, since: date, failing: Collection[str]) -> trends.TrendOfPolicies:
+        """The recorded days of a cluster, by its id, and the numbers of outcomes among `failing` of each policy."""
+        with self._reading_at_once() as connection:
+            recorded = trends.days(connection, cluster, since)
+            return trends.TrendOfPolicies(recorded, trends.failing_by_policy(connection, cluster, since, failing))
+
+    def trend_of_days(self, cluster: int, since: date, chosen: Callable[[str], bool]) -> trends.TrendOfDays:
+        """The recorded days of a cluster, by its id, and the outcomes of chosen policies on each."""
+        with self._reading_at_once() as connection:
+            recorded = trends.days(connection, cluster, since)
+            names = list(filter(chosen, trends.policies(connection)))
+            return trends.TrendOfDays(recorded, trends.outcomes_by_day(connection, cluster, since, names))
 
     def times_to_fix(self, cluster: int, since: date) -> tuple[fixes.TimeToFix, ...]:
         """The times of the problems of a cluster, by its id, that scans saw fixed from a date on, by policy."""
@@ -223,6 +244,12 @@ class SqlReader:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         with as_store_error(self._address), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading_at_once(self) -> Iterator[Connection]:
+        """A connection whose queries all answer as of one moment."""
+        with as_store_error(self._address), reading_at_once(self._engine) as connection:
             yield connection
 
 

@@ -196,9 +196,10 @@ SCANS = Table(
     *(_added_text(name) for name in ("policy_set_digest", "description_digest", "method", "notes", "object_counts")),
     Column("silence", Integer, nullable=False, server_default=text("900")),
     Column("pruned_at", UtcTime),
+    _added_text("changed_rules"),
     UniqueConstraint("cluster", "revision"),
 )
-"""A scan with `pruned_at` is a tombstone: see `retention`."""
+"""A scan with `pruned_at` is a tombstone: see `retention`. `changed_rules` has kinds of causes with commas between them."""
 
 RUNS = Table(
     "runs",
@@ -359,6 +360,16 @@ Index("findings_continues", FINDINGS.c.continues, sqlite_where=FINDINGS.c.contin
 
 UNCHECKED = Table("unchecked", METADATA, _scan(), Column("findings", LargeBinary, nullable=False))
 """The findings that a scan left open without checking them: a compressed set of row ids per scan."""
+
+UNCHECKED_NOW = Table(
+    "unchecked_now",
+    METADATA,
+    Column("cluster", Integer, ForeignKey("clusters.id"), primary_key=True, autoincrement=False),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("bits", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The findings that the newest merged scan of a cluster left unchecked, for SQL: the bit `id & 31` of the part `id >> 5`."""
 
 COVERAGE = Table(
     "coverage",

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, case, func, null, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, func, null, select
 from sqlalchemy.sql.selectable import NamedFromClause
 
 from scanner.posture.problem_rows import WEAKEST
 from scanner.store.findings import SHORT
 from scanner.store.problem_clocks import FIRST, OPENED
 from scanner.store.tables import (
+    CAUSES,
     CHECKS,
     CLUSTERS,
     COVERAGE,
@@ -29,6 +30,7 @@ from scanner.store.tables import (
     OPEN,
     POPULATION,
     SCANS,
+    UNCHECKED_NOW,
     VERDICTS,
     WORKLOADS,
 )
@@ -122,6 +124,14 @@ def _at(name: str, cluster: _Sql, revision: _Sql) -> tuple[NamedFromClause, _Sql
     return scan, and_(scan.c.cluster == cluster, scan.c.revision == revision)
 
 
+def _unchecked() -> _Sql:
+    """The condition that the newest scan left an open finding unchecked."""
+    own, part = FINDINGS.c, UNCHECKED_NOW.c
+    of_finding = part.cluster == own.cluster, part.part == own.id.bitwise_rshift(5)
+    bit = part.bits.bitwise_rshift(own.id.bitwise_and(31)).bitwise_and(1)
+    return exists().where(*of_finding, bit == 1)
+
+
 def _findings_open() -> Select[Any]:
     own, check, verdict = FINDINGS.c, CHECKS.c, VERDICTS.c
     first, of_first = _at("first_scan", own.cluster, own.first)
@@ -154,8 +164,11 @@ def _findings_open() -> Select[Any]:
         "name": OBJECTS.c.name,
         "uid": OBJECTS.c.uid,
         **{f"workload_{name}": _known_workload(name, column) for name, column in _OWN_WORKLOAD.items()},
+        "cause": CAUSES.c.kind,
+        "checked": _fact(~_unchecked()),
     }
     joined = _with_content(FINDINGS).join(first, of_first).outerjoin(opened, of_opened)
+    joined = joined.outerjoin(CAUSES, CAUSES.c.id == own.cause)
     return _labelled(_CLUSTER, columns).select_from(joined).where(own.until == OPEN)
 
 

@@ -50,8 +50,8 @@ from scanner.store.tables import (
     SCAN_POLICIES,
     SCANS,
     STAGED_PAGES,
-    UNCHECKED,
 )
+from scanner.store.unchecked import write_unchecked
 from scanner.store.waivers import write_waivers
 
 BEAT = timedelta(seconds=10)
@@ -193,12 +193,17 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     Endings(connection, position, history, causes).write(MergedLists(reach, request, population.recorded))
     history.close()
     counted = ledger.write(connection, running.number, end, _owners_before(connection, running.number))
-    if history.unchecked.count:
-        unchecked = {"scan": running.number, "findings": history.unchecked.packed()}
-        connection.execute(insert(UNCHECKED).values(unchecked))
+    write_unchecked(connection, running.cluster, running.number, history.unchecked)
     if end.state is ScanState.COMPLETE and covers_a_day(scope):
         record_day(connection, running.cluster, running.number, end.finished_at, previews)
-    return {"revision": revision, "unchecked": history.unchecked.count, **asdict(history.changes), **counted}
+    changed_rules = ",".join(causes.changed_rules)
+    return {
+        "revision": revision,
+        "changed_rules": changed_rules,
+        "unchecked": history.unchecked.count,
+        **asdict(history.changes),
+        **counted,
+    }
 
 
 def _merge_pages(pages: Iterable[StagedPage], objects: RecordedList, history: History, ledger: Ledger) -> None:

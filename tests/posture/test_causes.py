@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from scanner.model.cause import Cause, CauseKind, cause_of
 from scanner.model.json import JsonObject
+from scanner.model.policy import PolicyKey
 from scanner.model.rule import RuleObject, RuleType
 from scanner.posture.causes import Circumstances, Comparison, Coordinates
+from scanner.posture.namespace_keys import EVERY
 
 POLICY = "ValidatingAdmissionPolicy", "replicas"
 LIMITS = RuleObject(RuleType.PARAM, "ConfigMap shop/limits", "three", {})
@@ -117,3 +120,65 @@ def test_a_param_is_renamed_if_its_content_stays(data: str, *, renamed: bool) ->
 
     before, now = (replace(BEFORE, rules=(limits(*each),)) for each in (("limits", "3"), ("limits-2", data)))
     assert renamed is Comparison(before, now).renamed_param("shop/limits", "shop/limits-2")
+
+
+OTHER = "ValidatingAdmissionPolicy", "other"
+
+
+def labelled(keys: Mapping[PolicyKey, set[str]], **labels: str) -> Circumstances:
+    """A scan of two policies that read keys of namespaces, and the labels of the namespace that were recorded."""
+    document: JsonObject = {"metadata": {"name": "shop", "labels": {**labels}}}
+    recorded = RuleObject(RuleType.NAMESPACE_LABELS, "shop", str(labels), document)
+    return replace(
+        BEFORE,
+        policies=dict.fromkeys(keys, "digest"),
+        bindings={(*policy, "strict"): "digest" for policy in keys},
+        rules=(recorded,) if labels else (),
+        namespace_keys=lambda policy: frozenset(keys.get(policy, ())),
+    )
+
+
+ENV, TIER = {"labels/env"}, {"labels/tier"}
+BOTH = {POLICY: ENV, OTHER: TIER}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "concerned"),
+    [
+        pytest.param(labelled(BOTH, env="a"), labelled(BOTH, env="b"), [POLICY], id="a label that one of them reads"),
+        pytest.param(labelled(BOTH, env="a"), labelled(BOTH), [POLICY], id="the label is gone"),
+        pytest.param(
+            labelled(BOTH, env="a", tier="1"), labelled(BOTH, env="b", tier="2"), [POLICY, OTHER], id="labels of both"
+        ),
+        pytest.param(
+            labelled({POLICY: ENV}, env="a"), labelled(BOTH, env="a", tier="1"), [], id="another policy reads a label"
+        ),
+        pytest.param(labelled(BOTH, env="a", tier="1"), labelled({POLICY: ENV}, env="a"), [], id="reads no more"),
+        pytest.param(
+            labelled({POLICY: {EVERY}, OTHER: TIER}, env="a"),
+            labelled({POLICY: {EVERY}, OTHER: TIER}, env="b"),
+            [POLICY],
+            id="reads every label",
+        ),
+        pytest.param(labelled({}), labelled(BOTH, env="a"), [], id="nothing was read before"),
+    ],
+)
+def test_a_label_concerns_the_policies_that_read_it(
+    before: Circumstances, now: Circumstances, concerned: list[PolicyKey]
+) -> None:
+    """A label that was not recorded before, because no policy read it, has not changed."""
+    comparison = Comparison(before, now)
+    found = [
+        policy
+        for policy in (POLICY, OTHER)
+        if CauseKind.NAMESPACE in comparison.changes(Coordinates(*policy, "strict", "", "", "shop"))
+    ]
+    assert concerned == found
+    assert bool(concerned) == (CauseKind.NAMESPACE in comparison.kinds)
+
+
+def test_a_withheld_label_may_be_any() -> None:
+    """Its name is not known to have changed or not."""
+    before, now = labelled(BOTH, env="a"), labelled(BOTH, env="b")
+    masked = replace(now, rules=tuple(replace(rule, masked=True) for rule in now.rules))
+    assert CauseKind.NAMESPACE in Comparison(before, masked).changes(Coordinates(*OTHER, "strict", "", "", "shop"))

@@ -98,9 +98,11 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0022, but for foreign keys."""
+    """Undo migrations 0008 to 0024, but for foreign keys."""
     without_waivers(connection)
     without_views(connection)
+    connection.execute("ALTER TABLE scans DROP COLUMN changed_rules")
+    connection.execute("DROP TABLE unchecked_now")
     without_causes(connection)
     without_retention(connection)
     without_excerpts(connection)

@@ -100,11 +100,13 @@ class Kept:
         """The params, if a binding has params."""
         return self.params if any(bound.with_params for bound in self.bound.values()) else {}
 
-    def label(self, namespace: str) -> str | None:
-        """The label of a namespace that decides, if anything reads it."""
+    @property
+    def readers(self) -> frozenset[str]:
+        """The policies that read the label of namespaces, or have a binding that does."""
         own = self.bound.items()
-        read = any(bound.of_production or self.policies[policy].reads_namespaces for (policy, _), bound in own)
-        return self.environments[namespace] if read else None
+        return frozenset(
+            policy for (policy, _), bound in own if bound.of_production or self.policies[policy].reads_namespaces
+        )
 
     def matches(self, policy: str, binding: str, namespace: str, kind: str) -> bool:
         """Whether a policy matches objects of a kind in a namespace through a binding."""
@@ -260,7 +262,8 @@ class Replay:
             yield "binding"
         if finding.param_name and self._param_changed(finding, before, now):
             yield "param"
-        if before.label(finding.namespace) != now.label(finding.namespace):
+        known = before.readers and now.readers and finding.policy in before.readers | now.readers
+        if known and before.environments[finding.namespace] != now.environments[finding.namespace]:
             yield "namespace"
         for name in ("server", "assay"):
             if getattr(before, name) != getattr(now, name):

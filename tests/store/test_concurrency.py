@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from scanner.model.scan import ScanState
-from scanner.store import open_store
+from scanner.model.outcome import Finding
+from scanner.model.scan import ScanEnd, ScanState
+from scanner.store import SqlStore, open_store
 from tests.store.databases import count
-from tests.store.made import clock
+from tests.store.made import Round, clock, finding, statuses
+from tests.store.test_integrity import problems_of
 from tests.store.victim import PAGES
 
 
@@ -53,3 +55,49 @@ with open_store(sys.argv[1], clock) as store:
         store.page(name, each.page())
         store.finish(name, each.end(number))
 """
+
+
+A, B = finding("a"), finding("b")
+
+
+def begun(store: SqlStore, number: int, findings: tuple[Finding, ...]) -> ScanEnd:
+    """Begin a scan with these findings; return its end."""
+    each = Round(findings)
+    store.begin(each.start(number))
+    store.page(f"scan-{number}", each.page())
+    return each.end(number)
+
+
+def statuses_of(store: SqlStore, number: int) -> tuple[dict[str, str], dict[str, str]]:
+    """The status of the findings of a scan, and the resolutions of those that it resolved, by the name of the object."""
+    record = store.record(f"scan-{number}")
+    return statuses(record.findings()), {each.finding.name: each.resolution for each in record.resolved()}
+
+
+def test_an_older_scan_that_ends_first_keeps_what_the_newer_one_misses(store: SqlStore, url: str) -> None:
+    """The newer scan began before the older one was merged, so its list may be the older of both: the next scan resolves."""
+    Round((A, B)).record(store, 1)
+    older, newer = begun(store, 2, (A, B)), begun(store, 3, (B,))
+    assert 0 == store.finish("scan-2", older).resolved
+    assert 0 == store.finish("scan-3", newer).resolved
+
+    assert (({"a": "open", "b": "open"}, {}), ({"b": "open"}, {})) == (statuses_of(store, 2), statuses_of(store, 3))
+    assert 1 == store.record("scan-3").unchecked
+    Round((B,)).record(store, 4)
+    assert ({"b": "open"}, {"a": "objectGone"}) == statuses_of(store, 4)
+    assert [] == problems_of(url)
+
+
+def test_an_older_scan_that_ends_last_still_sees_what_the_newer_one_resolved(store: SqlStore, url: str) -> None:
+    """The finding is in its report, and open until a later scan does not find it; the newer report stays as it was."""
+    Round((A, B)).record(store, 1)
+    older, newer = begun(store, 2, (A, B)), begun(store, 3, (B,))
+    assert 1 == store.finish("scan-3", newer).resolved
+    before = statuses_of(store, 3)
+    assert (0, 1) == (store.finish("scan-2", older).resolved, store.record("scan-2").unchecked + 1)
+
+    assert ({"b": "open"}, {"a": "objectGone"}) == before == statuses_of(store, 3)
+    assert ({"a": "reopened", "b": "open"}, {}) == statuses_of(store, 2)
+    Round((B,)).record(store, 4)
+    assert ({"b": "open"}, {"a": "objectGone"}) == statuses_of(store, 4)
+    assert [] == problems_of(url)

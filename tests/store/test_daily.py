@@ -9,21 +9,36 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from scanner.errors import UsageError
-from scanner.model.scan import ClusterIdentity, ScanState, Scope
+from scanner.model.outcome import Change, WouldChange
+from scanner.model.policy import VALIDATING
+from scanner.model.scan import ClusterIdentity, OutcomeName, ScanState, Scope
 from scanner.store import SqlStore, prune
-from scanner.store.daily import DailyTally, Day
 from scanner.store.retention_plan import Rule
+from scanner.store.trends import DailyKey, Day
 from tests.store.databases import count as rows_of
-from tests.store.made import Round, binding, ended, finding
+from tests.store.made import Round, binding, ended, finding, tally
 
 FIRST = date(2026, 3, 2)
 A, B = finding("a"), finding("b")
 IN_BANK = finding("c", namespace="bank", policy="labels")
 
 
-def days(store: SqlStore, since: date = FIRST, cluster: str | None = None) -> list[Day]:
-    """The days of a cluster."""
-    return list(store.days(store.cluster(cluster).id, since))
+Recorded = tuple[Day, list[tuple[DailyKey, int]]]
+
+
+def days(store: SqlStore, since: date = FIRST, cluster: str | None = None) -> list[Recorded]:
+    """The days of a cluster with their tallies."""
+    return days_of(store, store.cluster(cluster).id, since)
+
+
+def days_of(store: SqlStore, cluster: int, since: date, policies: str = "") -> list[Recorded]:
+    """The days of a cluster, by its id, with the tallies of all policies, or of those that begin with a text."""
+    with store.trend(cluster, since, (lambda name: name.startswith(policies)) if policies else None) as trend:
+        assert trend.days == store.days(cluster, since)
+        return [
+            (day, [(trend.keys[place], count) for place, count in tallies])
+            for day, tallies in zip(trend.days, trend.tallies, strict=True)
+        ]
 
 
 def scan(store: SqlStore, number: int, each: Round, finished_at: datetime) -> None:
@@ -34,9 +49,9 @@ def scan(store: SqlStore, number: int, each: Round, finished_at: datetime) -> No
     store.finish(f"scan-{number}", replace(each.end(number), finished_at=finished_at))
 
 
-def violated(policy: str, namespace: str, count: int) -> DailyTally:
+def violated(policy: str, namespace: str, count: int) -> tuple[DailyKey, int]:
     """A tally of violations."""
-    return DailyTally("validating", policy, namespace, "violated", requester=False, count=count)
+    return DailyKey(VALIDATING, policy, namespace, "violated", requester=False), count
 
 
 def test_each_day_has_the_counts_of_its_scan(store: SqlStore) -> None:
@@ -45,16 +60,54 @@ def test_each_day_has_the_counts_of_its_scan(store: SqlStore) -> None:
     Round((A, B)).record(store, 2)
     first, second = days(store)
 
-    assert Day(FIRST, "scan-1", 3, 3, 0, (violated("labels", "bank", 1), violated("replicas", "shop", 2))) == replaced(
-        first
-    )
-    assert Day(date(2026, 3, 3), "scan-2", 2, 0, 1, (violated("replicas", "shop", 2),)) == replaced(second)
+    assert (FIRST, "scan-1", 3, 3, 0, None) == first[0]
+    assert [violated("labels", "bank", 1), violated("replicas", "shop", 2)] == first[1]
+    assert (date(2026, 3, 3), "scan-2", 2, 0, 1, None) == second[0]
+    assert [violated("replicas", "shop", 2)] == second[1]
     assert [second] == days(store, date(2026, 3, 3))
 
 
-def replaced(day: Day) -> Day:
-    """The day with the short name of the language."""
-    return day._replace(tallies=tuple(each._replace(language="validating") for each in day.tallies))
+def test_sums_are_those_of_the_tallies(store: SqlStore) -> None:
+    """Of each policy on each day, and of each outcome; a policy without a failure has 0, and one without an outcome nothing."""
+    other = ClusterIdentity("depot")
+    dry = replace(A, policy="dry", outcome=WouldChange((Change("replace", "/spec/replicas", 3, 7),)), actions=())
+    Round((A, B, dry), cluster=other).record(store, 1)
+    for number, findings in enumerate(([A, B, IN_BANK], [A, B], [dry, IN_BANK]), 2):
+        passing = {replace(tally(IN_BANK), outcome=OutcomeName.PASSED): 7, replace(tally(A), requester=True): 1}
+        each = Round(tuple(findings))
+        store.begin(each.start(number))
+        for page in each.pages():
+            store.page(f"scan-{number}", replace(page, tallies=page.tallies | passing))
+        store.finish(f"scan-{number}", each.end(number))
+    cluster, since = store.cluster("prod").id, date(2026, 3, 4)
+    by_policy = store.trend_of_policies(cluster, since, {"violated"})
+    by_day = store.trend_of_days(cluster, since, lambda name: name in {"replicas", "labels"})
+
+    recorded = days_of(store, cluster, since)
+    assert 2 == len(recorded)
+    assert store.days(cluster, since) == by_policy.days == by_day.days
+    failing: dict[str, dict[date, int]] = {}
+    outcomes: dict[date, dict[tuple[str, bool], int]] = {}
+    for day, tallies in recorded:
+        for key, count in tallies:
+            of_policy = failing.setdefault(key.policy, {})
+            of_policy[day.day] = of_policy.get(day.day, 0) + count * (key.outcome == "violated")
+            if key.policy in {"replicas", "labels"}:
+                of_day = outcomes.setdefault(day.day, {})
+                of_day[key.outcome, key.requester] = of_day.get((key.outcome, key.requester), 0) + count
+    assert failing == by_policy.failing
+    assert sorted(failing) == list(by_policy.failing)
+    assert outcomes == by_day.outcomes
+    assert {"dry", "labels", "replicas"} == failing.keys()
+
+
+def test_tallies_are_those_of_chosen_policies(store: SqlStore) -> None:
+    """Days without one stay."""
+    Round((A, IN_BANK)).record(store, 1)
+    Round((A,)).record(store, 2)
+
+    found = days_of(store, store.cluster().id, FIRST, policies="lab")
+    assert [[violated("labels", "bank", 1)], []] == [tallies for _, tallies in found]
 
 
 def test_the_last_complete_scan_of_a_day_counts(store: SqlStore) -> None:
@@ -64,9 +117,9 @@ def test_the_last_complete_scan_of_a_day_counts(store: SqlStore) -> None:
     scan(store, 2, Round((A, B)), datetime(2026, 3, 3, 1, tzinfo=timezone(timedelta(hours=2))))
     scan(store, 3, Round(state=ScanState.PARTIAL), morning + timedelta(hours=17, minutes=30))
 
-    [day] = days(store)
+    [(day, tallies)] = days(store)
     assert (FIRST, "scan-2", 2, 2, 2) == day[:5]
-    assert [2] == [each.count for each in day.tallies]
+    assert [2] == [count for _, count in tallies]
 
 
 @pytest.mark.parametrize(
@@ -84,14 +137,14 @@ def test_a_narrowed_scan_is_no_day_of_its_cluster(store: SqlStore, scope: Scope)
     Round((A, B)).record(store, 1)
     scan(store, 2, Round((A,), scope=scope), ended(1) + timedelta(hours=1))
 
-    assert ["scan-1"] == [day.scan for day in days(store)]
+    assert ["scan-1"] == [day.scan for day, _ in days(store)]
 
 
 def test_a_standing_exclusion_is_a_day(store: SqlStore) -> None:
     """A scan without some namespaces or kinds is complete."""
     Round((A,), scope=Scope(exclude_namespaces=("kube-*",), skip_kinds=("events",))).record(store, 1)
 
-    assert ["scan-1"] == [day.scan for day in days(store)]
+    assert ["scan-1"] == [day.scan for day, _ in days(store)]
 
 
 def test_previews_are_not_counted(store: SqlStore) -> None:
@@ -102,7 +155,7 @@ def test_previews_are_not_counted(store: SqlStore) -> None:
         store.page("scan-1", page)
     store.finish("scan-1", each.end(1))
 
-    assert ["replicas"] == [tally.policy for day in days(store) for tally in day.tallies]
+    assert ["replicas"] == [key.policy for _, tallies in days(store) for key, _ in tallies]
 
 
 def test_each_cluster_has_its_own_days(store: SqlStore) -> None:
@@ -110,7 +163,9 @@ def test_each_cluster_has_its_own_days(store: SqlStore) -> None:
     Round((A,)).record(store, 1)
     Round((A, B), cluster=ClusterIdentity("depot")).record(store, 2)
 
-    assert (["scan-2"], ["scan-1"]) == tuple([day.scan for day in days(store, cluster=name)] for name in (None, "prod"))
+    assert (["scan-2"], ["scan-1"]) == tuple(
+        [day.scan for day, _ in days(store, cluster=name)] for name in (None, "prod")
+    )
     with pytest.raises(UsageError, match="There is no cluster 'shop' in this database"):
         store.cluster("shop")
 
@@ -134,4 +189,4 @@ def test_kept_scans_keep_their_day(store: SqlStore, url: str) -> None:
         Round((A,)).record(store, number)
     prune(url, Rule(1, 1), ended(501))
 
-    assert ["scan-3", "scan-500"] == [day.scan for day in days(store)]
+    assert ["scan-3", "scan-500"] == [day.scan for day, _ in days(store)]

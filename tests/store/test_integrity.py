@@ -101,6 +101,7 @@ def test_a_continuing_row_that_is_lost_is_found(store: SqlStore, url: str) -> No
         pytest.param("DELETE FROM object_sets", "refers to object_sets 1", "set_lists 1", id="missing sets"),
         pytest.param("DELETE FROM checks", "refers to checks 1", "set_lists 1", id="missing checks"),
         pytest.param("DELETE FROM findings", "refers to findings", "unchecked, scan 5", id="missing findings"),
+        pytest.param("DELETE FROM unchecked_now", "are others in the views", "unchecked_now", id="unchecked in views"),
     ],
 )
 def test_a_problem_has_a_place_and_a_remedy(filled: SqlStore, url: str, statement: str, what: str, where: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from hashlib import sha256
 from itertools import count, pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,8 +37,9 @@ from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, would_prune
 from scanner.store.retention_plan import Rule
 from tests.store.databases import count as rows_of
-from tests.store.databases import database
+from tests.store.databases import path_of
 from tests.store.made import CHECK, EVERYTHING, Round, binding, clock, ended, finding, policy
+from tests.store.test_daily import days_of
 from tests.store.test_fixes import Fixing
 from tests.store.test_integrity import problems_of
 from tests.store.test_problems import OTHER, record_pods
@@ -272,9 +275,9 @@ def compare(
 
 
 @pytest.fixture
-def reference(tmp_path: Any) -> Iterator[SqlStore]:
+def reference(prepared: dict[str, str], tmp_path: Path) -> Iterator[SqlStore]:
     """A store that is never pruned."""
-    with database("sqlite", tmp_path) as url, open_store(url, clock) as opened:
+    with open_store(str(shutil.copy(path_of(prepared["sqlite"]), tmp_path / "reference.db")), clock) as opened:
         yield opened
 
 
@@ -325,7 +328,7 @@ def answered(store: SqlStore, cluster: ClusterIdentity) -> tuple[list[Any], ...]
     """The daily tallies and the times to fix of a cluster."""
     with suppress(UsageError):
         number = store.cluster(cluster.name).id
-        return list(store.days(number, date.min)), list(store.times_to_fix(number, date.min))
+        return days_of(store, number, date.min), list(store.times_to_fix(number, date.min))
     return ()
 
 

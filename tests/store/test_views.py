@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, inspect, text
 
 from scanner.model.outcome import Change, Violated, WouldChange
-from scanner.model.scan import ClusterIdentity, Health, HealthKind
+from scanner.model.scan import ClusterIdentity, Health, HealthKind, Scope
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, upgrade
 from scanner.store.engine import writing_shared
@@ -34,7 +34,7 @@ COLUMNS = {
     "v_findings_open": (
         "cluster cluster_id finding problem status first_seen opened_at language policy binding param_namespace param_name"
         " check_kind check_index expression outcome message operation action actions denies excepted_by api_version kind"
-        " namespace name uid workload_api_version workload_kind workload_namespace workload_name"
+        " namespace name uid workload_api_version workload_kind workload_namespace workload_name cause checked"
     ),
     "v_problems": (
         "cluster cluster_id problem status first_seen opened_at resolved_at resolution findings excepted action denies"
@@ -130,16 +130,70 @@ def test_open_findings_are_those_of_the_report(filled: SqlStore, url: str) -> No
             *(stored.problem, stored.status, seconds(stored.first_seen), seconds(stored.opened_at or ended(0))),
             *(stored.finding.policy, stored.finding.outcome.message, ",".join(stored.finding.actions)),
             *((stored.workload.kind, stored.workload.name) if stored.workload else ()),
+            *(stored.cause and stored.cause.kind.value, 1),
         )
         for stored in record.findings()
     }
-    names = "problem, status, first_seen, opened_at, policy, message, actions, workload_kind, workload_name"
+    names = (
+        "problem, status, first_seen, opened_at, policy, message, actions, workload_kind, workload_name, cause, checked"
+    )
     query = f"SELECT finding, {names} FROM v_findings_open WHERE cluster = 'prod'"
     found = {row.pop("finding"): tuple(row.values()) for row in rows(url, query)}
 
     assert {"new", "reopened"} == {status for _, status, *_ in shown.values()}
     assert shown == {finding_id: values for finding_id, values in found.items() if finding_id in shown}
     assert record.unchecked == len(found) - len(shown) == 1
+    assert [0] == [checked for finding_id, (*_, checked) in found.items() if finding_id not in shown]
+
+
+MANY_PODS = tuple(finding(f"pod-{number}", kind="Pod", namespace=("bank", "shop")[number % 2]) for number in range(80))
+OF_THE_BANK = tuple(pod for pod in MANY_PODS if pod.namespace == "bank")
+
+
+def unchecked_in(url: str) -> set[str]:
+    """The names of the objects of findings that the newest scan left unchecked."""
+    return {str(row["name"]) for row in rows(url, "SELECT name FROM v_findings_open WHERE checked = 0")}
+
+
+def test_findings_are_checked_or_not_in_the_newest_scan(store: SqlStore, url: str) -> None:
+    """A scan of one namespace leaves those of others unchecked, and a scan of the other namespace the other way round."""
+    bank, shop = {pod.name for pod in OF_THE_BANK}, {pod.name for pod in MANY_PODS} - {pod.name for pod in OF_THE_BANK}
+    Round(MANY_PODS[:1], cluster=ClusterIdentity("depot")).record(store, 1)
+    found = []
+    for number, (namespace, findings) in enumerate(
+        [("", MANY_PODS), ("bank", OF_THE_BANK), ("bank", OF_THE_BANK), ("shop", MANY_PODS[1::2]), ("", MANY_PODS)], 2
+    ):
+        Round(findings, scope=Scope(namespaces=(namespace,) if namespace else ())).record(store, number)
+        found.append(unchecked_in(url))
+        assert store.record(f"scan-{number}").unchecked == len(found[-1])
+        assert [] == problems_of(url)
+
+    assert [set(), shop, shop, bank, set()] == found
+
+
+def without_unchecked_now(connection: Any) -> None:
+    """Undo migrations 0023 and 0024."""
+    drop_views(connection)
+    connection.execute(text("ALTER TABLE scans DROP COLUMN changed_rules"))
+    connection.execute(text("DROP TABLE unchecked_now"))
+    connection.execute(text("UPDATE alembic_version SET version_num = '0022'"))
+
+
+def test_an_upgrade_knows_which_findings_are_unchecked(store: SqlStore, url: str) -> None:
+    """Also those of two clusters, in which the newest scans left different ones."""
+    depot = ClusterIdentity("depot")
+    other = finding("other", kind="Pod")
+    Round(MANY_PODS).record(store, 1)
+    Round((other,), cluster=depot).record(store, 2)
+    Round(OF_THE_BANK, scope=Scope(namespaces=("bank",))).record(store, 3)
+    Round(scope=Scope(namespaces=("bank",)), cluster=depot).record(store, 4)
+    before = unchecked_in(url)
+    store.close()
+    remigrated(url, without_unchecked_now)
+
+    assert 41 == len(before)
+    assert before == unchecked_in(url)
+    assert [] == problems_of(url)
 
 
 def seconds(moment: Any) -> str:
@@ -285,12 +339,11 @@ def test_an_upgrade_creates_the_views_anew(tmp_path: Path) -> None:
     assert [] == problems_of(url)
 
 
-def remigrated(url: str, change: Callable[[Any], None] = lambda _: None) -> None:
-    """Upgrade from the version before the views, after a change; what later versions added is there already."""
+def remigrated(url: str, change: Callable[[Any], object] = lambda _: None) -> None:
+    """Upgrade after a change."""
     engine = create_engine(url)
     with writing_shared(engine) as connection:
         change(connection)
-        connection.execute(text("UPDATE alembic_version SET version_num = '0019'"))
         run_migrations(connection)
     engine.dispose()
 
