@@ -21,6 +21,7 @@ class Triage:
         """Describe the policies of a scan. Without a day, the report is of the day on which the scan ended."""
         self.settings = settings
         self.day = day or day_of(record)
+        self._severities: dict[PolicyKey, Severity] = {}
         self._descriptions = {used.policy.key: describe(used.policy, settings.descriptions) for used in record.policies}
 
     def description(self, policy: PolicyKey) -> Description:
@@ -42,7 +43,10 @@ class Triage:
 
     def severity(self, policy: PolicyKey) -> Severity:
         """The severity of a policy."""
-        return self.description(policy).severity
+        known = self._severities.get(policy)
+        if known is None:
+            known = self._severities[policy] = self.description(policy).severity
+        return known
 
     def owner(self, stored: StoredFinding | Problem) -> str:
         """The owner of the object of a finding or of a problem's first finding, or `owners.UNOWNED`."""

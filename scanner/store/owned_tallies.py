@@ -7,7 +7,6 @@ not grow with their number.
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -22,13 +21,13 @@ from scanner.store.engine import among
 from scanner.store.evaluated_sets import sets_of
 from scanner.store.findings import seen_in
 from scanner.store.interning import CHUNK, chunks
-from scanner.store.kept_labels import KeptLabels, PlaceOfObject
+from scanner.store.kept_labels import KeptLabels
+from scanner.store.object_owners import ObjectOwners
 from scanner.store.row_ids import RowIdSet, intersection
-from scanner.store.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, TALLIES, VERDICTS
+from scanner.store.tables import CHECKS, FINDINGS, KINDS, TALLIES, VERDICTS
 
 _BYTES: Final = 16_000_000
 """The size of the sets of a group of owners."""
-_NOBODY: Final = 0
 
 
 class _Place(NamedTuple):
@@ -37,49 +36,6 @@ class _Place(NamedTuple):
     check: int
     api_version: str
     kind: str
-
-
-class _Owners:
-    """The owner of each object of a scan, four bytes for each, as a number from 1. Unknown objects have the number 0."""
-
-    def __init__(self, connection: Connection, cluster: int, revision: int, owner_of: OwnerOf) -> None:
-        self.names: list[str] = []
-        self.of_object = array("I")
-        numbers: dict[str, int] = {}
-        labels = KeptLabels(connection, cluster, revision)
-        own = POPULATION.c
-        wanted = (
-            select(own.object, own.kind, OBJECTS.c.namespace, own.workload, own.kept)
-            .join(OBJECTS, OBJECTS.c.id == own.object)
-            .where(own.cluster == cluster, own.since <= revision, own.until > revision)
-            .execution_options(yield_per=CHUNK)
-        )
-        with connection.execute(wanted) as result:
-            for portion in result.partitions():
-                for row, kept in zip(portion, labels.of([PlaceOfObject(*row[1:]) for row in portion]), strict=True):
-                    number = numbers.setdefault(owner_of(kept), len(numbers) + 1)
-                    self._put(row[0], number)
-        self.names = [*numbers]
-
-    def _put(self, object_id: int, number: int) -> None:
-        if object_id >= len(self.of_object):
-            self.of_object.extend([_NOBODY] * (object_id + 1 + (object_id >> 2) - len(self.of_object)))
-        self.of_object[object_id] = number
-
-    def name(self, object_id: int) -> str:
-        """The owner of an object; that of an unknown object is empty."""
-        number = self.of_object[object_id] if object_id < len(self.of_object) else _NOBODY
-        return self.names[number - 1] if number else ""
-
-    def groups(self, group_bytes: int) -> Iterator[dict[str, RowIdSet]]:
-        """The objects of each owner, for one group of owners after another; the sets of a group have about this size."""
-        size = max(1, group_bytes // (len(self.of_object) // 8 + 1))
-        for start in range(0, len(self.names), size):
-            sets = [RowIdSet() for _ in self.names[start : start + size]]
-            for object_id, number in enumerate(self.of_object):
-                if start < number <= start + size:
-                    sets[number - 1 - start].add(object_id)
-            yield dict(zip(self.names[start : start + size], sets, strict=True))
 
 
 def tallies_by(
@@ -98,7 +54,7 @@ def tallies_by(
     """
     if not any(True for _ in sets_of(connection, scan)):
         return
-    owners = _Owners(connection, cluster, revision, owner_of)
+    owners = ObjectOwners(KeptLabels(connection, cluster, revision), owner_of)
     findings = _findings(connection, seen_rows(connection, cluster, revision, unchecked), owners)
     keys = _Keys(connection, scan)
     for place, by_outcome in findings.items():
@@ -143,7 +99,7 @@ def _outcome(reason: str) -> OutcomeName:
 
 
 def _findings(
-    connection: Connection, rows: Iterator[Any], owners: _Owners
+    connection: Connection, rows: Iterator[Any], owners: ObjectOwners
 ) -> dict[_Place, dict[OutcomeName, Counter[str]]]:
     """The findings by check, kind, outcome and owner."""
     kinds = {
