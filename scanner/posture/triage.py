@@ -26,6 +26,7 @@ class Triage:
         self.day = day or day_of(record)
         self._controls = controls_by_policy(settings.frameworks, [used.policy for used in record.policies])
         self.waiving = Waiving(settings.waivers, record, self.day, settings.waiver_rules)
+        self._severities: dict[PolicyKey, Severity] = {}
         self._descriptions = {used.policy.key: describe(used.policy, settings.descriptions) for used in record.policies}
 
     def description(self, policy: PolicyKey) -> Description:
@@ -47,7 +48,10 @@ class Triage:
 
     def severity(self, policy: PolicyKey) -> Severity:
         """The severity of a policy."""
-        return self.description(policy).severity
+        known = self._severities.get(policy)
+        if known is None:
+            known = self._severities[policy] = self.description(policy).severity
+        return known
 
     def controls(self, policy: PolicyKey) -> tuple[str, ...]:
         """The controls that a policy serves, as `framework/id`; none for a policy that the scan did not record."""
