@@ -12,4 +12,4 @@ depends_on = None
 
 def upgrade() -> None:
     """Create the index."""
-    op.create_index("objects_by_name", "objects", ["cluster", "kind", "namespace", "name"])
+    op.create_index("objects_by_name", "objects", ["cluster", "kind", "namespace", "name"], if_not_exists=True)

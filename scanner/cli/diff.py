@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.settings import settings
 from scanner.cli.stored_scan import name_chosen_cluster
 from scanner.cli.terminal import text
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scanner.posture.scan_diff import ScanDiff
+    from scanner.posture.score import SeverityOf
     from scanner.store import SqlReader
 
 _LAST: Final = "last"
@@ -56,7 +58,7 @@ def command(
     """Print what changed between two stored scans, by cause: problems, numbers of findings, and the text of rules."""
     with reader_at(db) as store:
         diff = store.diff(*_scans(store, first, second, cluster_name))
-        text(_lines(diff, output, limit or None))
+        text(_lines(diff, output, limit or None, _severity(store, diff)))
 
 
 def _scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tuple[str, str]:
@@ -74,15 +76,25 @@ def _scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tupl
     return named, store.find_scan(second, cluster_name or None).id
 
 
-def _lines(diff: ScanDiff, output: DiffForm, limit: int | None) -> Iterator[str]:
+def _severity(store: SqlReader, diff: ScanDiff) -> SeverityOf:
+    """The severities of the policies as the later scan used them, and of others as the earlier scan did."""
+    from scanner.posture.severity import describe, described
+
+    overrides = settings().descriptions
+    used = (each.policy for scan in (diff.before, diff.now) for each in store.record(scan.id).policies)
+    severities = {policy.key: describe(policy, overrides).severity for policy in used}
+    return lambda policy: severities.get(policy) or described(policy, {}, overrides).severity
+
+
+def _lines(diff: ScanDiff, output: DiffForm, limit: int | None, severity: SeverityOf) -> Iterator[str]:
     from scanner.report import diff_json, diff_markdown, diff_table
 
     match output:
         case DiffForm.TABLE:
-            return diff_table.lines(diff, limit)
+            return diff_table.lines(diff, limit, severity)
         case DiffForm.JSON:
-            return diff_json.lines(diff)
+            return diff_json.lines(diff, severity)
         case DiffForm.MARKDOWN:
-            return diff_markdown.lines(diff, limit)
+            return diff_markdown.lines(diff, limit, severity)
         case _ as never:
             assert_never(never)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.settings import settings
 from scanner.cli.stored_scan import stored_scan
 from scanner.errors import UsageError
 from scanner.model.outcome import CheckKind, Errored, Violated, WouldChange
@@ -68,6 +69,7 @@ def _policy(policy_record: PolicyRecord, record: ScanRecord) -> Iterator[str]:
 
     policy = policy_record.policy
     yield f"{policy.language} {policy.name}  (from {policy.source}, failurePolicy {policy.failure_policy})"
+    yield from _description(policy)
     yield ""
     yield from _matching(policy)
     for condition in policy.match_conditions:
@@ -87,6 +89,22 @@ def _policy(policy_record: PolicyRecord, record: ScanRecord) -> Iterator[str]:
     findings = sum(number for bucket, number in record.counted().items() if bucket.policy == policy.key)
     yield from _requester(policy_record, record)
     yield f"In scan {record.scan.id} it matched {plural(policy_record.matched, 'object')} and has {plural(findings, 'finding')}."
+
+
+def _description(policy: Policy) -> Iterator[str]:
+    """The severity of a policy, and the texts that its author or the configuration gave."""
+    from scanner.posture.severity import describe
+
+    description = describe(policy, settings().descriptions)
+    category = f", category {description.category}" if description.category else ""
+    yield f"Severity {description.severity}{category}"
+    if description.unknown_severity:
+        yield f"(the annotation of its severity is {description.unknown_severity!r}, which is no severity)"
+    if description.title != policy.name:
+        yield f"Title: {description.title}"
+    for title in ("description", "remediation", "docs"):
+        if text := str(getattr(description, title)):
+            yield f"{title.capitalize()}: {' '.join(text.split())}"
 
 
 def _python(policy: Policy, rules: Minor) -> Iterator[str]:
@@ -172,17 +190,22 @@ def _binding(binding: Binding) -> str:
 
 
 def _finding(explained: ExplainedFinding) -> Iterator[str]:
+    from scanner.posture.owners import owner_of
     from scanner.report.evidence import lines_with_excerpt
-    from scanner.report.words import object_name, param_name, workload_name
+    from scanner.report.words import object_name, owner_title, param_name, workload_name
 
-    stored = explained.stored
+    stored, posture = explained.stored, settings()
     finding = stored.finding
     yield f"Finding {stored.id}: {finding.api_version} {finding.kind} {object_name(finding)}"
     if workload := workload_name(stored):
         yield f"Workload {workload}"
+    unknown = "" if stored.kept else " (an older version stored no labels of the object)"
+    yield f"Owner {owner_title(owner_of(stored.kept, posture.owners))}{unknown}"
     yield f"Policy {finding.policy}, binding {finding.binding}, {_check(stored)}"
     if finding.param_name:
         yield f"Param {param_name(finding.param_namespace, finding.param_name)}"
+    if explained.policy is not None:
+        yield from _description(explained.policy)
     yield ""
     match finding.outcome:
         case Violated(message=message, reason=reason, code=code):

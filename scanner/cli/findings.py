@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeVar, assert_never
+from heapq import nsmallest
+from itertools import chain, count, islice, repeat
+from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeAlias, TypeVar, assert_never
 
 import typer
 
@@ -20,13 +21,18 @@ from scanner.cli.stored_scan import stored_scan
 from scanner.cli.terminal import table
 from scanner.cli.waivers import Posture, WaiversOption
 from scanner.errors import UsageError
+from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from scanner.model.policy import PolicyKey
     from scanner.model.scan import ScanRecord, StoredFinding
     from scanner.posture.problem_rows import Problem
     from scanner.posture.triage import Triage
 
 _Row = TypeVar("_Row")
+_SortKey: TypeAlias = tuple[int, str, float]
 EPILOG: Final = (
     "Examples: `assay findings --namespace 'team-*' --status new` · `assay findings --problems --action Deny` · "
     "`assay findings --at 2026-03-31 -o csv --limit 0`. "
@@ -52,6 +58,14 @@ class Action(StrEnum):
     AUDIT = "Audit"
 
 
+class Sort(StrEnum):
+    """The orders of the list: the worst severity, the owner or the oldest first."""
+
+    SEVERITY = "severity"
+    OWNER = "owner"
+    AGE = "age"
+
+
 class Output(StrEnum):
     """The forms of the list."""
 
@@ -71,8 +85,10 @@ class Filter:
     workloads: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    minimum: Severity | None = None
 
-    def selects(self, stored: StoredFinding) -> bool:
+    def selects(self, stored: StoredFinding, triage: Triage) -> bool:
         """Return whether a finding is wanted. A resolved finding is wanted only by its status or its id."""
         finding = stored.finding
         if stored.status == "resolved" and not self.ids and "resolved" not in self.statuses:
@@ -85,6 +101,8 @@ class Filter:
             and (not self.workloads or any(_is_workload(each, stored) for each in self.workloads))
             and (not self.statuses or stored.status in self.statuses)
             and (not self.actions or bool(set(self.actions) & set(finding.actions)))
+            and (not self.owners or any(_is_owner(each, triage.owner(stored)) for each in self.owners))
+            and (self.minimum is None or triage.severity(finding.policy_key).at_least(self.minimum))
         )
 
 
@@ -123,6 +141,26 @@ def command(
         list[Action] | None,
         typer.Option("--action", help="Only findings of bindings with this action (repeatable).", show_default=False),
     ] = None,
+    owners: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--owner",
+            metavar="TEAM",
+            help="Only objects of this owner; accepts globs. `unowned` or an empty name chooses objects without an owner (repeatable).",
+        ),
+    ] = None,
+    min_severity: Annotated[
+        Severity | None,
+        typer.Option("--min-severity", help="Only policies of this severity or a worse one.", show_default=False),
+    ] = None,
+    sort: Annotated[
+        Sort | None,
+        typer.Option(
+            "--sort",
+            help="Order of the list. Default: by policy, namespace and name.",
+            show_default=False,
+        ),
+    ] = None,
     problems: Annotated[
         bool, typer.Option("--problems", help="Print problems instead: one line for a check and a workload.")
     ] = False,
@@ -145,15 +183,17 @@ def command(
         workloads=tuple(map(_workload, workloads or ())),
         statuses=tuple(status.value for status in statuses or ()),
         actions=tuple(action.value for action in actions or ()),
+        owners=tuple(owners or ()),
+        minimum=min_severity,
     )
     posture = Posture(settings(), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         triage = posture.triage(store, record)
         if problems:
-            _print_problems(record, triage, wanted, output, limit)
+            _print_problems(record, triage, wanted, output, limit, sort)
         else:
-            _print_findings(record, triage, wanted, output, limit)
+            _print_findings(record, triage, wanted, output, limit, sort)
 
 
 def _workload(text: str) -> str:
@@ -174,9 +214,15 @@ def _is_workload(pattern: str, stored: StoredFinding) -> bool:
     return own[0].lower() == kind.lower() and fnmatchcase(own[1], name)
 
 
-def _print_findings(record: ScanRecord, triage: Triage, wanted: Filter, output: Output, limit: int) -> None:
+def _is_owner(pattern: str, owner: str) -> bool:
+    return not owner if pattern in ("", "unowned") else bool(owner) and fnmatchcase(owner, pattern)
+
+
+def _print_findings(
+    record: ScanRecord, triage: Triage, wanted: Filter, output: Output, limit: int, sort: Sort | None
+) -> None:
     from scanner.report.json import finding_json
-    from scanner.report.words import object_name, result_word, workload_name
+    from scanner.report.words import object_name, owner_title, result_word, workload_name
 
     requester = frozenset((key.policy_key, key.check) for key in record.tallies if key.requester)
 
@@ -188,7 +234,8 @@ def _print_findings(record: ScanRecord, triage: Triage, wanted: Filter, output: 
         finding = stored.finding
         place = f"{finding.kind} {object_name(finding)}"
         status = f"{stored.status}, waived" if triage.waiver(stored) else stored.status
-        return stored.id, status, f"{stored.first_seen:%Y-%m-%d}", finding.policy, place
+        severity, owner = str(triage.severity(finding.policy_key)), owner_title(triage.owner(stored))
+        return stored.id, status, f"{stored.first_seen:%Y-%m-%d}", severity, owner, finding.policy, place
 
     def columns(stored: StoredFinding) -> tuple[str, ...]:
         finding = stored.finding
@@ -211,20 +258,28 @@ def _print_findings(record: ScanRecord, triage: Triage, wanted: Filter, output: 
             finding.name,
             workload_name(stored),
             finding.outcome.message,
+            *_described(triage, finding.policy_key),
+            triage.owner(stored),
             waiver.name if (waiver := triage.waiver(stored)) else "",
         )
 
-    chosen = filter(wanted.selects, chain(record.findings(), record.resolved()))
+    def key(stored: StoredFinding) -> _SortKey:
+        return _key(sort, triage, stored.finding.policy_key, triage.owner(stored), stored.first_seen)
+
+    selected = (each for each in chain(record.findings(), record.resolved()) if wanted.selects(each, triage))
+    chosen = _sorted(selected, sort, key, limit)
     form = _Form("findings", _FINDING, cells, _FINDING_COLUMNS, columns, as_json)
     _print(record, chosen, form, output, limit)
 
 
-def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: Output, limit: int) -> None:
+def _print_problems(
+    record: ScanRecord, triage: Triage, wanted: Filter, output: Output, limit: int, sort: Sort | None
+) -> None:
     from dataclasses import replace
 
     from scanner.posture.problem_rows import problems
     from scanner.report.json import problem_json
-    from scanner.report.words import check_title
+    from scanner.report.words import check_title, owner_title
 
     def cells(problem: Problem) -> tuple[str, ...]:
         top = problem.workload
@@ -234,6 +289,8 @@ def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: 
             f"{problem.status}, waived" if problem.waiver else problem.status,
             f"{problem.first_seen:%Y-%m-%d}",
             str(problem.findings),
+            str(triage.severity((problem.language, problem.policy))),
+            owner_title(triage.owner(problem)),
             problem.policy,
             place,
         )
@@ -256,14 +313,21 @@ def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: 
             top.kind,
             top.namespace,
             top.name,
+            *_described(triage, (problem.language, problem.policy)),
+            triage.owner(problem),
             problem.waiver.name if problem.waiver else "",
         )
 
+    def key(problem: Problem) -> _SortKey:
+        policy = problem.language, problem.policy
+        return _key(sort, triage, policy, triage.owner(problem), problem.first_seen)
+
     # The status is that of the whole problem, so all its findings are joined first.
     of_findings = replace(wanted, statuses=tuple(status.value for status in Status))
-    joined = problems((each for each in record.by_problem() if of_findings.selects(each.stored)), triage.waiver)
+    joined = problems((each for each in record.by_problem() if of_findings.selects(each.stored, triage)), triage.waiver)
     statuses = wanted.statuses or tuple(status.value for status in Status if status is not Status.RESOLVED)
-    chosen = (problem for problem in joined if problem.status in statuses or wanted.ids)
+    selected = (problem for problem in joined if problem.status in statuses or wanted.ids)
+    chosen = _sorted(selected, sort, key, limit)
     form = _Form(
         "problems",
         _PROBLEM,
@@ -275,15 +339,64 @@ def _print_problems(record: ScanRecord, triage: Triage, wanted: Filter, output: 
     _print(record, chosen, form, output, limit)
 
 
-_FINDING: Final = ("FINDING", "STATUS", "SINCE", "POLICY", "OBJECT")
+def _described(triage: Triage, policy: PolicyKey) -> tuple[str, str, str]:
+    """Severity, title and category of a policy."""
+    description = triage.description(policy)
+    return str(description.severity), description.title, description.category
+
+
+def _key(sort: Sort | None, triage: Triage, policy: PolicyKey, owner: str, first_seen: datetime) -> _SortKey:
+    """The key of a row in an order; rows with equal keys keep the order of the report."""
+    rank = triage.severity(policy).rank
+    match sort:
+        case Sort.SEVERITY | None:
+            return rank, "", 0
+        case Sort.OWNER:
+            return int(not owner), owner, rank
+        case Sort.AGE:
+            return 0, "", first_seen.timestamp()
+        case _ as never:
+            assert_never(never)
+
+
+def _sorted(rows: Iterator[_Row], sort: Sort | None, key: Callable[[_Row], _SortKey], limit: int) -> Iterator[_Row]:
+    """The rows in an order. Memory holds the first `limit` of them, or all if it is 0; of the others only the number is right."""
+    if sort is None:
+        yield from rows
+        return
+    if not limit:
+        yield from sorted(rows, key=key)
+        return
+    numbers = count()
+    first = [
+        row for row, _ in nsmallest(limit, zip(rows, numbers, strict=False), key=lambda pair: (key(pair[0]), pair[1]))
+    ]
+    yield from first
+    yield from repeat(first[-1], next(numbers) - len(first)) if first else ()
+
+
+_FINDING: Final = ("FINDING", "STATUS", "SINCE", "SEVERITY", "OWNER", "POLICY", "OBJECT")
 _FINDING_COLUMNS: Final = (
     *("id", "problem", "status", "firstSeen", "resolvedAt", "resolution", "cause", "language", "policy", "binding"),
-    *("outcome", "actions", "kind", "namespace", "name", "workload", "message", "waiver"),
+    *(
+        "outcome",
+        "actions",
+        "kind",
+        "namespace",
+        "name",
+        "workload",
+        "message",
+        "severity",
+        "title",
+        "category",
+        "owner",
+        "waiver",
+    ),
 )
-_PROBLEM: Final = ("PROBLEM", "STATUS", "SINCE", "FINDINGS", "POLICY", "WORKLOAD")
+_PROBLEM: Final = ("PROBLEM", "STATUS", "SINCE", "FINDINGS", "SEVERITY", "OWNER", "POLICY", "WORKLOAD")
 _PROBLEM_COLUMNS: Final = (
     *("id", "status", "firstSeen", "openedAt", "resolvedAt", "resolution", "cause", "findings", "language", "policy"),
-    *("check", "action", "kind", "namespace", "name", "waiver"),
+    *("check", "action", "kind", "namespace", "name", "severity", "title", "category", "owner", "waiver"),
 )
 
 

@@ -7,7 +7,7 @@ an excepted or a waived finding. A finding fails again on the day after its waiv
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +19,7 @@ from scanner.errors import UsageError
 
 if TYPE_CHECKING:
     from scanner.cli.waivers import Posture
+    from scanner.model.policy import PolicyKey
     from scanner.model.problem import ProblemCounts
     from scanner.model.scan import ScanRecord
     from scanner.posture.waiving import Waived
@@ -105,11 +106,17 @@ def baseline_of(store: SqlReader, text: str, cluster: str) -> Baseline:
 
 
 def evaluate(
-    store: SqlReader, record: ScanRecord, gates: Sequence[FailOn], baseline: Baseline, posture: Posture
+    store: SqlReader,
+    record: ScanRecord,
+    gates: Sequence[FailOn],
+    baseline: Baseline,
+    posture: Posture,
+    below: Collection[PolicyKey] = (),
 ) -> Verdict:
     """Evaluate gates for a stored scan; print on stderr which of them fail, and that there is no baseline.
 
-    Raises UsageError for a baseline that is of another cluster, or the scan itself, and for waivers that cannot be read.
+    The policies `below` a severity fail no gate. Raises UsageError for a baseline that is of another cluster, or the scan itself,
+    and for waivers that cannot be read.
     """
     if not gates:
         return Verdict()
@@ -117,10 +124,10 @@ def evaluate(
         raise UsageError(f"--baseline {record.scan.id} is the scan itself: name an earlier one, such as last~1")
     waived = posture.triage(store, record).waived
     rows = {record.scan.id: waived.rows, **_waived_then(store, record, baseline, posture)}
-    counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids, rows)
+    counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids, waived=rows, below=below)
     if FailOn.NEW in gates and baseline == Baseline() and counts.baseline is None:
         _print("no earlier scan is comparable, so every problem is new")
-    failed = [text for gate in dict.fromkeys(gates) if (text := _failure(gate, counts, record))]
+    failed = [text for gate in dict.fromkeys(gates) if (text := _failure(gate, counts, record, below))]
     lapsed = _lapsed(waived)
     if not failed:
         if lapsed:
@@ -178,13 +185,13 @@ def _problems_in(path: Path) -> frozenset[str]:
     return frozenset(as_text(dig(finding, "problem")) for finding in findings)
 
 
-def _failure(gate: FailOn, counts: ProblemCounts, record: ScanRecord) -> str:
+def _failure(gate: FailOn, counts: ProblemCounts, record: ScanRecord, below: Collection[PolicyKey]) -> str:
     """The name of a gate that fails, and the numbers for which it fails; empty for a gate that passes."""
-    text = next(_failures(gate, counts, record), "")
+    text = next(_failures(gate, counts, record, below), "")
     return f"{gate.value} ({text})" if text else ""
 
 
-def _failures(gate: FailOn, counts: ProblemCounts, record: ScanRecord) -> Iterator[str]:
+def _failures(gate: FailOn, counts: ProblemCounts, record: ScanRecord, below: Collection[PolicyKey]) -> Iterator[str]:
     match gate:
         case FailOn.NEW if counts.new:
             since = f" since scan {counts.baseline.id}" if counts.baseline else ""
@@ -198,17 +205,18 @@ def _failures(gate: FailOn, counts: ProblemCounts, record: ScanRecord) -> Iterat
         case FailOn.DRIFT if counts.drifting:
             yield f"{_problems(counts.drifting)} with changes by mutating policies"
         case FailOn.HEALTH:
-            yield from _health(record)
+            yield from _health(record, below)
         case FailOn.NEW | FailOn.DENY | FailOn.VIOLATED | FailOn.ERRORED | FailOn.DRIFT:
             return
         case _ as never:
             assert_never(never)
 
 
-def _health(record: ScanRecord) -> Iterator[str]:
+def _health(record: ScanRecord, below: Collection[PolicyKey]) -> Iterator[str]:
     from scanner.model.scan import HealthKind
 
-    entries = [entry for entry in record.health if entry.kind is not HealthKind.NOTE]
+    own = (entry for entry in record.health if entry.policy_key not in below)
+    entries = [entry for entry in own if entry.kind is not HealthKind.NOTE]
     if entries:
         yield f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'} under Policy health"
 

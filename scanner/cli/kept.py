@@ -9,7 +9,10 @@ import typer
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scanner.model.population import KeptKeys
+    from scanner.posture.owners import OwnerKey
 
 KeepLabelsOption = Annotated[
     list[str] | None,
@@ -31,15 +34,22 @@ KeepAnnotationsOption = Annotated[
 ]
 
 
-def kept_keys(labels: list[str], annotations: list[str]) -> KeptKeys:
-    """The keys that a scan keeps. Raises UsageError for a key that no label or annotation can have."""
+def kept_keys(labels: list[str], annotations: list[str], owners: Iterable[OwnerKey] = ()) -> KeptKeys:
+    """The keys that a scan keeps, those that name owners included.
+
+    Raises UsageError for a key that no label or annotation can have.
+    """
     from scanner.model.population import DEFAULT_KEYS
 
     for label in labels:
         _reject_invalid("--keep-label", label, label)
     for annotation in annotations:
         _reject_invalid("--keep-annotation", annotation, annotation.lower())  # as upstream: ValidateAnnotations
-    return DEFAULT_KEYS.with_keys(tuple(labels), tuple(annotations))
+    own = [(key.source, key.key) for key in owners]
+    return DEFAULT_KEYS.with_keys(
+        (*labels, *(key for source, key in own if source == "label")),
+        (*annotations, *(key for source, key in own if source == "annotation")),
+    )
 
 
 def _reject_invalid(flag: str, key: str, qualified_name: str) -> None:

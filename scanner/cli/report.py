@@ -11,6 +11,7 @@ from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluat
 from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
 from scanner.cli.settings import settings
+from scanner.cli.severities import MinSeverityOption, policies_below, reject_useless_severity
 from scanner.cli.stored_scan import stored_scan
 from scanner.cli.waivers import Posture, WaiversOption
 
@@ -27,6 +28,7 @@ def command(
     folders: Folders,
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
+    min_severity: MinSeverityOption = None,
     at: AtOption = "",
     waivers: WaiversOption = None,
     db: DbOption = "",
@@ -35,16 +37,19 @@ def command(
     """Render the report of a stored scan again, without the cluster."""
     from scanner.cli.render import to_folders, to_stdout
     from scanner.model.scan import ScanState
+    from scanner.report.document import document_of
 
     reject_useless_baseline(fail_on or (), baseline)
+    reject_useless_severity(fail_on or (), min_severity)
     posture = Posture(settings(), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)
-        gates = evaluate(store, record, fail_on or (), compared, posture)
-        own = posture.of(store, record)
-        to_stdout(record, output, own, posture.day)
-        to_folders(record, folders, own, posture.day)
+        below = policies_below(record, posture.settings, min_severity)
+        gates = evaluate(store, record, fail_on or (), compared, posture, below)
+        document = document_of(record, posture.of(store, record), posture.day)
+        to_stdout(document, output)
+        to_folders(document, folders)
         if fail_on and record.scan.state is not ScanState.COMPLETE:
             raise typer.Exit(_INCOMPLETE)
         raise typer.Exit(gates.code)

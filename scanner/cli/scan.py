@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -27,7 +28,7 @@ from scanner.cli.connection import (
 )
 from scanner.cli.database import DbOption, store_at
 from scanner.cli.filters import FLAG, FiltersOption, kyverno_configuration
-from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate, reject_useless_baseline
+from scanner.cli.gates import BaselineOption, FailOn, FailOnOption, baseline_of, evaluate, reject_useless_baseline
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
@@ -49,6 +50,7 @@ from scanner.cli.scope import (
     scope_of,
 )
 from scanner.cli.settings import settings
+from scanner.cli.severities import MinSeverityOption, policies_below, reject_useless_severity
 from scanner.cli.simulated_request import (
     ExtraOption,
     GroupsOption,
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from scanner.opinion.comparison import Comparison
     from scanner.policies.kyverno.libraries import Network
     from scanner.posture.settings import Settings
+    from scanner.posture.severity import Severity
     from scanner.scan.edges import Cluster
     from scanner.scan.options import Options
     from scanner.store import SqlStore
@@ -266,6 +269,7 @@ def command(
     ] = False,
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
+    min_severity: MinSeverityOption = None,
     quiet: QuietOption = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False,
 ) -> None:
@@ -299,9 +303,9 @@ def command(
     if restored_cluster and not cluster_name:
         raise UsageError("--restored-cluster needs --cluster-name: a name joins the histories of both clusters")
     reject_stdin_twice([*(source or ()), *(files or ())])
-    reject_useless_baseline(fail_on or (), baseline)
-    reject_two_sources(waivers, waivers_namespace)
+    _reject_useless_flags(fail_on or (), baseline, min_severity, waivers, waivers_namespace)
     parse_selector(selector)
+    posture = settings()
     scope = scope_of(
         operation=operation.value,
         namespaces=namespaces,
@@ -321,7 +325,7 @@ def command(
         kyverno_compat=kyverno_compat,
         kyverno_filters=kyverno_filters or [],
         network=_network(allow_network_to or []) if allow_network else None,
-        kept=kept_keys(keep_labels or [], keep_annotations or []),
+        kept=kept_keys(keep_labels or [], keep_annotations or [], posture.owners),
         method=method_of(
             arguments.obj,
             kyverno_compat=kyverno_compat.value if kyverno_compat else "",
@@ -357,20 +361,36 @@ def command(
             scan = _run(named, store, options, progress, workers, comparison, run_record)
         interruption.recorded()
         record = store.record(scan.id)
-        gates = evaluate(store, record, fail_on or (), compared, _posture(options))
+        gates = evaluate(
+            store,
+            record,
+            fail_on or (),
+            compared,
+            _posture(posture, options),
+            policies_below(record, posture, min_severity),
+        )
         code = _exit_code(record, min_coverage, allow_empty=allow_empty) or gates.code
         run_record.because(_reason(record, code) or gates.line)
         try:
             with interruption.interruptible():
                 _print_requests(cluster, progress)
-                _print_report(record, _posture(options).of(store, record), output, folders, progress, code)
+                _print_report(record, _posture(posture, options).of(store, record), output, folders, progress, code)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
 
 
-def _posture(options: Options) -> Posture:
-    return Posture(settings(), given=options.waivers)
+def _reject_useless_flags(
+    gates: Sequence[FailOn], baseline: str, minimum: Severity | None, waivers: Path | None, namespace: str
+) -> None:
+    """Reject flags that change nothing without others, and waivers from two places. Raises UsageError."""
+    reject_useless_baseline(gates, baseline)
+    reject_useless_severity(gates, minimum)
+    reject_two_sources(waivers, namespace)
+
+
+def _posture(posture: Settings, options: Options) -> Posture:
+    return Posture(posture, given=options.waivers)
 
 
 def _exit_code(record: ScanRecord, min_coverage: float, *, allow_empty: bool) -> int:
@@ -516,6 +536,7 @@ def _print_report(
     record: ScanRecord, posture: Settings, output: str, folders: Folders, progress: Progress, code: int
 ) -> None:
     from scanner.cli.render import to_folders, to_stdout
+    from scanner.report.document import document_of
     from scanner.report.words import state_word
 
     scan = record.scan
@@ -526,5 +547,6 @@ def _print_report(
         )
         if sentence := _nothing(record):
             progress.print_line(sentence)
-    to_stdout(record, output, posture)
-    to_folders(record, folders, posture)
+    document = document_of(record, posture)
+    to_stdout(document, output)
+    to_folders(document, folders)

@@ -31,6 +31,10 @@ _NAMED_REGULARLY: Final = frozenset(
 
 _EQUIVALENT: Final = frozenset({"", "apps", "events.k8s.io", "extensions", "networking.k8s.io", "policy"})
 """Groups of Kubernetes that serve, or served, resources of each other."""
+_MOVED: Final = frozenset(
+    {"DaemonSet", "Deployment", "Event", "Ingress", "NetworkPolicy", "PodSecurityPolicy", "ReplicaSet", "Scale"}
+)
+"""The kinds of these resources."""
 
 
 def may_need(policy: Policy, api_version: str, kind: str) -> bool:
@@ -39,15 +43,15 @@ def may_need(policy: Policy, api_version: str, kind: str) -> bool:
         return True
     group = api_version.rpartition("/")[0]
     return any(
-        _has_group(rule.api_groups, group) and any(_may_be(resource, group, kind) for resource in rule.resources)
+        _has_group(rule.api_groups, group, kind) and any(_may_be(resource, group, kind) for resource in rule.resources)
         for rule in policy.match.rules
     )
 
 
-def _has_group(groups: tuple[str, ...], group: str) -> bool:
+def _has_group(groups: tuple[str, ...], group: str, kind: str) -> bool:
     if "*" in groups or group in groups:
         return True
-    return group in _EQUIVALENT and not _EQUIVALENT.isdisjoint(groups)
+    return kind in _MOVED and group in _EQUIVALENT and not _EQUIVALENT.isdisjoint(groups)
 
 
 def _may_be(resource: str, group: str, kind: str) -> bool:

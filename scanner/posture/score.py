@@ -32,6 +32,12 @@ WEIGHTS: Final[Mapping[Severity, int]] = {
 
 SeverityOf: TypeAlias = Callable[[PolicyKey], Severity]
 
+
+def default_severity(_: PolicyKey) -> Severity:
+    """The severity of every policy, if none is known."""
+    return DEFAULT_SEVERITY
+
+
 UNLISTED: Final = (CoverageState.PARTIAL, CoverageState.FORBIDDEN, CoverageState.FAILED)
 
 _UNCOUNTED: Final = (GapKind.DISCOVERY, GapKind.LIST, GapKind.DOCUMENT)
@@ -124,7 +130,7 @@ class PartSums:
 SumsByPolicy: TypeAlias = Mapping[PolicyKey, Sums]
 
 
-def score_of(record: ScanRecord, severity: SeverityOf = lambda _: DEFAULT_SEVERITY) -> Score:
+def score_of(record: ScanRecord, severity: SeverityOf = default_severity) -> Score:
     """The score of a scan, with its bounds."""
     return Scores(record, severity).whole()
 

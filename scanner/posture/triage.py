@@ -24,6 +24,7 @@ class Triage:
         self.settings = settings
         self.day = day or day_of(record)
         self.waiving = Waiving(settings.waivers, record, self.day, settings.waiver_rules)
+        self._severities: dict[PolicyKey, Severity] = {}
         self._descriptions = {used.policy.key: describe(used.policy, settings.descriptions) for used in record.policies}
 
     def description(self, policy: PolicyKey) -> Description:
@@ -45,7 +46,10 @@ class Triage:
 
     def severity(self, policy: PolicyKey) -> Severity:
         """The severity of a policy."""
-        return self.description(policy).severity
+        known = self._severities.get(policy)
+        if known is None:
+            known = self._severities[policy] = self.description(policy).severity
+        return known
 
     def owner(self, stored: StoredFinding | Problem) -> str:
         """The owner of the object of a finding or of a problem's first finding, or `owners.UNOWNED`."""

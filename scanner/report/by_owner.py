@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -39,12 +39,20 @@ class OwnerSection:
 def owners_of(census: Census, triage: Triage) -> tuple[OwnerSection, ...]:
     """Every owner with findings, by name; unowned objects last."""
     parts: defaultdict[str, list[tuple[Bucket, int]]] = defaultdict(list)
-    for bucket, number in census.items():
+    for bucket, number in _without_namespaces(census).items():
         parts[bucket.owner].append((bucket, number))
     ordered = sorted(parts, key=lambda owner: (not owner, owner))
     return tuple(
         OwnerSection(owner, finding_counts(parts[owner]), _severities(parts[owner], triage)) for owner in ordered
     )
+
+
+def _without_namespaces(census: Census) -> Census:
+    """The same numbers, with the namespaces added up: a cluster has many."""
+    numbers: Counter[Bucket] = Counter()
+    for bucket, number in census.items():
+        numbers[Bucket(bucket.policy, "", *bucket[2:])] += number
+    return numbers
 
 
 def severities_of(census: Census, triage: Triage) -> tuple[SeverityCounts, ...]:

@@ -13,6 +13,7 @@ from scanner.model.cause import CauseKind
 from scanner.model.json import Json, JsonObject
 from scanner.model.scan import Scan
 from scanner.posture.scan_diff import DifferingProblem, ProblemState, RuleDifference, ScanDiff
+from scanner.posture.score import SeverityOf, default_severity
 from scanner.report.diff_words import (
     Value,
     circumstances,
@@ -29,7 +30,7 @@ from scanner.report.words import iso
 VERSION: Final = "1.0"
 
 
-def lines(diff: ScanDiff) -> Iterator[str]:
+def lines(diff: ScanDiff, severity: SeverityOf = default_severity) -> Iterator[str]:
     """The lines of the document."""
     head: JsonObject = {
         "schemaVersion": VERSION,
@@ -48,7 +49,9 @@ def lines(diff: ScanDiff) -> Iterator[str]:
     for name, value in head.items():
         yield f"{_text(name)}: {_text(value)},"
     yield from _list("rules", map(_rule, diff.rules), ",")
-    yield from _list("problems", (_problem(each) for kind in diff.causes for each in diff.listed(kind, None)), "")
+    yield from _list(
+        "problems", (_problem(each, severity) for kind in diff.causes for each in diff.listed(kind, None)), ""
+    )
     yield "}"
 
 
@@ -103,7 +106,7 @@ def _rule(difference: RuleDifference) -> JsonObject:
     }
 
 
-def _problem(problem: DifferingProblem) -> JsonObject:
+def _problem(problem: DifferingProblem, severity: SeverityOf) -> JsonObject:
     check, top = problem.check, problem.workload
     return {
         "id": problem.id,
@@ -115,6 +118,7 @@ def _problem(problem: DifferingProblem) -> JsonObject:
         "resolvedAt": iso(problem.resolved_at) if problem.resolved_at else None,
         "policy": problem.policy,
         "language": problem.language,
+        "severity": str(severity((problem.language, problem.policy))),
         "check": {"kind": str(check.kind), "index": check.index, "expression": check.expression},
         "workload": {
             "apiVersion": top.api_version,

@@ -8,6 +8,7 @@ from typing import Final
 
 from scanner.model.cause import CauseKind
 from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
+from scanner.posture.score import SeverityOf, default_severity
 from scanner.report.diff_words import (
     EQUAL_TEXT,
     RULE_TITLES,
@@ -33,11 +34,11 @@ _RULE_LINES: Final = 200
 _LONGEST: Final = 1000
 _MARKUP: Final = re.compile(r"([\\`*_\[\]~|#!])")
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
-_HEAD: Final = ("Change", "Problem", "Policy", "Workload", "Findings", "Also", "Message")
+_HEAD: Final = ("Change", "Problem", "Severity", "Policy", "Workload", "Findings", "Also", "Message")
 _FENCE: Final = re.compile("`+")
 
 
-def lines(diff: ScanDiff, limit: int | None) -> Iterator[str]:
+def lines(diff: ScanDiff, limit: int | None, severity: SeverityOf = default_severity) -> Iterator[str]:
     """The lines of a difference, with at most `limit` problems of each cause and as many rules; None is no limit."""
     yield f"# Changes in {escaped(diff.now.cluster.name)}"
     yield ""
@@ -52,7 +53,7 @@ def lines(diff: ScanDiff, limit: int | None) -> Iterator[str]:
         yield f"Not checked: {plural(diff.unchecked, 'finding')} that the later scan left open and did not check."
     for kind in diff.causes:
         yield ""
-        yield from _cause(diff, kind, limit)
+        yield from _cause(diff, kind, limit, severity)
     if diff.rules_changed:
         yield ""
         yield from _rules(diff, limit)
@@ -74,7 +75,7 @@ def _incomparable(diff: ScanDiff) -> Iterator[str]:
     yield ""
 
 
-def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None) -> Iterator[str]:
+def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None, severity: SeverityOf) -> Iterator[str]:
     yield f"## Cause {kind}: {CAUSES[kind]}"
     yield ""
     problems, findings = problem_counts(diff, kind), finding_counts(diff, kind)
@@ -86,18 +87,19 @@ def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None) -> Iterator[str]:
             yield _row(_HEAD)
             yield _row(("---",) * len(_HEAD))
         shown += 1
-        yield _row(tuple(map(escaped, _cells(problem))))
+        yield _row(tuple(map(escaped, _cells(problem, severity))))
     if more := diff.problems_of(kind) - shown:
         yield ""
         yield f"{plural(more, 'more problem')}: print all with `--limit 0`."
 
 
-def _cells(problem: DifferingProblem) -> tuple[str, ...]:
+def _cells(problem: DifferingProblem, severity: SeverityOf) -> tuple[str, ...]:
     state = problem.now or problem.before
     messages = (cut(message, _LONGEST) for _, message in message_lines(problem))
     return (
         change_words(problem),
         problem.id,
+        str(severity((problem.language, problem.policy))),
         problem.policy,
         workload_words(problem),
         state_words(state) if state else "",

@@ -8,6 +8,7 @@ from typing import Final
 
 from scanner.model.cause import CauseKind
 from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
+from scanner.posture.score import SeverityOf, default_severity
 from scanner.report.diff_words import (
     EQUAL_TEXT,
     RULE_TITLES,
@@ -35,7 +36,7 @@ _RULE_LINES: Final = 40
 _ROW: Final = "      "
 
 
-def lines(diff: ScanDiff, limit: int | None) -> Iterator[str]:
+def lines(diff: ScanDiff, limit: int | None, severity: SeverityOf = default_severity) -> Iterator[str]:
     """The lines of a difference, with at most `limit` problems of each cause and as many rules; None is no limit."""
     yield from _incomparable(diff)
     yield from _wrapped(f"Earlier scan: {scan_title(diff.before)}")
@@ -52,7 +53,7 @@ def lines(diff: ScanDiff, limit: int | None) -> Iterator[str]:
         )
     for kind in diff.causes:
         yield ""
-        yield from _cause(diff, kind, limit)
+        yield from _cause(diff, kind, limit, severity)
     if diff.rules_changed:
         yield ""
         yield from _rules(diff, limit)
@@ -67,22 +68,23 @@ def _incomparable(diff: ScanDiff) -> Iterator[str]:
     yield ""
 
 
-def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None) -> Iterator[str]:
+def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None, severity: SeverityOf) -> Iterator[str]:
     yield f"Cause {kind}: {CAUSES[kind]}"
     yield from _wrapped(f"problems: {counts_line(problem_counts(diff, kind))}", "  ")
     yield from _wrapped(f"findings: {counts_line(finding_counts(diff, kind))}", "  ")
     shown = 0
     for problem in diff.listed(kind, limit):
         shown += 1
-        yield from _problem(problem)
+        yield from _problem(problem, severity)
     if more := diff.problems_of(kind) - shown:
         yield f"  {plural(more, 'more problem')}: print all with --limit 0"
 
 
-def _problem(problem: DifferingProblem) -> Iterator[str]:
-    """The change and the place of a problem, its workload, and its message."""
+def _problem(problem: DifferingProblem, severity: SeverityOf) -> Iterator[str]:
+    """The change, the severity and the place of a problem, its workload, and its message."""
+    how_bad = severity((problem.language, problem.policy))
     also = f" (also {listed(problem.cause.also)})" if problem.cause.also else ""
-    yield from _wrapped(f"{change_words(problem)}  {problem.id}  {visible(problem.policy)}{also}", "  ")
+    yield from _wrapped(f"{change_words(problem)}  {problem.id}  {how_bad}  {visible(problem.policy)}{also}", "  ")
     state = problem.now or problem.before
     states = f": {state_words(state)}" if state else ""
     yield from _wrapped(f"{visible(workload_words(problem))}{states}", _ROW)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
 
+from scanner.model.census import without_owners
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
@@ -153,7 +154,8 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
     triage = Triage(settings, record, day)
     record = replace(record, health=(*record.health, *triage.notes()))
-    census = record.counted(triage.owner_of)
+    by_owner = record.counted(triage.owner_of)
+    census = without_owners(by_owner)
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
@@ -172,7 +174,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         coverage=coverage,
         policies=policies,
         namespaces=namespaces_of(record, census, scores),
-        owners=owners_of(census, triage),
+        owners=owners_of(by_owner, triage),
         severities=severities_of(census, triage),
         owner_scores=partial(scores_by_owner, record, triage, scores),
         gaps=tuple(sorted(record.gaps)),

@@ -20,11 +20,12 @@ from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.finding_pages import DRIFT, NEW, of_namespace, place_of, write_policy_pages
 from scanner.report.folder import replaced
-from scanner.report.sentences import namespace_title, owner_title, worst_namespaces, worst_owners, worst_policies
+from scanner.report.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.site import Site, site_of
 from scanner.report.spill import Spill
 from scanner.report.templates import NAME
 from scanner.report.waivers import STATE_WORDS
+from scanner.report.words import owner_title
 
 _TOP = 10
 

@@ -231,7 +231,11 @@ def _section(document: Document, name: str) -> Plain:
     match name:
         case "score":
             with_waivers = document.score_with_waivers
-            return {**_score(document.score), "withWaivers": _score(with_waivers) if with_waivers else None}
+            return {
+                **_score(document.score),
+                "weights": {str(name): weight for name, weight in WEIGHTS.items()},
+                "withWaivers": _score(with_waivers) if with_waivers else None,
+            }
         case "waivers":
             return section_json(document.waivers) if document.waivers else None
         case "owners":
@@ -267,12 +271,7 @@ def _owners(document: Document) -> Plain:
 
 
 def _score(score: Score) -> dict[str, Plain]:
-    return {**_share(score), "weighted": _weighted(score.weighted)}
-
-
-def _weighted(score: Score | None) -> Plain:
-    """The weighted score with the weights of the severities."""
-    return None if score is None else {**_share(score), "weights": {str(name): each for name, each in WEIGHTS.items()}}
+    return {**_share(score), "weighted": _share(score.weighted) if score.weighted else None}
 
 
 def _share(score: Score) -> dict[str, Plain]:

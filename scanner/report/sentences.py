@@ -22,7 +22,6 @@ from scanner.report.words import (
     EVERYTHING,
     HEALTH_TITLES,
     RULES_PARTS,
-    UNOWNED_TITLE,
     duration,
     listed,
     percent_ceil,
@@ -211,11 +210,6 @@ def nothing_line(document: Document) -> str:
 def namespace_title(namespace: str) -> str:
     """The name of a namespace, or the title of the cluster-scoped objects."""
     return namespace or CLUSTER_SCOPED
-
-
-def owner_title(owner: str) -> str:
-    """The name of an owner, or the title of the objects without one."""
-    return owner or UNOWNED_TITLE
 
 
 def worst_policies(policies: Iterable[PolicySection]) -> list[PolicySection]:

@@ -32,7 +32,6 @@ from scanner.report.sentences import (
     nothing_line,
     opinion_line,
     outside_line,
-    owner_title,
     requester_line,
     rules_line,
     score_line,
@@ -47,7 +46,7 @@ from scanner.report.sentences import (
     worst_policies,
 )
 from scanner.report.waivers import STATE_WORDS, WaiverLine
-from scanner.report.words import HEALTH_TITLES, auditability, listed, visible
+from scanner.report.words import HEALTH_TITLES, auditability, listed, owner_title, visible
 
 _ROWS = 25
 _LONGEST = 300

@@ -62,6 +62,12 @@ HEALTH_MEANINGS = {
 UNOWNED_TITLE = "unowned"
 """The title of the objects without an owner."""
 
+
+def owner_title(owner: str) -> str:
+    """The name of an owner, or the title of the objects without one."""
+    return owner or UNOWNED_TITLE
+
+
 AUDITABILITY = {
     Auditability.FULL: "fully auditable",
     Auditability.REQUESTER: "depends on requester",

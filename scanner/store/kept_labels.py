@@ -40,8 +40,8 @@ class KeptLabels:
 
     def __init__(self, connection: Connection, cluster: int, revision: int) -> None:
         """Read the ids of all kinds."""
-        self._connection = connection
-        self._cluster = cluster
+        self.connection: Final = connection
+        self.cluster: Final = cluster
         self.revision: Final = revision
         self._kinds: defaultdict[GroupKind, list[int]] = defaultdict(list)
         for number, api_version, kind in connection.execute(select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)):
@@ -84,8 +84,8 @@ class KeptLabels:
         for portion in chunks(sorted(missing)):
             self._of_workloads.update(dict.fromkeys(portion, 0))
             by_kind: defaultdict[GroupKind, list[int]] = defaultdict(list)
-            wanted = select(own.id, own.api_version, own.kind).where(among(self._connection, own.id, portion))
-            for number, api_version, kind in self._connection.execute(wanted):
+            wanted = select(own.id, own.api_version, own.kind).where(among(self.connection, own.id, portion))
+            for number, api_version, kind in self.connection.execute(wanted):
                 by_kind[_group(api_version), kind].append(number)
             for group_kind, numbers in by_kind.items():
                 if kinds := self._kinds.get(group_kind):
@@ -99,10 +99,10 @@ class KeptLabels:
             .select_from(WORKLOADS)
             .join(OBJECTS, (identity.namespace == top.namespace) & (identity.name == top.name))
             .join(POPULATION, interval.object == identity.id)
-            .where(among(self._connection, top.id, numbers), *self._of_kinds(kinds))
+            .where(among(self.connection, top.id, numbers), *self._of_kinds(kinds))
             .order_by(identity.id)
         )
-        rows = self._connection.execute(wanted)
+        rows = self.connection.execute(wanted)
         return {row.id: row.kept for row in rows}
 
     def _read_namespaces(self, missing: set[str]) -> None:
@@ -114,28 +114,28 @@ class KeptLabels:
                 .select_from(OBJECTS)
                 .join(POPULATION, interval.object == identity.id)
                 .where(*self._of_kinds(sorted(self._namespace_kinds)), identity.namespace == "")
-                .where(among(self._connection, identity.name, portion))
+                .where(among(self.connection, identity.name, portion))
                 .order_by(identity.id)
             )
-            self._of_namespaces.update((name, kept) for name, kept in self._connection.execute(wanted))
+            self._of_namespaces.update((name, kept) for name, kept in self.connection.execute(wanted))
 
     def _of_kinds(self, kinds: Sequence[int]) -> tuple[ColumnElement[bool], ...]:
         """The conditions of the objects of some kinds at the revision."""
         identity, interval = OBJECTS.c, POPULATION.c
         at = interval.since <= self.revision, interval.until > self.revision
-        return (identity.cluster == self._cluster, identity.kind.in_(kinds), *at)
+        return (identity.cluster == self.cluster, identity.kind.in_(kinds), *at)
 
     def _read_rows(self, missing: set[int]) -> None:
         own = KEPT.c
         for portion in chunks(sorted(missing)):
-            wanted = select(own.id, own.labels, own.annotations).where(among(self._connection, own.id, portion))
-            for row in self._connection.execute(wanted):
+            wanted = select(own.id, own.labels, own.annotations).where(among(self.connection, own.id, portion))
+            for row in self.connection.execute(wanted):
                 self._rows[row.id] = Kept(pairs(row.labels), pairs(row.annotations))
 
 
 def pairs(text: str | None) -> Pairs:
     """The labels or annotations in a column of `kept`."""
-    return tuple((key, value) for key, value in orjson.loads(text)) if text else ()
+    return tuple(map(tuple, orjson.loads(text))) if text else ()
 
 
 def _group(api_version: str) -> str:

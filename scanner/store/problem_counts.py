@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 
 from scanner.errors import UsageError
+from scanner.model.policy import PolicyKey
 from scanner.model.problem import ProblemCounts
 from scanner.model.scan import Scan
 from scanner.posture.problems import problem_id
@@ -17,7 +18,7 @@ from scanner.store.engine import listed
 from scanner.store.findings import seen_in
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.scans import pruned, scan_of, select_scans
-from scanner.store.tables import FINDINGS, PREVIEW, SCANS, UNCHECKED, VERDICTS
+from scanner.store.tables import CHECKS, FINDINGS, PREVIEW, SCANS, UNCHECKED, VERDICTS
 
 _PORTION: Final = 5000
 NO_WAIVED: Final[Mapping[str, frozenset[int]]] = {}
@@ -31,18 +32,21 @@ def problem_counts(
     scan_id: str,
     baseline: str = "",
     ids: Container[str] | None = None,
+    *,
     waived: Mapping[str, frozenset[int]] = NO_WAIVED,
+    below: Collection[PolicyKey] = (),
 ) -> ProblemCounts:
     """The numbers of a finished scan's problems.
 
     New are those that were not open in the scan with the id `baseline`, or not among `ids`; by default, in the newest earlier
     scan that is comparable. `waived` has the rows of waived findings by the ids of scans: a problem of which all findings are
-    waived does not count. Raises UsageError for a baseline of another cluster.
+    waived does not count. Neither do problems of the policies in `below`. Raises UsageError for a baseline of another cluster.
     """
     number, cluster, revision = _place(connection, scan_id)
     if revision is None:
         return ProblemCounts()
-    counted = _of_scan(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
+    of_scan = _of_scan(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
+    counted = of_scan.where(*_not_of(connection, below))
     own = counted.subquery()
     sums = [func.count(), *(func.coalesce(func.sum(own.c[name]), 0) for name in _FACTS)]
     total, *facts = connection.execute(select(*sums)).one()
@@ -103,6 +107,15 @@ def _without(connection: Connection, unchecked: RowIdSet) -> Iterator[ColumnElem
     if not unchecked.count:
         return
     yield FINDINGS.c.id.not_in(listed(connection, unchecked))
+
+
+def _not_of(connection: Connection, policies: Collection[PolicyKey]) -> Iterator[ColumnElement[bool]]:
+    """The condition that a row is of none of these policies."""
+    if not policies:
+        return
+    every = connection.execute(select(CHECKS.c.id, CHECKS.c.language, CHECKS.c.policy))
+    chosen = [number for number, *policy in every if tuple(policy) in policies]
+    yield FINDINGS.c.check.not_in(listed(connection, chosen))
 
 
 def _new_since(connection: Connection, counted: Select[Any], cluster: int, before: Scan, waived: frozenset[int]) -> int:

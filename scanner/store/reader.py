@@ -27,6 +27,7 @@ from scanner.model.scan import (
     HealthKind,
     OutcomeName,
     OutOfScope,
+    OwnedTally,
     PolicyRecord,
     ProblemFinding,
     Scan,
@@ -43,6 +44,7 @@ from scanner.store.census import census_of_seen, number_of_resolved
 from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.findings import CHECK_ORDER, by_problem, resolved_by, seen_by
+from scanner.store.owned_tallies import tallies_by
 from scanner.store.problem_counts import comparable
 from scanner.store.recorded_objects import evaluated_objects, population_of
 from scanner.store.row_ids import RowIdSet, unpacked
@@ -118,6 +120,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
             population=_streaming(engine, address, stored, _population),
             evaluated=_streaming(engine, address, stored, _evaluated),
+            tallies_by=_tallies_by(engine, address, stored),
             rules=read_rules(connection, owners.rules),
             uncovered=tuple(UncoveredKind(*row) for row in read_rows(connection, UNCOVERED, owners.uncovered)),
             method=codec.from_text(Method, stored.method) if stored.method else None,
@@ -311,6 +314,19 @@ def _census(engine: Engine, address: Address, stored: StoredScan) -> Callable[[O
             )
 
     return census
+
+
+def _tallies_by(engine: Engine, address: Address, stored: StoredScan) -> Callable[[OwnerOf], Iterator[OwnedTally]]:
+    """Counts the outcomes by owner, as a stream."""
+
+    def stream(owner_of: OwnerOf) -> Iterator[OwnedTally]:
+        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[OwnedTally]:
+            unchecked = _unchecked(connection, scan)
+            return tallies_by(connection, scan.cluster, scan.number, revision, unchecked, owner_of)
+
+        return _streaming(engine, address, stored, read)()
+
+    return stream
 
 
 def _resolved_total(connection: Connection, stored: StoredScan) -> int:

@@ -5,7 +5,7 @@ Every method is one short transaction, and raises StoreError for errors of the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine
 
 from scanner.errors import StoreError
 from scanner.model.object_counts import ObjectCount
+from scanner.model.policy import PolicyKey
 from scanner.model.problem import ProblemCounts
 from scanner.model.resource import Kind
 from scanner.model.run import RunDetails
@@ -171,16 +172,18 @@ class SqlReader:
         scan_id: str,
         baseline: str = "",
         ids: Container[str] | None = None,
+        *,
         waived: Mapping[str, frozenset[int]] | None = None,
+        below: Collection[PolicyKey] = (),
     ) -> ProblemCounts:
         """The numbers of a finished scan's problems, by its full id.
 
         New are those that were not open in the scan `baseline` (a full id), or not among `ids`; by default, in the newest
         earlier scan that is comparable. `waived` has the rows of waived findings by the ids of scans: they count in neither scan.
-        Raises UsageError for a baseline of another cluster.
+        Problems of the policies in `below` do not count. Raises UsageError for a baseline of another cluster.
         """
         with self._reading() as connection:
-            return problem_counts.problem_counts(connection, scan_id, baseline, ids, waived or {})
+            return problem_counts.problem_counts(connection, scan_id, baseline, ids, waived=waived or {}, below=below)
 
     def newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
         """The ids of the two last complete and comparable scans of a cluster, the earlier one first. Raises UsageError."""

@@ -18,7 +18,8 @@ from scanner.model.scan import (
     ScanState,
     TallyKey,
 )
-from scanner.posture.score import score_of
+from scanner.posture.score import Scores, score_of
+from scanner.posture.severity import Severity
 from scanner.report.words import percent_ceil, percent_floor
 from tests.report.records import binding, check, policy, scan, small_record
 
@@ -133,3 +134,116 @@ def test_bounds_contain_the_score(counted: dict[OutcomeName, int], gaps: int) ->
 def test_percentages_do_not_flatter(share: float, low: str, high: str) -> None:
     """A score is rounded down and an upper bound up, so that 100 % means all."""
     assert (low, high) == (percent_floor(share), percent_ceil(share))
+
+
+def severity_of(key: tuple[str, str]) -> Severity:
+    """Policy `a` is critical, `b` is info, and others are low."""
+    return {"a": Severity.CRITICAL, "b": Severity.INFO}.get(key[1], Severity.LOW)
+
+
+def scored(*tallies: tuple[str, str, OutcomeName, int], **more: object) -> Scores:
+    """The scores of policies `a`, `b` and `c`, given (policy, namespace, outcome, number)."""
+    counted = {
+        TallyKey(of, of, "", "", check("true"), "v1", "Pod", namespace, outcome): number
+        for of, namespace, outcome, number in tallies
+    }
+    used = tuple(PolicyRecord(policy(name, "true"), (binding(name, name, "Deny"),), 1) for name in "abc")
+    record = replace(small_record(), policies=used, tallies=counted, health=(), **more)  # type: ignore[arg-type]
+    return Scores(record, severity_of)
+
+
+PASSED, VIOLATED = OutcomeName.PASSED, OutcomeName.VIOLATED
+THREE = (
+    ("a", "shop", PASSED, 1),
+    ("a", "shop", VIOLATED, 1),
+    ("b", "shop", VIOLATED, 5),
+    ("c", "pay", PASSED, 10),
+    ("c", "shop", OutcomeName.ERRORED_ADMIT, 2),
+)
+
+
+def test_checks_weigh_as_much_as_their_severity() -> None:
+    """Critical counts ten times as much as low, and info not at all."""
+    score = scored(*THREE).whole()
+    weighted = score.weighted
+
+    assert (11, 17, 2) == (score.passed, score.decided, score.undecided)
+    assert weighted is not None
+    assert (20, 30, 2) == (weighted.passed, weighted.decided, weighted.undecided)
+
+
+def test_parts_have_scores_of_their_own() -> None:
+    """Policies, namespaces, and some policies together, as for a control."""
+    scores = scored(*THREE)
+    by_policy = {key[1]: (score.passed, score.decided) for key, score in scores.by_policy().items()}
+    by_namespace = {name: (score.passed, score.decided) for name, score in scores.by_namespace().items()}
+    several = scores.of_policies([("ValidatingAdmissionPolicy", name) for name in "ab"])
+
+    assert {"a": (1, 2), "b": (0, 5), "c": (10, 10)} == by_policy
+    assert {"shop": (1, 7), "pay": (10, 10)} == by_namespace
+    assert (1, 7) == (several.passed, several.decided)
+
+
+def test_info_alone_has_no_weighted_score() -> None:
+    """Nothing with a weight was decided."""
+    weighted = scored(("b", "shop", PASSED, 5)).whole().weighted
+
+    assert "no check with a weight was decided" == (weighted and weighted.why_not)
+
+
+def test_a_policy_needs_its_own_kinds_alone() -> None:
+    """A kind that could not be listed hides the score of the policies that may match it, and of the scan."""
+    coverage = (Coverage("v1", "Secret", CoverageState.FORBIDDEN),)
+    scores = scored(*THREE, coverage=coverage)
+
+    assert "" == scores.by_policy()["ValidatingAdmissionPolicy", "a"].why_not
+    assert "the number of objects is unknown for Secret" == scores.whole().why_not
+    assert {"the number of objects is unknown for Secret"} == {each.why_not for each in scores.by_namespace().values()}
+
+
+def test_a_policy_that_was_not_evaluated_hides_its_own_score() -> None:
+    """Another policy keeps its score."""
+    gap = Gap(GapKind.EVALUATION, "policy a", "its params could not be listed")
+    by_policy = {key[1]: score.why_not for key, score in scored(*THREE, gaps=(gap,)).by_policy().items()}
+
+    assert {"a": "the number of missed objects is unknown: 1 gap, first policy a", "b": "", "c": ""} == by_policy
+
+
+def test_missed_objects_are_undecided_where_they_are() -> None:
+    """In their namespace, and for the policies that may match them."""
+    gap = Gap(GapKind.EVALUATION, "apps/v1/Deployment pay/web", "internal error")
+    scores = scored(*THREE, gaps=(gap,))
+
+    assert {"shop": 2, "pay": 3} == {name: score.undecided for name, score in scores.by_namespace().items()}
+    assert 1 == scores.by_policy()["ValidatingAdmissionPolicy", "a"].undecided
+
+
+def test_waived_checks_are_left_out() -> None:
+    """The second figure counts neither the violations nor the errors that a waiver accepts."""
+    record = record_of((PASSED, 6), (VIOLATED, 3), (OutcomeName.ERRORED_ADMIT, 1))
+    waived = {key: number - 1 for key, number in record.tallies.items() if key.outcome is not PASSED}
+    score = Scores(record, severity_of, waived).whole()
+
+    assert (6, 7, 1) == (score.passed, score.decided, score.undecided)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.sampled_from(["", "shop", "pay"]),
+            st.sampled_from(OutcomeName),
+            st.integers(0, 50),
+        )
+    )
+)
+def test_parts_add_up(tallies: list[tuple[str, str, OutcomeName, int]]) -> None:
+    """The sums of policies, and of namespaces, are those of the scan."""
+    scores = scored(*{each[:3]: each for each in tallies}.values())
+    whole = scores.whole()
+    for parts in (scores.by_policy().values(), scores.by_namespace().values()):
+        sums = [sum(getattr(each, name) for each in parts) for name in ("passed", "decided", "undecided")]
+        heavy = [sum(getattr(each.weighted, name) for each in parts) for name in ("passed", "decided", "undecided")]
+        assert [whole.passed, whole.decided, whole.undecided] == sums
+        assert whole.weighted is not None
+        assert [whole.weighted.passed, whole.weighted.decided, whole.weighted.undecided] == heavy

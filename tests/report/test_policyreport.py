@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from scanner.model.outcome import Errored
+from scanner.model.population import Kept, KeptOfObject
 from scanner.model.scan import PolicyRecord, ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
@@ -151,9 +152,17 @@ def test_a_result_has_the_fields_that_kyverno_sets() -> None:
     assert "rule" not in result
 
 
-def test_an_unknown_severity_is_left_out() -> None:
-    """The definitions allow five words in lower case."""
-    assert "severity" not in _result(FINDING, annotations={"policies.kyverno.io/severity": "Medium"})
+@pytest.mark.parametrize(("written", "severity"), [("Low", "low"), ("urgent", "medium"), ("", "medium")])
+def test_a_severity_is_one_of_five_words(written: str, severity: str) -> None:
+    """The definitions allow them in lower case; an unknown severity counts as medium."""
+    assert severity == _result(FINDING, annotations={"policies.kyverno.io/severity": written})["severity"]
+
+
+def test_the_owner_is_a_property() -> None:
+    """An unowned object has none."""
+    blue = replace(FINDING, kept=KeptOfObject(Kept((("team", "blue"),))))
+
+    assert ["blue", None] == [_result(each)["properties"].get("owner") for each in (blue, FINDING)]
 
 
 def test_the_rule_of_an_admission_policy_is_its_name() -> None:

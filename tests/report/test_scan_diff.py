@@ -219,7 +219,7 @@ def test_hostile_text_is_no_markup_in_markdown() -> None:
     lines = list(diff_markdown.lines(hostile(), None))
     assert all(line.isprintable() for line in lines)
     rows = [line for line in lines if line.startswith("|")]
-    assert {8} == {line.replace("\\\\", "").replace("\\|", "").count("|") for line in rows}
+    assert {9} == {line.replace("\\\\", "").replace("\\|", "").count("|") for line in rows}
     fence = next(line for line in lines if line.endswith("`diff")).removesuffix("diff")
     assert len(fence) == 5
     opened = lines.index(f"{fence}diff")

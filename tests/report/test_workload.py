@@ -82,7 +82,7 @@ def test_policy_reports_have_the_workload_as_a_property(name: str) -> None:
 def test_pages_show_the_workload_below_the_object(tmp_path: Path) -> None:
     """On the page of the policy and in the lists of findings, and never twice in a row."""
     html = pages(tmp_path, about(OF_POD))
-    assert 2 == html.count('<span class="quiet"> workload <bdi>Deployment web</bdi></span></th>')
+    assert 2 == html.count('<span class="quiet"> workload <bdi>Deployment web</bdi></span><span')
 
 
 def test_pages_do_not_repeat_the_object(tmp_path: Path) -> None:
@@ -97,5 +97,5 @@ def test_the_name_of_a_workload_is_text(tmp_path: Path) -> None:
     assert ("<script>" in html, "\x1b" in html, 2) == (
         False,
         False,
-        html.count("&lt;script&gt;\\x1b[2J{0}</bdi></span></th>"),
+        html.count("&lt;script&gt;\\x1b[2J{0}</bdi></span><span"),
     )

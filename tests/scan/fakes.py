@@ -16,7 +16,7 @@ from scanner.errors import ListFailed
 from scanner.model.object_counts import ServerCounts
 from scanner.model.outcome import Finding, Gap
 from scanner.model.population import Examined
-from scanner.model.resource import Kind, Page, UserInfo
+from scanner.model.resource import NAMESPACES, Kind, Page, UserInfo
 from scanner.model.scan import (
     ClusterIdentity,
     Coverage,
@@ -150,6 +150,7 @@ class FakeStore:
     pages: list[PageResult] = field(default_factory=list)
     ends: list[ScanEnd] = field(default_factory=list)
     intermediates: list[Examined] = field(default_factory=list)
+    namespaces: list[Examined] = field(default_factory=list)
     beats: list[str] = field(default_factory=list)
 
     def begin(self, start: ScanStart) -> None:
@@ -165,7 +166,7 @@ class FakeStore:
         self.pages.append(result)
 
     def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
-        self.intermediates.extend(unpacked(kind, objects))
+        (self.namespaces if kind == NAMESPACES else self.intermediates).extend(unpacked(kind, objects))
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         self.ends.append(end)
@@ -190,6 +191,7 @@ class Recorded:
     start: ScanStart
     end: ScanEnd
     pages: tuple[PageResult, ...]
+    namespaces: tuple[Examined, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -237,7 +239,7 @@ def scanned(cluster: FakeCluster, options: Options | None = None, workers: int =
     """Scan a cluster at noon, and return the records."""
     store = FakeStore()
     scan = run(cluster, store, options or Options(), scan_id="s1", clock=lambda: NOON, workers=workers)
-    return Recorded(scan, store.starts[0], store.ends[0], tuple(store.pages))
+    return Recorded(scan, store.starts[0], store.ends[0], tuple(store.pages), tuple(store.namespaces))
 
 
 def changed(cluster: FakeCluster, **fields: Any) -> FakeCluster:

@@ -286,7 +286,7 @@ def test_an_upgrade_creates_the_views_anew(tmp_path: Path) -> None:
 
 
 def remigrated(url: str, change: Callable[[Any], None] = lambda _: None) -> None:
-    """Upgrade from the version before the views, after a change."""
+    """Upgrade from the version before the views, after a change; what later versions added is there already."""
     engine = create_engine(url)
     with writing_shared(engine) as connection:
         change(connection)

@@ -1,0 +1,87 @@
+"""The owners of the objects of a scan, as numbers: four bytes for each object, however many findings it has."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, select
+
+from scanner.model.census import OwnerOf
+from scanner.store.interning import CHUNK
+from scanner.store.kept_labels import KeptLabels, PlaceOfObject
+from scanner.store.row_ids import RowIdSet
+from scanner.store.tables import OBJECTS, POPULATION
+
+_MOST: Final = 50_000
+UNKNOWN: Final = 0
+"""The number of the owner of an object that was not read."""
+
+
+class ObjectOwners:
+    """The owner of each object of a cluster at a revision. `names[number]` is the name of an owner; that of UNKNOWN is empty."""
+
+    def __init__(self, labels: KeptLabels, owner_of: OwnerOf, chosen: Select[Any] | None = None) -> None:
+        """Read the population at the revision of `labels`, or the objects whose ids a query `chosen` has."""
+        self.names = [""]
+        self._of_object = array("I")
+        numbers: dict[str, int] = {}
+        known: dict[PlaceOfObject, int] = {}
+        for portion in _read(labels, chosen):
+            if len(known) > _MOST:
+                known.clear()
+            fresh = list(dict.fromkeys(place for _, place in portion if place not in known))
+            for place, kept in zip(fresh, labels.of(fresh), strict=True):
+                known[place] = numbers.setdefault(owner_of(kept), len(numbers) + 1)
+            for object_id, place in portion:
+                self._put(object_id, known[place])
+        self.names += numbers
+
+    def _put(self, object_id: int, number: int) -> None:
+        if object_id >= len(self._of_object):
+            self._of_object.extend([UNKNOWN] * (object_id + 1 + (object_id >> 2) - len(self._of_object)))
+        self._of_object[object_id] = number
+
+    def name(self, object_id: int) -> str:
+        """The owner of an object; that of an object that was not read is empty."""
+        return self.names[self._of_object[object_id] if object_id < len(self._of_object) else UNKNOWN]
+
+    def packed(self) -> tuple[bytes, int]:
+        """The numbers of the owners at the place of each object's id, and the bytes of each number: see `unpacked`."""
+        code = next(code for code in "BHI" if len(self.names) <= 1 << (8 * array(code).itemsize))
+        numbers = array(code, self._of_object)
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        return numbers.tobytes(), numbers.itemsize
+
+    def unpacked(self, data: bytes) -> str:
+        """The name of an owner, given the bytes of its number; no bytes are those of an object that was not read."""
+        return self.names[int.from_bytes(data, "little")]
+
+    def groups(self, group_bytes: int) -> Iterator[dict[str, RowIdSet]]:
+        """The objects of each owner, for one group of owners after another; the sets of a group have about this size."""
+        size = max(1, group_bytes // (len(self._of_object) // 8 + 1))
+        for start in range(1, len(self.names), size):
+            names = self.names[start : start + size]
+            sets = [RowIdSet() for _ in names]
+            for object_id, number in enumerate(self._of_object):
+                if start <= number < start + size:
+                    sets[number - start].add(object_id)
+            yield dict(zip(names, sets, strict=True))
+
+
+def _read(labels: KeptLabels, chosen: Select[Any] | None) -> Iterator[list[tuple[int, PlaceOfObject]]]:
+    """Portions of rows: the ids of objects, and their places."""
+    own = POPULATION.c
+    wanted = (
+        select(own.object, own.kind, OBJECTS.c.namespace, own.workload, own.kept)
+        .join(OBJECTS, OBJECTS.c.id == own.object)
+        .where(own.cluster == labels.cluster, own.since <= labels.revision, own.until > labels.revision)
+        .execution_options(yield_per=CHUNK)
+    )
+    connection: Connection = labels.connection
+    with connection.execute(wanted if chosen is None else wanted.where(own.object.in_(chosen))) as result:
+        for portion in result.partitions():
+            yield [(row[0], PlaceOfObject(*row[1:])) for row in portion]

@@ -1,0 +1,37 @@
+"""The owner of an object."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner.model.population import Kept, KeptOfObject
+from scanner.posture.owners import DEFAULT_OWNER_KEYS, UNOWNED, OwnerKey, owner_of
+
+BLUE, RED, GREEN = (Kept((("team", name),)) for name in ("blue", "red", "green"))
+
+
+@pytest.mark.parametrize(
+    ("kept", "owner"),
+    [
+        (KeptOfObject(BLUE, RED, GREEN), "blue"),
+        (KeptOfObject(Kept(), RED, GREEN), "red"),
+        (KeptOfObject(Kept(), Kept(), GREEN), "green"),
+        (KeptOfObject(), UNOWNED),
+        (None, UNOWNED),
+        (KeptOfObject(Kept((("owner", "ann"), ("team", "blue")))), "blue"),
+        (KeptOfObject(Kept((("owner", "ann"),)), RED), "ann"),
+        (KeptOfObject(Kept((("team", " "),)), RED), "red"),
+        (KeptOfObject(Kept((), (("team", "blue"),))), UNOWNED),
+    ],
+)
+def test_the_first_key_with_a_value_counts(kept: KeptOfObject | None, owner: str) -> None:
+    """By default the labels `team` and `owner` of the object, then of its workload, then of its namespace."""
+    assert owner == owner_of(kept, DEFAULT_OWNER_KEYS)
+
+
+def test_keys_have_an_order() -> None:
+    """The namespace comes first if the configuration names it first."""
+    keys = (OwnerKey("namespace", "annotation", "contact"), OwnerKey("object", "label", "team"))
+    named = KeptOfObject(BLUE, namespace=Kept((), (("contact", "ops"),)))
+
+    assert ("ops", "blue") == (owner_of(named, keys), owner_of(KeptOfObject(BLUE), keys))
