@@ -63,8 +63,11 @@ class Needs:
     gaps: tuple[Gap, ...]
 
 
-def needs(cluster: Cluster, options: Options) -> Needs:
-    """The permissions that a scan with these options needs. Raises ClusterError and UsageError as `prepare` does."""
+def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> Needs:
+    """The permissions that a scan with these options needs, and to read the waivers of a namespace.
+
+    Raises ClusterError and UsageError as `prepare` does.
+    """
     prepared = prepare(cluster, options, _ANY_MOMENT)
     kinds = cluster.discover().kinds
     languages, operations = prepared.evaluation.languages, prepared.context.operations
@@ -78,6 +81,7 @@ def needs(cluster: Cluster, options: Options) -> Needs:
         *_inventory(languages),
         *_own(languages),
         *_object_counts(options),
+        *_waivers(waivers_namespace),
     ]
     kind_plans = [line for line in plan(kinds, bound, operations) if not prepared.listing.left_out(line.kind)]
     for kind_plan in kind_plans:
@@ -134,6 +138,12 @@ def _own(languages: Iterable[BoundLanguage]) -> Iterator[Need]:
     """The objects that a language lists for itself, such as its configuration."""
     for group, plural, namespace, why in (right for language in languages for right in language.rights()):
         yield Need(group, plural, "list", namespace, why=why)
+
+
+def _waivers(namespace: str) -> Iterator[Need]:
+    """The ConfigMaps with waivers. Those of other namespaces waive nothing, so a scan needs no right to list them."""
+    if namespace:
+        yield Need("", "configmaps", "list", namespace, why="waivers")
 
 
 def _object_counts(options: Options) -> Iterator[Need]:

@@ -121,7 +121,7 @@ def evaluate(
     waived = posture.triage(store, record).waived
     rows = {record.scan.id: waived.rows, **_waived_then(store, record, baseline, posture)}
     below = policies_below(record, posture.settings, minimum)
-    counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids, rows, below=below)
+    counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids, waived=rows, below=below)
     if FailOn.NEW in gates and baseline == Baseline() and counts.baseline is None:
         _print("no earlier scan is comparable, so every problem is new")
     failed = [text for gate in dict.fromkeys(gates) if (text := _failure(gate, counts, record, below))]

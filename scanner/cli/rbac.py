@@ -12,6 +12,7 @@ from scanner.cli.connection import AsGroupsOption, AsOption, Connection, Context
 from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.output import Form, FormOption
 from scanner.cli.scope import FilesOption, NamespacesOption, NoClusterPoliciesOption, SkipKindsOption, scope_of
+from scanner.cli.waivers import WaiversNamespaceOption
 
 if TYPE_CHECKING:
     from scanner.cluster.live import LiveCluster
@@ -37,6 +38,7 @@ def check(
     files: FilesOption = None,
     no_cluster_policies: NoClusterPoliciesOption = False,
     kyverno_filters: FiltersOption = None,
+    waivers_namespace: WaiversNamespaceOption = "",
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
     as_user: AsOption = "",
@@ -52,6 +54,7 @@ def check(
         files or [],
         kyverno_filters or [],
         cluster_policies=not no_cluster_policies,
+        waivers_namespace=waivers_namespace,
     )
     answered = [(need, cluster.allows(need)) for need in needs.rights]
     missing = [need for need, allowed in answered if not allowed and not need.optional]
@@ -69,6 +72,7 @@ def generate(
     files: FilesOption = None,
     no_cluster_policies: NoClusterPoliciesOption = False,
     kyverno_filters: FiltersOption = None,
+    waivers_namespace: WaiversNamespaceOption = "",
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the roles.")] = "assay",
     subject: Annotated[
         str,
@@ -98,6 +102,7 @@ def generate(
         files or [],
         kyverno_filters or [],
         cluster_policies=not no_cluster_policies,
+        waivers_namespace=waivers_namespace,
     )
     written = yaml.safe_dump_all(roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
@@ -119,6 +124,7 @@ def _needs(
     kyverno_filters: list[str],
     *,
     cluster_policies: bool,
+    waivers_namespace: str,
 ) -> Needs:
     from scanner.cli.inputs import policy_files
     from scanner.policies.kyverno.language import Kyverno
@@ -130,7 +136,7 @@ def _needs(
     manifests = policy_files(files)
     kyverno = Kyverno(configuration=kyverno_configuration(kyverno_filters))
     options = Options(scope, manifests, cluster_policies=cluster_policies, languages=with_options(kyverno))
-    return needs(cluster, options)
+    return needs(cluster, options, waivers_namespace)
 
 
 def _print_table(answered: list[tuple[Need, bool]]) -> None:

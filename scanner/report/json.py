@@ -235,11 +235,10 @@ def section(document: Document, name: str) -> Plain:
     match name:
         case "score":
             with_waivers = document.score_with_waivers
-            weights: Plain = {str(name): weight for name, weight in WEIGHTS.items()}
             return {
                 **_score(document.score),
+                "weights": {str(name): weight for name, weight in WEIGHTS.items()},
                 "withWaivers": _score(with_waivers) if with_waivers else None,
-                "weights": weights,
             }
         case "waivers":
             return section_json(document.waivers) if document.waivers else None

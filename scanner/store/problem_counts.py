@@ -32,21 +32,21 @@ def problem_counts(
     scan_id: str,
     baseline: str = "",
     ids: Container[str] | None = None,
-    waived: Mapping[str, frozenset[int]] = NO_WAIVED,
     *,
+    waived: Mapping[str, frozenset[int]] = NO_WAIVED,
     below: Collection[PolicyKey] = (),
 ) -> ProblemCounts:
     """The numbers of a finished scan's problems.
 
     New are those that were not open in the scan with the id `baseline`, or not among `ids`; by default, in the newest earlier
     scan that is comparable. `waived` has the rows of waived findings by the ids of scans: a problem of which all findings are
-    waived does not count. Problems of the policies in `below` do not count. Raises UsageError for a baseline of another cluster.
+    waived does not count. Neither do problems of the policies in `below`. Raises UsageError for a baseline of another cluster.
     """
     number, cluster, revision = _place(connection, scan_id)
     if revision is None:
         return ProblemCounts()
-    own_waived = waived.get(scan_id, frozenset())
-    counted = _of_scan(connection, number, cluster, revision, own_waived).where(*_not_of(connection, below))
+    of_scan = _of_scan(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
+    counted = of_scan.where(*_not_of(connection, below))
     own = counted.subquery()
     sums = [func.count(), *(func.coalesce(func.sum(own.c[name]), 0) for name in _FACTS)]
     total, *facts = connection.execute(select(*sums)).one()

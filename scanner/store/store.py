@@ -193,8 +193,8 @@ class SqlReader:
         scan_id: str,
         baseline: str = "",
         ids: Container[str] | None = None,
-        waived: Mapping[str, frozenset[int]] | None = None,
         *,
+        waived: Mapping[str, frozenset[int]] | None = None,
         below: Collection[PolicyKey] = (),
     ) -> ProblemCounts:
         """The numbers of a finished scan's problems, by its full id.
@@ -204,7 +204,7 @@ class SqlReader:
         Problems of the policies in `below` do not count. Raises UsageError for a baseline of another cluster.
         """
         with self._reading() as connection:
-            return problem_counts.problem_counts(connection, scan_id, baseline, ids, waived or {}, below=below)
+            return problem_counts.problem_counts(connection, scan_id, baseline, ids, waived=waived or {}, below=below)
 
     def newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
         """The ids of the two last complete and comparable scans of a cluster, the earlier one first. Raises UsageError."""
