@@ -11,6 +11,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final, assert_never
 
 from scanner import cel
@@ -46,7 +47,13 @@ class Expression:
 
     def reads(self, root: str) -> bool:
         """Return whether the expression reads `root`, a variable of the environment such as `authorizer`."""
-        return any(path[0] == root for path in self.paths)
+        return root in _roots(self.paths)
+
+
+@lru_cache(maxsize=4096)
+def _roots(paths: frozenset[tuple[str, ...]]) -> frozenset[str]:
+    """The first names of paths, remembered because they are read for every finding."""
+    return frozenset(path[0] for path in paths)
 
 
 @dataclass(frozen=True, slots=True)

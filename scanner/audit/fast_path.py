@@ -87,6 +87,7 @@ class NamespacePolicies:
         for inputs_of, tests in groups:
             inputs = inputs_of(resource)
             for test in tests:
+                answer = None
                 try:
                     answer = test[0](inputs)
                     if answer is True:
@@ -96,7 +97,7 @@ class NamespacePolicies:
                         continue
                 except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
                     self._count_exception(test.fast_policy)
-                not_passed.append(NotPassed(test, inputs))
+                not_passed.append(NotPassed(test, inputs, answer))
         return not_passed
 
     def _count_exception(self, fast_policy: FastPolicy) -> None:
@@ -128,7 +129,7 @@ _Outcomes: TypeAlias = tuple[CheckReasons, tuple[OutcomeName, ...]]
 class NamespaceCounts:
     """The objects of one namespace, as sets (see `object_sets`), and their outcomes since they were last moved."""
 
-    __slots__ = ("_evaluated", "_namespace", "_not_passed", "_objects", "_skipped", "policies")
+    __slots__ = ("_evaluated", "_namespace", "_not_passed", "_objects", "_skipped", "_violated", "policies")
 
     def __init__(self, namespace: str, policies: NamespacePolicies) -> None:
         """Begin with empty counts."""
@@ -137,6 +138,7 @@ class NamespaceCounts:
         self._objects = 0
         self._not_passed: defaultdict[FastPolicy, int] = defaultdict(int)
         self._evaluated: dict[tuple[FastPolicy, _Outcomes], _Bits] = {}
+        self._violated: dict[FastPolicy, _Bits] = {}
         self._skipped: defaultdict[FastPolicy, int] = defaultdict(int)
 
     def not_passed(self, resource: Resource, size: int, bit: int) -> list[NotPassed]:
@@ -149,12 +151,21 @@ class NamespaceCounts:
 
     def count_outcomes(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...], bit: int) -> None:
         """Count the outcomes of a policy for an object that `not_passed` returned, and that was then evaluated check by check."""
+        is_violation = check_results is fast_policy.violation
+        bits = self._violated.get(fast_policy) if is_violation else None
+        if bits is None:
+            bits = self._bits_of(fast_policy, check_results)
+            if is_violation:  # these have the same outcomes for every object
+                self._violated[fast_policy] = bits
+        bits.value |= bit
+
+    def _bits_of(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...]) -> _Bits:
         names = tuple([counted_as(check_result) for check_result in check_results])
         key = fast_policy, (reasons_of(check_results), names)
         bits = self._evaluated.get(key)
         if bits is None:
             bits = self._evaluated[key] = _Bits()
-        bits.value |= bit
+        return bits
 
     def move_into(self, tallies: Counter[TallyKey], matched: Counter[BindingKey], kind: Kind) -> None:
         """Add the numbers of outcomes to `tallies` and of matched objects to `matched`, and set all counts to 0."""
@@ -178,6 +189,7 @@ class NamespaceCounts:
         for sets in (self._not_passed, self._skipped):
             sets.clear()
         self._evaluated.clear()
+        self._violated.clear()
 
     def add_to(self, sets: _Sets) -> None:
         """Add the objects to the sets of a page."""

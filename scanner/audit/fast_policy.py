@@ -15,6 +15,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import uncounted
 from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request, filtered_namespace, request_form
+from scanner.admission.results import validation_result
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckResult
 from scanner.model.policy import Binding, Invocation, Operation
@@ -44,10 +45,11 @@ class PassTest(NamedTuple):
 
 
 class NotPassed(NamedTuple):
-    """A policy that an object does not simply pass, and the inputs of its expressions."""
+    """A policy that an object does not simply pass, the inputs of its expressions, and the answer of the test, None if it raised."""
 
     test: PassTest
     inputs: Inputs
+    answer: object
 
 
 class _Skip:
@@ -123,6 +125,7 @@ class FastPolicy:
         self.operation, self.bindings = choice.operation, choice.bindings
         self.invocations = tuple(Invocation(bound.policy, binding, choice.param) for binding in choice.bindings)
         self.checks = compiled.checks
+        self.violation = self._violation()
         read_too = (self._reads_request, self._own is not None, wants_namespace)
         self.needs = (choice.operation, original, *read_too, id(bound) if self._params else None)
 
@@ -179,6 +182,8 @@ class FastPolicy:
         compiled, inputs, size_bound = self._compiled, not_passed.inputs, not_passed.test.size_bound
         if size_bound is not None and not self._is_small(inputs, size_bound):
             return None
+        if self.violation and not_passed.answer is False:
+            return self.violation
         if self._own is not None:
             return self._own.check_results(compiled, inputs)
         if compiled.conditions and (stopped := unmet(compiled, inputs)):
@@ -218,6 +223,16 @@ class FastPolicy:
             language=self.bound.policy.language,
         )
 
+    def _violation(self) -> tuple[CheckResult, ...]:
+        """The results for every object whose test is false: a policy with a single validation and a fixed message. Else empty."""
+        compiled = self._compiled
+        if self._own is not None or self._further_tests or compiled.conditions or compiled.watch is not None:
+            return ()
+        if len(compiled.checks) != 1 or len(compiled.validations) != 1 or compiled.validations[0][2] is not None:
+            return ()
+        outcome = validation_result(compiled, compiled.validations[0][0], value=False, text=lambda: None)
+        return (CheckResult(compiled.checks[0], outcome),)
+
     def _fits(self, size_bound: cel.SizeBound, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
         """Return whether no object within this size bound can reach a cost limit."""
         cost_bounds = self._compiled.cost_bounds
@@ -229,14 +244,13 @@ class FastPolicy:
 
     def _is_small(self, inputs: Inputs, size_bound: cel.SizeBound) -> bool:
         """Return whether this object cannot reach a limit: by the lengths of its lists, or by the size of its read parts."""
-        lengths = tuple((cel.entries_at(inputs, path) - 1).bit_length() for path in self._ranges)
+        lengths = tuple([(cel.entries_at(inputs, path) - 1).bit_length() for path in self._ranges])
         key = (size_bound, lengths)
-        if key not in self._fits_by_lengths:
+        fits = self._fits_by_lengths.get(key)
+        if fits is None:
             list_lengths = {path: float(1 << length) for path, length in zip(self._ranges, lengths, strict=True)}
-            self._fits_by_lengths[key] = self._fits(size_bound, list_lengths)
-        return self._fits_by_lengths[key] or self._fits(
-            cel.extent_of_document([_part(inputs["object"], path) for path in self._paths])
-        )
+            fits = self._fits_by_lengths[key] = self._fits(size_bound, list_lengths)
+        return fits or self._fits(cel.extent_of_document([_part(inputs["object"], path) for path in self._paths]))
 
     def _holds(self, inputs: Inputs) -> object:
         return self._all_hold({**inputs, "variables": Variables(self._compiled.variables, inputs)})

@@ -35,8 +35,9 @@ def item_fault(kind: Kind, item: Json, *, metadata_only: bool = False) -> str:
     metadata = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(metadata, dict):
         return "an item of the list has no metadata"
-    stated = item.get("apiVersion") or kind.api_version, item.get("kind") or kind.kind
-    if stated != (kind.api_version, kind.kind) and not (metadata_only and stated == METADATA_ONLY):
+    api_version = kind.api_version
+    stated = item.get("apiVersion") or api_version, item.get("kind") or kind.kind
+    if stated != (api_version, kind.kind) and not (metadata_only and stated == METADATA_ONLY):
         return f"an item of the list is another object: {stated[0]} {stated[1]}"[:_QUOTED]
     return "" if metadata.get("name") else "an item of the list has no name"
 

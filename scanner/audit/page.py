@@ -107,7 +107,8 @@ class PageEvaluator:
         return resource
 
     def _excluded(self, namespace: str) -> bool:
-        return bool(namespace) and any(fnmatchcase(namespace, pattern) for pattern in self.exclude_namespaces)
+        patterns = self.exclude_namespaces
+        return bool(patterns and namespace) and any(fnmatchcase(namespace, pattern) for pattern in patterns)
 
     def _evaluate_object(self, resource: Resource, counts: NamespaceCounts, size: int, tally: _PageTally) -> None:
         if resource.namespace and self.context.namespace(resource.namespace) is None:
@@ -128,8 +129,9 @@ class PageEvaluator:
             )
         for bound, original in counts.policies.others:
             matched |= self._evaluate_policy(resource, bound, original, tally)
-        tally.not_passed = {not_passed.test.fast_policy.bound.policy.key for not_passed in remaining}
-        self._record_changes(resource, counts.policies.mutating, tally)
+        if tally.changing:
+            tally.not_passed = {not_passed.test.fast_policy.bound.policy.key for not_passed in remaining}
+            self._record_changes(resource, counts.policies.mutating, tally)
         tally.evaluated += matched
 
     def _evaluate_fast(
@@ -161,8 +163,6 @@ class PageEvaluator:
 
     def _record_changes(self, resource: Resource, mutating: Sequence[MutatingPolicy], tally: _PageTally) -> None:
         """Record the changes of mutating policies, of each policy alone and of all together."""
-        if not tally.changing:
-            return
         try:
             drifts = any(
                 isinstance(check_result.outcome, WouldChange)

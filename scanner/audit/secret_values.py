@@ -5,23 +5,21 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
-from operator import is_, itemgetter
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from operator import is_
+from typing import Final
 
-from scanner.audit.sensitive_fields import MASK, names_secret
+from scanner.audit.sensitive_fields import MAPPINGS, MASK, names_secret
+from scanner.cel.memo import Remembered
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Resource
 
 # Shorter values are no secrets, and masking them would leave nothing readable.
 SHORTEST_SECRET = 3
 _SHORTEST_ENV = 6
-_NAMES = 512
 # The most characters of Base64 for a character of text, which has four bytes at most, and for the end of a text.
 _ENCODED_CHARACTER = 6
 _PADDED = 4
-_NAME_OF: Callable[[Any], Json] = itemgetter("name")
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -64,10 +62,7 @@ def _values(resources: Iterable[Resource | None]) -> Iterator[str]:
     for resource in resources:
         if resource is None:
             continue
-        if is_secret(resource):
-            yield from _secret_values(resource)
-        else:
-            yield from _env_values(resource.body)
+        yield from _secret_values(resource) if is_secret(resource) else _env_values(resource.body)
 
 
 def _secret_values(resource: Resource, longest: float = math.inf) -> Iterator[str]:
@@ -89,11 +84,15 @@ def _decoded(text: str) -> str:
         return ""
 
 
-def _env_values(body: JsonObject) -> Iterator[str]:
-    for variable in _env(body):
-        value = as_text(dig(variable, "value"))
-        if len(value) >= _SHORTEST_ENV:
-            yield value
+def _env_values(body: JsonObject) -> list[str]:
+    return [
+        value
+        for variables in _env(body)
+        for variable in variables
+        if isinstance(variable, MAPPINGS)
+        and isinstance(value := variable.get("value"), str)
+        and len(value) >= _SHORTEST_ENV
+    ]
 
 
 def short_values(resource: Resource, longest: int) -> list[str]:
@@ -103,34 +102,19 @@ def short_values(resource: Resource, longest: int) -> list[str]:
 
 def secret_variables(body: JsonObject) -> list[str]:
     """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
-    values: list[str] = []
-    if "spec" in body or "template" in body:
-        for spec in _pod_specs(body):
-            for field in _CONTAINERS:
-                if field in spec:
-                    for container in as_list(spec[field]):
-                        _add_secret_variables(container, values)
-    return values
+    return [
+        value
+        for variables in _env(body)
+        for variable in variables
+        if isinstance(variable, MAPPINGS)
+        and isinstance(name := variable.get("name"), str)
+        and _SECRET_NAMES[name]
+        and isinstance(value := variable.get("value"), str)
+        and len(value) >= _SHORTEST_ENV
+    ]
 
 
-def _add_secret_variables(container: Json, values: list[str]) -> None:
-    variables = as_list(as_object(container).get("env"))
-    if not variables:
-        return
-    try:
-        places = _places_of(tuple(map(_NAME_OF, variables)))
-    except (KeyError, TypeError):  # a variable without a name, or whose name is no text
-        places = _places_of(tuple(as_text(dig(variable, "name")) for variable in variables))
-    for place in places:
-        value = dig(variables[place], "value")
-        if isinstance(value, str) and len(value) >= _SHORTEST_ENV:
-            values.append(value)
-
-
-@lru_cache(maxsize=_NAMES)
-def _places_of(names: tuple[Json, ...]) -> tuple[int, ...]:
-    """The places of names like those of passwords and tokens, remembered because many containers have the same names."""
-    return tuple(place for place, name in enumerate(names) if isinstance(name, str) and names_secret(name))
+_SECRET_NAMES: Final = Remembered(names_secret)
 
 
 def _pod_specs(body: JsonObject) -> list[JsonObject]:
@@ -150,11 +134,16 @@ def _template_spec(parent: JsonObject) -> JsonObject:
     return as_object(as_object(parent.get("template")).get("spec"))
 
 
-def _env(body: JsonObject) -> Iterator[Json]:
-    for spec in _pod_specs(body):
-        for field in _CONTAINERS:
-            for container in as_list(spec.get(field)):
-                yield from as_list(as_object(container).get("env"))
+def _env(body: JsonObject) -> list[Sequence[Json]]:
+    """The lists of environment variables of all containers, without empty lists."""
+    lists: list[Sequence[Json]] = []
+    if "spec" in body or "template" in body:
+        for spec in _pod_specs(body):
+            for field in _CONTAINERS:
+                if field in spec:
+                    variables = [as_list(as_object(container).get("env")) for container in as_list(spec[field])]
+                    lists += filter(None, variables)
+    return lists
 
 
 class Hidden:

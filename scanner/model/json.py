@@ -18,7 +18,7 @@ EMPTY: JsonObject = {}
 def dig(value: Json, *path: str) -> Json:
     """The value at `path`, or None as soon as a step is missing."""
     for step in path:
-        if type(value) is dict or isinstance(value, Mapping):  # decoders make dicts alone, and this test is much faster
+        if type(value) is dict or (value is not None and isinstance(value, Mapping)):
             value = value.get(step)
         else:
             return None
@@ -27,12 +27,16 @@ def dig(value: Json, *path: str) -> Json:
 
 def as_object(value: Json) -> JsonObject:
     """The value if it is an object, else an empty one."""
-    return value if type(value) is dict or isinstance(value, Mapping) else EMPTY
+    if type(value) is dict:  # decoders make dicts alone, and this test is much faster
+        return value
+    return value if value is not None and isinstance(value, Mapping) else EMPTY
 
 
 def as_list(value: Json) -> Sequence[Json]:
     """The value if it is a list, else an empty one."""
-    return value if type(value) is list or (isinstance(value, Sequence) and not isinstance(value, str)) else ()
+    if type(value) is list:
+        return value
+    return value if value is not None and isinstance(value, Sequence) and not isinstance(value, str) else ()
 
 
 def as_text(value: Json) -> str:

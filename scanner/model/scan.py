@@ -171,6 +171,10 @@ class TallyKey:
     requester: bool = False
     language: str = VALIDATING
 
+    def __hash__(self) -> int:
+        """Of the fields that differ between keys: every page has hundreds of keys."""
+        return hash((self.policy, self.binding, self.param_name, self.namespace, self.outcome, self.check.index))
+
     @property
     def policy_key(self) -> PolicyKey:
         """Language and name of the policy."""

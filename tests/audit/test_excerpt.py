@@ -84,3 +84,21 @@ def test_the_first_field_of_the_object_decides_where_the_excerpt_is(
 ) -> None:
     """Fields of other documents, elements of lists and fields of the object itself have none."""
     assert trail == deciding_trail(iter(places))
+
+
+def test_an_excerpt_is_that_of_its_own_values() -> None:
+    """Values that are equal in Python, but not in JSON, have texts of their own, although excerpts are remembered."""
+    written = ["1", "true", "1", "0", "-0", "false", "null", '"1"']
+    values = [1, True, 1.0, 0.0, -0.0, False, None, "1"]
+    excerpts = [excerpt_of({"spec": {"a": "x", "b": value}}, ("spec", "a"), frozenset()) for value in values]
+    assert [f'spec: {{"a": "x", "b": {text}}}' for text in written] == excerpts
+
+
+def test_a_remembered_excerpt_shows_no_value_that_another_object_hides() -> None:
+    """The values to hide belong to an object, not to the fields."""
+    body: JsonObject = {"spec": {"a": "x", "b": "hunter22"}}
+    hidden = [frozenset[str](), frozenset({"hunter22"}), frozenset({"unter"})]
+    shown = ["hunter22", "[redacted]", "h[redacted]22"]
+    assert [f'spec: {{"a": "x", "b": "{text}"}}' for text in shown] == [
+        excerpt_of(body, ("spec", "a"), each) for each in hidden
+    ]

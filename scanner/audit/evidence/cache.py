@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from operator import is_
 from typing import Final, NamedTuple, TypeAlias
 
@@ -22,13 +23,16 @@ from scanner.audit.sensitive_fields import Trail
 from scanner.model.evidence import Reason
 from scanner.model.json import Json
 from scanner.model.outcome import Check, Errored, Violated
+from scanner.model.resource import Resource
 
 _MOST = 2048
+_SHORT = 128
 _VARIABLES = "variables"
+_ALL = (cel.ELEMENTS, cel.SHAPE)
 _SECRET_BY_CONTEXT = frozenset({"data", "value"})
 """Fields that are secret or not depending on the kind or the name beside them, which the expression may not read."""
 _ROOTS = frozenset({"object", "oldObject", "params", "namespaceObject"})
-_Path: TypeAlias = "tuple[str, ...]"
+_Steps: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = "tuple[object, ...]"
 
 
@@ -43,15 +47,63 @@ class Explained(NamedTuple):
 UNEXPLAINED: Final = Explained((), 0, ())
 
 
+class _Path(NamedTuple):
+    """Fields, one inside another; if it `loops`, then all elements, with the path inside each, or None for their shape."""
+
+    fields: _Steps
+    loops: bool
+    inside: _Path | None
+
+
+_Paths: TypeAlias = tuple[tuple[str, _Path], ...]
+"""Documents by the first name of a path, and the path in each."""
+
+
+class _Reads(NamedTuple):
+    """The paths that a check reads; None for a check that reads a whole document or other inputs. The policy stays in memory."""
+
+    compiled: CompiledPolicy
+    paths: _Paths | None
+
+
+class _Documents:
+    """The documents of an evaluation, and the values to hide."""
+
+    def __init__(self, resource: Resource, param: Resource | None, request: Request) -> None:
+        self.of = resource, param, request.current, request.namespace_object, request.operation
+        self._by_name: dict[str, Json] = {
+            "object": resource.body if request.current is None else request.current,
+            "oldObject": resource.body if request.operation == "UPDATE" else None,
+            "params": None if param is None else param.body,
+            "namespaceObject": request.namespace_object,
+        }
+        self._hidden = sorted(HIDDEN.of(resource, param))
+        self._digests: dict[int, bytes] = {}
+
+    def digest(self, paths: _Paths) -> bytes:
+        """The digest of the values at some paths, and of the values to hide; a short JSON text of them is its own digest.
+
+        Raises TypeError for values that are no JSON.
+        """
+        digest = self._digests.get(id(paths))
+        if digest is None:
+            by_name = self._by_name
+            read = orjson.dumps([self._hidden, *[_read(by_name[name], path) for name, path in paths]])
+            digest = self._digests[id(paths)] = (
+                read if len(read) <= _SHORT else hashlib.blake2b(read, digest_size=16).digest()
+            )
+        return digest
+
+
 class EvidenceCache:
     """Evidence by key, at most 2048 items; the cache is cleared when it is full."""
 
     def __init__(self) -> None:
         """An empty cache."""
         self._evidence: dict[_Key, Explained] = {}
-        self._paths: dict[tuple[int, Check], tuple[CompiledPolicy, tuple[_Path, ...] | None]] = {}
-        self._latest: tuple[object, ...] = ()
-        self._digests: dict[tuple[_Path, ...], bytes] = {}
+        self._reads: dict[tuple[int, Check], _Reads] = {}
+        self._paths: dict[_Paths | None, _Paths | None] = {}
+        self._latest: _Documents | None = None
 
     def key(
         self,
@@ -61,37 +113,33 @@ class EvidenceCache:
         compiled: CompiledPolicy,
     ) -> _Key | None:
         """The key of the evidence; None if the check reads whole documents or other inputs, or if a Secret is involved."""
-        request = invocation_result.request
-        paths = self._paths_of(compiled, check)
-        if (
-            request is None
-            or paths is None
-            or is_secret(invocation_result.resource)
-            or is_secret(invocation_result.invocation.param)
-        ):
-            return None
+        request, resource = invocation_result.request, invocation_result.resource
         param = invocation_result.invocation.param
-        latest = invocation_result.resource, param, request.current, request.namespace_object, request.operation
-        if len(self._latest) != len(latest) or not all(map(is_, latest, self._latest)):
-            self._latest = latest
-            self._digests.clear()
-        digest = self._digests.get(paths)
-        if digest is None:
-            try:
-                digest = self._digests[paths] = _digest(invocation_result, request, paths)
-            except TypeError:
-                return None
-        return id(compiled), check, type(outcome), digest
+        reads = self._reads_of(compiled, check)
+        if request is None or reads.paths is None or is_secret(resource) or is_secret(param):
+            return None
+        try:
+            return id(reads), type(outcome), self._documents(resource, param, request).digest(reads.paths)
+        except TypeError:
+            return None
 
-    def _paths_of(self, compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
-        """The paths that a check reads; None for a check that reads a whole document or other inputs."""
-        policy_and_paths = self._paths.get((id(compiled), check))
-        if policy_and_paths is None:
-            if len(self._paths) >= _MOST:
+    def _reads_of(self, compiled: CompiledPolicy, check: Check) -> _Reads:
+        reads = self._reads.get((id(compiled), check))
+        if reads is None:
+            if len(self._reads) >= _MOST:
                 self._clear()
-            # The entry keeps the policy alive, so that no other policy gets its id.
-            policy_and_paths = self._paths[id(compiled), check] = (compiled, _of_check(compiled, check))
-        return policy_and_paths[1]
+            paths = _of_check(compiled, check)
+            # Equal paths are one tuple. The entry keeps the policy alive, so that no other policy gets its id.
+            reads = _Reads(compiled, self._paths.setdefault(paths, paths))
+            self._reads[id(compiled), check] = reads
+        return reads
+
+    def _documents(self, resource: Resource, param: Resource | None, request: Request) -> _Documents:
+        """The documents of an evaluation: the same instance while they are the same."""
+        of = resource, param, request.current, request.namespace_object, request.operation
+        if self._latest is None or not all(map(is_, of, self._latest.of)):
+            self._latest = _Documents(resource, param, request)
+        return self._latest
 
     def get(self, key: _Key) -> Explained | None:
         """The evidence for a key; None if the cache does not have it."""
@@ -106,31 +154,27 @@ class EvidenceCache:
 
     def _clear(self) -> None:
         self._evidence.clear()
+        self._reads.clear()
         self._paths.clear()
+        self._latest = None
 
 
-def _digest(invocation_result: InvocationResult, request: Request, paths: Iterable[_Path]) -> bytes:
-    """The digest of the values at some paths, and of the values to hide. Raises TypeError for values that are no JSON."""
-    body, param = invocation_result.resource.body, invocation_result.invocation.param
-    documents: dict[str, Json] = {
-        "object": body if request.current is None else request.current,
-        "oldObject": body if request.operation == "UPDATE" else None,
-        "params": None if param is None else param.body,
-        "namespaceObject": request.namespace_object,
-    }
-    hidden = sorted(HIDDEN.of(invocation_result.resource, param))
-    read = orjson.dumps([hidden, *(_read(documents[path[0]], path[1:]) for path in paths)])
-    return hashlib.blake2b(read, digest_size=16).digest()
-
-
-def _of_check(compiled: CompiledPolicy, check: Check) -> tuple[_Path, ...] | None:
+def _of_check(compiled: CompiledPolicy, check: Check) -> _Paths | None:
     programs = (expression.program for expression in compiled.deciding(check) if expression.program is not None)
-    return _paths(programs, compiled.variables)
+    paths = _paths(programs, compiled.variables)
+    return None if paths is None else tuple((path[0], _path(path[1:])) for path in paths)
 
 
-def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression]) -> tuple[_Path, ...] | None:
+def _path(steps: _Steps) -> _Path:
+    fields = tuple(takewhile(lambda step: step not in _ALL, steps))
+    rest = steps[len(fields) :]
+    inside = _path(rest[1:]) if rest and rest[0] == cel.ELEMENTS else None
+    return _Path(fields, loops=bool(rest), inside=inside)
+
+
+def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression]) -> tuple[_Steps, ...] | None:
     """The paths of some programs and of the variables they use; None where they lead to more than parts of documents."""
-    paths: set[_Path] = set()
+    paths: set[_Steps] = set()
     stack, used = list(programs), set[str]()
     while stack:
         for path in stack.pop().depths():
@@ -151,18 +195,13 @@ def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression])
 
 def _read(value: Json, path: _Path) -> object:
     """The value at the end of a path, in a form that distinguishes all values and marks a missing field."""
-    for at, step in enumerate(path):
-        if step in (cel.ELEMENTS, cel.SHAPE):
-            return _read_all(value, path[at + 1 :], shape=step == cel.SHAPE)
-        if not isinstance(value, dict) or step not in value:
+    fields, loops, inside = path
+    for at, field in enumerate(fields):
+        if not isinstance(value, dict) or field not in value:
             return [None if isinstance(value, dict) else value, at]
-        value = value[step]
-    return {"": value}
-
-
-def _read_all(value: Json, path: _Path, *, shape: bool) -> object:
-    if isinstance(value, list):
-        return len(value) if shape else [_read(item, path) for item in value]
-    if isinstance(value, dict):
-        return list(value) if shape else [[key, _read(item, path)] for key, item in value.items()]
+        value = value[field]
+    if loops and isinstance(value, list):
+        return len(value) if inside is None else [_read(item, inside) for item in value]
+    if loops and isinstance(value, dict):
+        return list(value) if inside is None else [[key, _read(item, inside)] for key, item in value.items()]
     return {"": value}

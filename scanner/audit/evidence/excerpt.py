@@ -5,14 +5,14 @@ Lists and maps beside the field are not opened. Like the values of evidence, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
 
 from scanner import cel
 from scanner.admission.dispatch import InvocationResult
 from scanner.audit.evidence.text import value_text
 from scanner.audit.secret_values import HIDDEN, is_secret, without
-from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, may_be_sensitive
+from scanner.audit.sensitive_fields import MAPPINGS, MASK, Trail, is_sensitive, may_be_sensitive
 from scanner.cel.explanation.explained import path_of
 from scanner.model.json import Json
 
@@ -20,34 +20,25 @@ LONGEST = 512
 """Bytes of an excerpt."""
 _CUT = "…"
 _SHORTEST_TRAIL = 2
+_METADATA: Trail = ("metadata",)
+_NESTED = (dict, list)
+_NONE: Final[frozenset[str]] = frozenset()
+_MOST = 1024
+_LONGEST_KEPT = 256
+_Key: TypeAlias = tuple[Trail, frozenset[str], tuple[str, ...], tuple[type, ...], tuple[Json, ...]]
+_TEXTS: Final[dict[_Key, str]] = {}
+"""Excerpts by all that they depend on: the field, the values to hide, and the keys, types and values of the map around the field.
 
-
-class _LatestExcerpts:
-    """The excerpts of the latest object: several of its findings are often about the same field."""
-
-    def __init__(self) -> None:
-        self._of: tuple[object, object] = (None, None)
-        self._texts: dict[Trail, str] = {}
-
-    def of(self, invocation_result: InvocationResult, trail: Trail) -> str:
-        """The excerpt of the object around a field."""
-        resource, param = invocation_result.resource, invocation_result.invocation.param
-        if self._of[0] is not resource or self._of[1] is not param:
-            self._of, self._texts = (resource, param), {}
-        if trail not in self._texts:
-            self._texts[trail] = excerpt_of(resource.body, trail, HIDDEN.of(resource, param))
-        return self._texts[trail]
-
-
-_EXCERPTS = _LatestExcerpts()
+Objects of one workload have many maps in common.
+"""
 
 
 def excerpt(invocation_result: InvocationResult, trail: Trail) -> str:
     """The excerpt around a field, at most `LONGEST` bytes; empty for a Secret, and where nothing stands beside the field."""
-    request = invocation_result.request
-    if not trail or request is None or request.current is not None or is_secret(invocation_result.resource):
+    request, resource = invocation_result.request, invocation_result.resource
+    if not trail or request is None or request.current is not None or is_secret(resource):
         return ""
-    return _EXCERPTS.of(invocation_result, trail)
+    return excerpt_of(resource.body, trail, HIDDEN.of(resource, invocation_result.invocation.param))
 
 
 def excerpt_of(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
@@ -55,12 +46,35 @@ def excerpt_of(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
 
     Empty for fields of the object itself and of its metadata, which has the name of the object, and inside sensitive fields.
     """
-    *outer, last = trail
-    parent = _container(body, tuple(outer)) if len(outer) > 0 and outer != ["metadata"] else None
-    if parent is None or not isinstance(last, str) or not parent.keys() - {last}:
+    outer, last = trail[:-1], trail[-1]
+    parent = _container(body, outer) if outer and outer != _METADATA else None
+    if parent is None or not isinstance(last, str) or len(parent) == (last in parent):
         return ""
+    kinds = tuple(map(type, parent.values()))
+    if float in kinds or isinstance(parent.get(last), _NESTED):  # 0.0 and -0.0 are equal keys
+        return _text(parent, trail, hidden)
+    fields = tuple([bool(value) if isinstance(value, _NESTED) else value for value in parent.values()])
+    key = trail, hidden, tuple(parent), kinds, fields
+    text = _TEXTS.get(key)
+    if text is None:
+        text = _text(parent, trail, hidden)
+        _keep(key, text)
+    return text
+
+
+def _keep(key: _Key, text: str) -> None:
+    """Keep an excerpt of short values. A full cache is cleared first."""
+    _, hidden, _, _, fields = key
+    if all(not isinstance(value, str) or len(value) <= _LONGEST_KEPT for value in (*hidden, *fields)):
+        if len(_TEXTS) >= _MOST:
+            _TEXTS.clear()
+        _TEXTS[key] = text
+
+
+def _text(parent: Mapping[str, Json], trail: Trail, hidden: frozenset[str]) -> str:
+    outer, last = trail[:-1], trail[-1]
     path = without(path_of(("object", *outer)), hidden)
-    return _cut(f"{path}: {{{', '.join(_entries(parent, last, hidden, tuple(outer)))}}}")
+    return _cut(f"{path}: {{{', '.join(_entries(parent, last, hidden, outer))}}}")
 
 
 def deciding_trail(places: Iterable[cel.Place]) -> Trail:
@@ -78,45 +92,52 @@ def _container(body: Json, outer: Trail) -> Mapping[str, Json] | None:
     """The map at the end of a trail; None for any other value, and inside a sensitive field."""
     value = body
     for at, step in enumerate(outer):
-        if is_sensitive(value, step, outer[:at]):
+        if may_be_sensitive(step) and is_sensitive(value, step, outer[:at]):
             return None
-        if isinstance(value, Mapping) and isinstance(step, str):
+        if isinstance(value, MAPPINGS) and isinstance(step, str):
             value = value.get(step)
         elif isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
             value = value[step]
         else:
             return None
-    return value if isinstance(value, Mapping) else None
+    return value if isinstance(value, MAPPINGS) else None
 
 
-def _entries(parent: Mapping[str, Json], last: str, hidden: frozenset[str], trail: Trail) -> Iterator[str]:
+def _entries(parent: Mapping[str, Json], last: str | int, hidden: frozenset[str], trail: Trail) -> list[str]:
     """The deciding field first, then the others."""
-    name_of = _name_of(parent, hidden)
-    for key in (*(key for key in parent if key == last), *(key for key in parent if key != last)):
-        value, name = parent[key], name_of(key)
+    entries: list[str] = []
+    hidden_here = _occurring(parent, hidden)
+    for key, value in parent.items():
         if may_be_sensitive(key) and is_sensitive(parent, key, trail):
-            yield f'{name}: "{MASK}"'
-        elif key != last and isinstance(value, dict | list) and value:
-            yield f"{name}: {'{…}' if isinstance(value, dict) else '[…]'}"
+            text = f'"{MASK}"'
+        elif not isinstance(value, _NESTED) or not value:
+            text = value_text(value, hidden_here, None)
+        elif key == last:
+            text = value_text(value, hidden, (*trail, key))
         else:
-            yield f"{name}: {value_text(value, hidden, (*trail, key))}"
+            text = "{…}" if isinstance(value, dict) else "[…]"
+        entry = f"{value_text(key, hidden_here, None)}: {text}"
+        if key == last:
+            entries.insert(0, entry)
+        else:
+            entries.append(entry)
+    return entries
 
 
-def _name_of(parent: Iterable[str], hidden: frozenset[str]) -> Callable[[str], str]:
-    """The function that writes the keys of a map: from memory, unless a key has a hidden value."""
-    keys = "\n".join(parent)
-    if any(value in keys for value in hidden):
-        return lambda key: value_text(key, hidden, None)
-    return _name
-
-
-@lru_cache(maxsize=4096)
-def _name(key: str) -> str:
-    return value_text(key, frozenset(), None)
+def _occurring(parent: Mapping[str, Json], hidden: frozenset[str]) -> frozenset[str]:
+    """The hidden values that occur in the keys of a map and in its values besides lists and maps; nearly always none."""
+    if not hidden:
+        return hidden
+    values = [value for value in parent.values() if not isinstance(value, _NESTED)]
+    shown = [value if isinstance(value, str) else value_text(value, _NONE, None) for value in values]
+    text = "\n".join([*parent, *shown])
+    return hidden if any(value in text for value in hidden) else _NONE
 
 
 def _cut(text: str) -> str:
     """The text, or as much of its beginning as fits into `LONGEST` bytes."""
+    if len(text) <= LONGEST and text.isascii():
+        return text
     data = text.encode("utf-8", "surrogatepass")
     if len(data) <= LONGEST:
         return text

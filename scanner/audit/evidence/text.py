@@ -9,14 +9,16 @@ from typing import Final
 from scanner import cel
 from scanner.audit.secret_values import without
 from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, without_named_secrets
+from scanner.cel.memo import Remembered
 from scanner.cel.values.runtime import printed
 from scanner.cel.values.values import Opaque
 
 LONGEST = 240
 _LONGEST_TEXT = 20_000
 _DEEPEST = 12
-_LATEST = 16
+_MOST = 16
 _LEAVES = frozenset({str, bool, int, float, type(None)})
+_SCALARS = frozenset({bool, int, type(None)})
 _quoted: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -30,8 +32,13 @@ def value_text(value: cel.Value, hidden: frozenset[str], trail: Trail | None) ->
 
     `trail` leads to the value in its document; None if its place is unknown.
     """
+    if not hidden and isinstance(value, str):
+        text = TEXTS[value]
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}…{_size(value)}"
+    if not hidden and type(value) in _SCALARS:
+        return _plain(value)
     if isinstance(value, list | dict):
-        return _TEXTS.of(value, hidden, trail)
+        return _LATEST_TEXTS.of(value, hidden, trail) if value else str(value)
     return _value_text(value, hidden, trail)
 
 
@@ -47,14 +54,14 @@ class _LatestTexts:
         entry = self._texts.get(key)
         if entry is not None and entry[1] == hidden:
             return entry[2]
-        if len(self._texts) >= _LATEST:
+        if len(self._texts) >= _MOST:
             self._texts.clear()
         text = _value_text(value, hidden, trail)
         self._texts[key] = value, hidden, text
         return text
 
 
-_TEXTS = _LatestTexts()
+_LATEST_TEXTS = _LatestTexts()
 
 
 def _value_text(value: cel.Value, hidden: Iterable[str], trail: Trail | None) -> str:
@@ -101,7 +108,7 @@ def _pieces(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth:
             yield "["
             for at, item in enumerate(value):
                 yield ", " if at else ""
-                yield from _pieces(item, hidden, _below(trail, at), depth + 1)
+                yield from _inside(item, hidden, _below(trail, at), depth)
             yield "]"
         case dict() | cel.KeyedMap():
             yield from _entries(value, hidden, trail, depth)
@@ -116,9 +123,22 @@ def _pieces(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth:
             yield _leaf(value, hidden)
 
 
+def _inside(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth: int) -> Iterable[str]:
+    """The pieces of a value inside another one, at once for a value without parts."""
+    if type(value) in _LEAVES and depth < _DEEPEST:
+        return (_leaf(value, hidden),)
+    return _pieces(value, hidden, trail, depth + 1)
+
+
 def _leaf(value: cel.Value, hidden: Iterable[str]) -> str:
     """The text of a value without parts, and without hidden values."""
-    return _quoted(_masked(value, hidden)) if isinstance(value, str) else _masked(_plain(value), hidden)
+    if not isinstance(value, str):
+        return _masked(_plain(value), hidden)
+    return _quoted(_masked(value, hidden)) if hidden else TEXTS[value]
+
+
+TEXTS: Final = Remembered(lambda text: _quoted(_masked(text, ())))
+"""The quoted forms of texts in which no value is hidden, because objects have many texts in common."""
 
 
 def _entries(
@@ -127,12 +147,12 @@ def _entries(
     yield "{"
     for at, (key, item) in enumerate(value.items()):
         yield ", " if at else ""
-        yield from _pieces(key, hidden, None, depth + 1)
+        yield from _inside(key, hidden, None, depth)
         yield ": "
         if is_sensitive(value, key, trail):
             yield json.dumps(MASK)
         else:
-            yield from _pieces(item, hidden, _below(trail, key), depth + 1)
+            yield from _inside(item, hidden, _below(trail, key), depth)
     yield "}"
 
 
