@@ -122,10 +122,10 @@ def test_a_spreadsheet_has_owners_and_descriptions(scanned: Assay) -> None:
     assert ("critical", "Better maps", "Maps", "red") == tuple(row.values())[-4:]
 
 
-@pytest.mark.parametrize(("minimum", "code"), [("critical", 1), ("high", 1), ("medium", 1)])
-def test_a_gate_fails_for_bad_policies(scanned: Assay, minimum: str, code: int) -> None:
+@pytest.mark.parametrize("minimum", ["critical", "high", "medium"])
+def test_a_gate_fails_for_bad_policies(scanned: Assay, minimum: str) -> None:
     """The worst policy is critical."""
-    assert code == scanned("report", "--fail-on", "violated", "--min-severity", minimum).code
+    assert 1 == scanned("report", "--fail-on", "violated", "--min-severity", minimum).code
 
 
 def test_a_gate_leaves_out_lower_severities(assay: Assay, write: Write) -> None:
@@ -191,7 +191,7 @@ def test_a_finding_is_explained_with_its_owner(scanned: Assay) -> None:
 def test_the_report_counts_by_owner_and_severity(scanned: Assay) -> None:
     """In the table and in JSON, where every owner has a score."""
     table = scanned("report").stdout.decode()
-    report = scanned("report", "-o", "json").report
+    report: Any = scanned("report", "-o", "json").report
     owners = {owner["owner"]: (owner["findings"]["total"], owner["score"]["decided"]) for owner in report["owners"]}
 
     assert "Severity  3 critical, 3 medium, 3 low" in table
@@ -203,11 +203,11 @@ def test_the_report_counts_by_owner_and_severity(scanned: Assay) -> None:
 
 def test_an_edited_title_is_no_change_of_rules(scanned: Assay, write: Write) -> None:
     """The digest of the descriptions changes, and no report says that the rules changed."""
-    before = scanned("report", "-o", "json").report
+    before: Any = scanned("report", "-o", "json").report
     path = Path("cluster/all.yaml")
     write(str(path), path.read_text().replace("Better maps", "The best maps"))
     assert 0 == scanned("scan", "--from", "cluster", "-q").code
-    after = scanned("report", "-o", "json").report
+    after: Any = scanned("report", "-o", "json").report
 
     assert before["provenance"]["policySetDigest"] == after["provenance"]["policySetDigest"]
     assert before["provenance"]["descriptionDigest"] != after["provenance"]["descriptionDigest"]
