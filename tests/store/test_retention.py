@@ -29,10 +29,12 @@ from scanner.model.scan import (
     HealthKind,
     PageResult,
     ScanEnd,
+    ScanRecord,
     ScanStart,
     ScanState,
     Scope,
 )
+from scanner.model.waiver import Near
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, would_prune
 from scanner.store.retention_plan import Rule
@@ -289,8 +291,14 @@ def is_pruned(store: SqlStore, number: int) -> bool:
 def whole(store: SqlStore, number: int) -> dict[str, Any]:
     """The record of a scan with its streams; ids of rows are left out."""
     record = store.record(f"scan-{number}")
-    values = {item.name: getattr(record, item.name) for item in fields(record)}
-    streams = {name: list(values[name]()) for name in ("findings", "resolved", "by_problem")}
+    values = {name: value for name, value in recorded(record) if not callable(value)}
+    streams = {name: list(getattr(record, name)()) for name in ("findings", "resolved", "by_problem")}
+    everywhere = Near(frozenset(EVERY_POLICY), frozenset(), frozenset(), frozenset(), frozenset(), any=True)
+    numbers = {
+        "census": record.counted(),
+        "excepted": record.excepted(),
+        "candidates": sorted(str(each._replace(row=0)) for each in record.candidates(everywhere)),
+    }
     objects = {each.id: each for each in record.population()}
     evaluated = [
         (each.check, each.policy, sorted(name.name for number, name in objects.items() if number in each.evaluated))
@@ -298,7 +306,12 @@ def whole(store: SqlStore, number: int) -> dict[str, Any]:
     ]
     population = sorted(str(replace(each, id=0)) for each in objects.values())
     problems = store.problem_counts(f"scan-{number}")
-    return {**values, **streams, "population": population, "evaluated": evaluated, "problems": problems}
+    return {**values, **streams, **numbers, "population": population, "evaluated": evaluated, "problems": problems}
+
+
+def recorded(record: ScanRecord) -> Iterator[tuple[str, Any]]:
+    """The fields of a record with their names."""
+    return ((item.name, getattr(record, item.name)) for item in fields(record))
 
 
 def difference_of(store: SqlStore, before: int, now: int) -> dict[str, Any]:
