@@ -111,10 +111,10 @@ def _name(node: ast.expr) -> str:
             return ""
 
 
-@pytest.mark.parametrize("function", raising(scanner()), ids=lambda function: function.place)
-def test_a_docstring_names_the_errors_that_its_function_raises(function: Raising) -> None:
-    """The docstring has the verb and every error, or one above it that is narrower than AssayError."""
-    assert set() == unnamed(function, scanner())
+def test_a_docstring_names_the_errors_that_its_function_raises() -> None:
+    """Every docstring has the verb and every error, or one above it that is narrower than AssayError."""
+    missing = {function.place: unnamed(function, scanner()) for function in raising(scanner())}
+    assert {} == {place: errors for place, errors in missing.items() if errors}
 
 
 def test_most_functions_that_raise_are_known() -> None:
