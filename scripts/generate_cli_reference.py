@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import typer
-
-from scanner.cli.application import application
+from scanner.cli.application import commands
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "cli.md"
 _ASSAY = Path(sys.executable).with_name("assay")
@@ -28,7 +26,7 @@ If Assay reports an internal error, `ASSAY_DEBUG=1` adds the traceback, which ca
 
 def command_lines() -> Iterator[tuple[str, ...]]:
     """Yield the arguments of each command, groups before their commands: (), ("scan",), ("rbac",), ("rbac", "check")."""
-    yield from _below((), typer.main.get_command(application))
+    yield from _below((), commands())
 
 
 def _below(arguments: tuple[str, ...], command: object) -> Iterator[tuple[str, ...]]:

@@ -43,13 +43,13 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    from scanner.cli.application import application
+    from scanner.cli.application import commands
     from scanner.errors import AssayError
 
     name = Path(sys.argv[0]).name
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        application(arguments, prog_name=name if name in _NAMES else _NAMES[0], obj=tuple(given))
+        commands()(arguments, prog_name=name if name in _NAMES else _NAMES[0], obj=tuple(given))
     except AssayError as error:
         _print_error(str(error))
         return error.exit_code
