@@ -17,6 +17,8 @@ settings.load_profile("assay")
 TESTS = Path(__file__).parent
 FIRST = ("integration", "cli", "store", "conformance", "cluster")
 """The folders whose modules take longest, or wait for other processes most of their time."""
+GARBAGE = 20_000
+"""New objects between two collections of garbage, as many as in the command."""
 WAITING = 2
 """How many workers of the integration tests wait for an API server at any moment, roughly."""
 
@@ -32,8 +34,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what the collection of ten thousand tests has made out of every later garbage collection."""
+    """Keep the objects of ten thousand tests out of every later garbage collection, and let those be as rare as in a scan."""
     gc.freeze()
+    gc.set_threshold(GARBAGE)
     gc.enable()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -18,6 +19,8 @@ _NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
 _WINDOWS = "win32"
+_GARBAGE = 20_000
+"""New objects between two collections of garbage: at start, modules and statements are made, which all stay in memory."""
 
 
 def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform) -> None:
@@ -27,6 +30,7 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
             "Windows is not supported; run Assay on Linux or macOS, in the Windows Subsystem for Linux or in a container."
         )
         sys.exit(_COULD_NOT_RUN)
+    gc.set_threshold(_GARBAGE)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets an escape, instead of an error that ends the command.
         sys.stdout.reconfigure(errors="backslashreplace")
