@@ -118,6 +118,7 @@ def spoiling(server: ApiServer, *, tls: bool = False) -> Iterator[Proxy]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # the body would wait 40 ms for the acknowledgement of the headers
 
         def do_GET(self) -> None:
             self._pass_on()
