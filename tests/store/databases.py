@@ -55,8 +55,8 @@ def path_of(url: str) -> Path:
 
 
 def emptied(url: str) -> None:
-    """Delete the rows of all tables."""
-    execute(url, f"TRUNCATE {', '.join(METADATA.tables)}")
+    """Delete the rows of all tables. TRUNCATE would replace the files of each, which takes ten times as long for a few rows."""
+    execute(url, "; ".join(f"DELETE FROM {table.name}" for table in reversed(METADATA.sorted_tables)))
 
 
 def count(url: str, table: str) -> int:
