@@ -19,7 +19,7 @@ SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a command ended. `stdout` is kept as bytes: it must carry nothing but what was asked for."""
+    """The result of a command. `stdout` is kept as bytes: it must have nothing but the requested output."""
 
     code: int
     stdout: bytes

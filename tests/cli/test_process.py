@@ -202,7 +202,7 @@ def test_both_names_are_the_same_command(home: Path, name: str) -> None:
     ],
 )
 def test_shells_complete_commands_and_flags(home: Path, words: str, completed: list[str]) -> None:
-    """The script that --show-completion prints asks the command for completions."""
+    """The script that --show-completion prints reads the completions from the command."""
     variables = {"_ASSAY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
 
     ran = assay_process(home=home, variables=variables)

@@ -110,7 +110,7 @@ def test_a_scan_reports_what_the_server_denies_with_any_action(looks: dict[str, 
 
 @pytest.mark.parametrize("state", STATES)
 def test_a_scan_of_everything_is_complete(looks: dict[str, Look], state: str) -> None:
-    """Nothing was missed, so the exit code is 0, and the report says that it knows of no gap."""
+    """The scan is complete: the exit code is 0, and the report has no gap."""
     ran = looks[state].ran
 
     assert (0, True, []) == (ran.code, ran.report["complete"], ran.report["gaps"])

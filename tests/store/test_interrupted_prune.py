@@ -98,7 +98,7 @@ def test_a_prune_waits_for_scans_of_its_cluster(postgres: str, lock: object) -> 
 
 @ROOT
 def test_a_full_disk_stops_a_prune_without_damage(tmp_path: Path) -> None:
-    """The error says that the disk is full; with space, the prune is continued."""
+    """The error is that the disk is full; with space, the prune is continued."""
     with mounted(tmp_path) as place:
         url = str(place / "assay.db")
         with open_store(url, clock) as store:
