@@ -364,6 +364,8 @@ def but_the_first_page(fault: Fault) -> Spoil:
     return lambda reply, request: fault.how(reply, request) if "continue" in request.query else reply
 
 
+SINGLE_PAGE = [fault.how for fault in LISTS[:14] if fault.id != "items is null"]
+"""Faults of a list with one page. Without items the page is a whole list without objects: policies or bindings were deleted."""
 SPOILS: dict[str, list[Spoil]] = {
     MAPS.path: [
         *map(
@@ -372,8 +374,8 @@ SPOILS: dict[str, list[Spoil]] = {
         ),
         changed(lambda body: body["items"].reverse()),
     ],
-    POLICIES.path: [fault.how for fault in LISTS[:14]],
-    BINDINGS.path: [fault.how for fault in LISTS[:14]],
+    POLICIES.path: SINGLE_PAGE,
+    BINDINGS.path: SINGLE_PAGE,
     NAMESPACES.path: [fault.how for fault in LISTS[:30]],
     "/apis": [fault.how for fault in DISCOVERY if fault.path == "/apis"],
     "/api": [fault.how for fault in DISCOVERY],
