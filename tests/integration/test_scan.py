@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from tests.command import Ran, assay
+from tests.command import Ran, assay_here
 from tests.integration import examples
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.manifests import apply, delete, wait_until_enforced
@@ -76,7 +76,7 @@ def look(server: ApiServer, documents: list[JsonObject], home: Path) -> Look:
     ours = {key(document) for document in documents}
     others = [document for document in stored(server) if key(document) not in ours]
     verdict = verdict_of_server(server, [*documents, *others])
-    ran = assay("scan", "--kubeconfig", server.kubeconfig, "--db", "assay.db", "-o", "json", home=home)
+    ran = assay_here("scan", "--kubeconfig", server.kubeconfig, "--db", "assay.db", "-o", "json", home=home)
     return Look([*documents, *others], verdict, ran)
 
 
