@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,8 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.store import SqlStore, open_store, prune, upgrade
 from scanner.store.integrity import Problem, check_database
 from scanner.store.retention_plan import Rule
-from tests.store.databases import database, execute, refill, rows
+from tests.store.conftest import Original
+from tests.store.databases import execute, refill, rows
 from tests.store.made import CHECK, Round, binding, clock, ended, finding
 from tests.store.test_endings import RENAMED, REWORDED, UNBOUND, A, B, Known
 from tests.store.test_problems import OTHER, passing, record_pods, with_checks
@@ -29,24 +29,6 @@ MANY = replace(A, outcome=Violated("far too many"))
 def problems_of(url: str) -> list[Problem]:
     """The problems of a database, with the digests of all rows."""
     return check_database(url, all_digests=True)
-
-
-Original = Callable[[str, Callable[[SqlStore], None]], str]
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Original]:
-    """The URL of a database that a function filled once, of the same kind as another database."""
-    with ExitStack() as kept:
-
-        @cache
-        def filled_once(kind: str, fill: Callable[[SqlStore], None]) -> str:
-            url = kept.enter_context(database(kind, tmp_path_factory.mktemp(kind)))
-            with open_store(url, clock) as store:
-                fill(store)
-            return url
-
-        yield lambda url, fill: filled_once(url.partition(":")[0].partition("+")[0], fill)
 
 
 @pytest.fixture
