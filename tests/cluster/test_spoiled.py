@@ -41,6 +41,7 @@ from tests.cluster.served import (
     within_the_shop,
 )
 from tests.cluster.server import FakeApi, Reply, Spoil, serving
+from tests.thorough import examples
 
 OBJECTS, PAGE = 6, 2
 MiB = 1 << 20
@@ -389,7 +390,7 @@ WAYS = [(path, how) for path, hows in SPOILS.items() for how in hows]
     st.lists(st.tuples(st.sampled_from(WAYS), st.frozensets(st.integers(1, 6), min_size=1)), min_size=1, max_size=5),
     st.integers(0, 4),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_spoiled_answers_resolve_what_is_still_there(
     seen_once: Path, spoils: list[tuple[tuple[str, Spoil], frozenset[int]]], later: int
 ) -> None:
