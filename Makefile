@@ -82,10 +82,12 @@ oracle: ## build the Go program that evaluates with Kubernetes' own CEL; prints 
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, scans killed at random moments, random histories, then make fuzz; SEED=n or a new one
+nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, scans killed at random moments, random histories, every example of the property tests, then make fuzz; SEED=n or a new one
 	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	KILLS=$(or $(KILLS),60) $(BIN)/python -m pytest -q tests/cli/test_interruption.py && \
+	EVERY_EXAMPLE=1 $(BIN)/python -m pytest -q tests/cluster/test_spoiled.py tests/scan/test_reconciled.py tests/store/test_only_seeing_fixes.py \
+	  tests/store/test_population.py --hypothesis-seed=$$seed && \
 	REPLAYS=$(or $(REPLAYS),600) $(BIN)/python -m pytest -q tests/store/test_replay.py --hypothesis-seed=$$seed && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \

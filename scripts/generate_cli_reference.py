@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
-import typer
-
-from scanner.cli.application import application
+from scanner.cli.application import commands
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "cli.md"
-_ASSAY = Path(sys.executable).with_name("assay")
 _TERMINAL = {"COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1", "LANG": "C.UTF-8"}
 _INTRODUCTION = """\
 # Command reference
@@ -28,7 +23,7 @@ If Assay reports an internal error, `ASSAY_DEBUG=1` adds the traceback, which ca
 
 def command_lines() -> Iterator[tuple[str, ...]]:
     """Yield the arguments of each command, groups before their commands: (), ("scan",), ("rbac",), ("rbac", "check")."""
-    yield from _below((), typer.main.get_command(application))
+    yield from _below((), commands())
 
 
 def _below(arguments: tuple[str, ...], command: object) -> Iterator[tuple[str, ...]]:
@@ -39,22 +34,31 @@ def _below(arguments: tuple[str, ...], command: object) -> Iterator[tuple[str, .
 
 
 def reference() -> str:
-    """Return the whole page, from the installed command. Raises CalledProcessError if a command has no help."""
-    lines = list(command_lines())
-    with tempfile.TemporaryDirectory() as home, ThreadPoolExecutor(max_workers=2) as pool:
-        texts = list(pool.map(lambda arguments: _help(arguments, Path(home)), lines))
-    return "\n".join([_INTRODUCTION, *map(_section, lines, texts)])
+    """Return the whole page: the help of every command, as on a terminal."""
+    with _terminal():
+        return "\n".join([_INTRODUCTION, *(_section(arguments, _help(arguments)) for arguments in command_lines())])
+
+
+@contextmanager
+def _terminal() -> Iterator[None]:
+    """Let this process have the terminal of the page."""
+    before = dict(os.environ)
+    os.environ.update(_TERMINAL)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _section(arguments: tuple[str, ...], text: str) -> str:
     return f"## {' '.join(('assay', *arguments))}\n\n```text\n{text}\n```\n"
 
 
-def _help(arguments: tuple[str, ...], home: Path) -> str:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), **_TERMINAL}
-    command: list[str | Path] = [_ASSAY, *arguments, "--help"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd=home)  # noqa: S603 - our own command
-    return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines())
+def _help(arguments: tuple[str, ...]) -> str:
+    with redirect_stdout(io.StringIO()) as printed:
+        commands()([*arguments, "--help"], prog_name="assay", standalone_mode=False)
+    return "\n".join(line.rstrip() for line in printed.getvalue().strip("\n").splitlines())
 
 
 if __name__ == "__main__":

@@ -1,16 +1,20 @@
-"""The installed command, run as people run it: in a process of its own, with nothing of this machine's environment."""
+"""The installed command, in a process of its own or in this one, with nothing of this machine's environment."""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
+import pytest
 
+from scanner.cli import main
 from scanner.model.json import JsonObject, as_object
 
 ASSAY = Path(sys.executable).with_name("assay")
@@ -19,7 +23,7 @@ SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a command ended. `stdout` is kept as bytes: it must carry nothing but what was asked for."""
+    """The result of a command. `stdout` is kept as bytes: it must have nothing but the requested output."""
 
     code: int
     stdout: bytes
@@ -49,3 +53,33 @@ def assay(*arguments: str | Path, home: Path, variables: Mapping[str, str] | Non
         timeout=SECONDS,
     )
     return Ran(ran.returncode, ran.stdout, ran.stderr.decode())
+
+
+def assay_here(*arguments: str | Path, home: Path) -> Ran:
+    """Run `assay` to its end in `home` and in this process, which saves the time in which a process starts."""
+    printed, messages = io.BytesIO(), io.BytesIO()
+    with (
+        chdir(home),
+        _only(environment(home)),
+        redirect_stdout(io.TextIOWrapper(printed, encoding="utf-8", write_through=True)) as out,
+        redirect_stderr(io.TextIOWrapper(messages, encoding="utf-8", write_through=True)) as err,
+        pytest.raises(SystemExit) as end,
+    ):
+        main([str(argument) for argument in arguments])
+    out.flush()
+    err.flush()
+    assert isinstance(end.value.code, int)
+    return Ran(end.value.code, printed.getvalue(), messages.getvalue().decode())
+
+
+@contextmanager
+def _only(variables: Mapping[str, str]) -> Iterator[None]:
+    """A block with these variables as the whole environment."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

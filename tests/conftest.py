@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,15 @@ settings.load_profile("assay")
 TESTS = Path(__file__).parent
 FIRST = ("integration", "cli", "store", "conformance", "cluster")
 """The folders whose modules take longest, or wait for other processes most of their time."""
+GARBAGE = 20_000
+"""New objects between two collections of garbage, as many as in the command."""
 WAITING = 2
 """How many workers of the integration tests wait for an API server at any moment, roughly."""
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Collect no garbage while the tests are collected: ten thousand of them stay, and each search for garbage visits all."""
+    gc.disable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,10 +34,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what the collection of nine thousand tests has made out of every later garbage collection."""
+    """Keep the objects of ten thousand tests out of every later garbage collection, and let those be as rare as in a scan."""
     gc.freeze()
+    gc.set_threshold(GARBAGE)
+    gc.enable()
 
 
+@cache
 def _rank(path: Path) -> int:
     folder = path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
     return FIRST.index(folder) if folder in FIRST else len(FIRST)

@@ -83,10 +83,10 @@ def about_object(
 
 
 def refusal_of_policy(message: str) -> str:
-    """What a server says against a policy, without its name."""
+    """The reasons for which a server refuses a policy, without its name."""
     return _INVALID.sub("", message, count=1)
 
 
 def refusal_of_object(message: str) -> str:
-    """What a server says against an object, without the names of the policy and its binding."""
+    """The reasons for which a server denies an object, without the names of the policy and its binding."""
     return _DENIED.sub("", message, count=1)

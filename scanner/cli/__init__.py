@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -18,6 +19,8 @@ _NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
 _WINDOWS = "win32"
+_GARBAGE = 20_000
+"""New objects between two collections of garbage: at start, modules and statements are made, which all stay in memory."""
 
 
 def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform) -> None:
@@ -27,6 +30,7 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
             "Windows is not supported; run Assay on Linux or macOS, in the Windows Subsystem for Linux or in a container."
         )
         sys.exit(_COULD_NOT_RUN)
+    gc.set_threshold(_GARBAGE)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets an escape, instead of an error that ends the command.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -43,13 +47,13 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    from scanner.cli.application import application
+    from scanner.cli.application import commands
     from scanner.errors import AssayError
 
     name = Path(sys.argv[0]).name
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        application(arguments, prog_name=name if name in _NAMES else _NAMES[0], obj=tuple(given))
+        commands()(arguments, prog_name=name if name in _NAMES else _NAMES[0], obj=tuple(given))
     except AssayError as error:
         _print_error(str(error))
         return error.exit_code

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from scanner.cli import (
     config,
@@ -87,3 +90,9 @@ def _root(
 
 
 configure(application)
+
+
+@cache
+def commands() -> Callable[..., object]:
+    """The command line, built once: building takes longer than parsing, and a process may run many commands."""
+    return get_command(application)

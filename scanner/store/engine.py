@@ -29,15 +29,16 @@ from sqlalchemy import (
     String,
     Table,
     any_,
-    create_engine,
     event,
     func,
     literal,
     select,
 )
+from sqlalchemy.engine import make_url
 
 from scanner.errors import StoreError
 from scanner.store.address import Address
+from scanner.store.shared_statements import sharing_engine
 from scanner.store.store_errors import as_store_error
 
 if TYPE_CHECKING:
@@ -73,11 +74,11 @@ def engine_for(address: Address) -> Engine:
     """An engine, not yet connected. Raises StoreError when the driver is missing."""
     with as_store_error(address):
         if address.path is None:
-            engine = create_engine(address.url, hide_parameters=True, pool_pre_ping=True)
+            engine = sharing_engine(address.url, pool_pre_ping=True)
             event.listen(engine, "connect", _send_lists_in_binary)
             return engine
         arguments = {"timeout": _WAIT, "isolation_level": None}
-        engine = create_engine(address.url, hide_parameters=True, connect_args=arguments)
+        engine = sharing_engine(address.url, connect_args=arguments)
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     return engine
@@ -87,7 +88,7 @@ def engine_without_transactions_for(address: Address) -> Engine:
     """An engine whose statements are no part of a transaction, as a vacuum must be. Raises StoreError without its driver."""
     with as_store_error(address):
         arguments = {} if address.path is None else {"timeout": _WAIT}
-        return create_engine(address.url, hide_parameters=True, isolation_level="AUTOCOMMIT", connect_args=arguments)
+        return sharing_engine(address.url, isolation_level="AUTOCOMMIT", connect_args=arguments)
 
 
 def reading_engine_for(address: Address) -> Engine:
@@ -95,9 +96,7 @@ def reading_engine_for(address: Address) -> Engine:
     if address.path is None:
         return engine_for(address).execution_options(postgresql_readonly=True)
     path = address.path
-    engine = create_engine(
-        "sqlite://", creator=lambda: _connect_to_read(path), poolclass=QueuePool, hide_parameters=True
-    )
+    engine = sharing_engine(make_url("sqlite://"), creator=lambda: _connect_to_read(path), poolclass=QueuePool)
     event.listen(engine, "begin", _begin)
     return engine
 

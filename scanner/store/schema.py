@@ -7,11 +7,14 @@ Assay's only if it has the table that marks it, or the tables of the versions be
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias, assert_never
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Connection, Dialect, Engine, inspect, text
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from scanner.errors import StoreError, UsageError
 from scanner.store.address import Address
@@ -148,14 +151,29 @@ def _create(connection: Connection) -> None:
 
     For SQLite alone: the tables lack some definitions for PostgreSQL, where databases are rarely created.
     """
-    # Most runs create no database, and need no queries of views.
-    from scanner.store.views import create_views
-
-    METADATA.create_all(connection)
-    create_views(connection)
-    key = "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
-    connection.execute(text(f"CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, {key})"))
+    for statement in _definitions():
+        connection.exec_driver_sql(statement)
     connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
+
+
+@cache
+def _definitions() -> tuple[str, ...]:
+    """The statements that create tables, indexes and views in SQLite. Compiling them takes longer than executing them."""
+    # Most runs create no database, and need no queries of views.
+    from sqlalchemy.dialects.sqlite import dialect
+
+    from scanner.store.views import view_definitions
+
+    key = "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
+    versions = f"CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL, {key})"
+    return (*_table_definitions(dialect()), *view_definitions(dialect()), versions)
+
+
+def _table_definitions(dialect: Dialect) -> Iterator[str]:
+    for table in METADATA.sorted_tables:
+        yield str(CreateTable(table).compile(dialect=dialect))
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            yield str(CreateIndex(index).compile(dialect=dialect))
 
 
 def run_migrations(connection: Connection) -> None:

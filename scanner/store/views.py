@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Dialect, text
 
 from scanner.store.view_queries import VIEWS
 
@@ -31,10 +31,16 @@ def views_after(connection: Connection) -> Iterator[None]:
 
 def create_views(connection: Connection) -> None:
     """Create the views; PostgreSQL replaces older ones, which may lack columns at the end."""
-    create = "CREATE VIEW" if connection.dialect.name == "sqlite" else "CREATE OR REPLACE VIEW"
+    for statement in view_definitions(connection.dialect):
+        connection.exec_driver_sql(statement)
+
+
+def view_definitions(dialect: Dialect) -> Iterator[str]:
+    """The statements that create the views."""
+    create = "CREATE VIEW" if dialect.name == "sqlite" else "CREATE OR REPLACE VIEW"
     for name, query in VIEWS.items():
-        compiled = query.compile(connection, compile_kwargs={"literal_binds": True})
-        connection.exec_driver_sql(f"{create} {name} AS {compiled}")
+        compiled = query.compile(dialect=dialect, compile_kwargs={"literal_binds": True})
+        yield f"{create} {name} AS {compiled}"
 
 
 def drop_views(connection: Connection) -> None:

@@ -142,7 +142,7 @@ def test_audit_annotations_may_not_read_the_authorizer() -> None:
 
 
 def test_nothing_is_asked_twice() -> None:
-    """Equal questions of many objects are asked once."""
+    """Equal questions of many objects are one request."""
     fake_authorizer = FakeAuthorizer("bob")
     policy_auditor = auditor({"validations": [{"expression": MAY_DEPLOY}]}, fake_authorizer)
     for _ in range(3):

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -268,9 +269,8 @@ def forms(cell: Cell) -> Iterator[str]:
 def windows(text: str) -> Iterator[int]:
     """Every eight characters in a row of a text, each read as one number; characters beyond ASCII are alike."""
     data = text.encode("ascii", "replace")
-    for start in range(WINDOW):
-        end = len(data) - (len(data) - start) % WINDOW
-        yield from memoryview(data[start:end]).cast("Q")
+    ends = (len(data) - (len(data) - start) % WINDOW for start in range(WINDOW))
+    return chain.from_iterable(memoryview(data[start:end]).cast("Q") for start, end in enumerate(ends))
 
 
 def leaked_cells(data: bytes, cells: list[Cell]) -> set[str]:

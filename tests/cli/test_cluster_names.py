@@ -29,7 +29,7 @@ def folders(write: Write) -> tuple[str, str]:
 
 
 def test_two_folders_of_one_name_have_two_histories(assay: Assay, folders: tuple[str, str]) -> None:
-    """The scan of the second resolves nothing of the first, and says once that both are shown alike."""
+    """The scan of the second resolves nothing of the first, and states once that both have the same name."""
     first, second, third = (assay("scan", "--from", folder, "-o", "json", "-q") for folder in (*folders, folders[1]))
 
     assert (1, 0) == tuple(
@@ -65,7 +65,7 @@ def test_last_says_which_cluster_it_chose(assay: Assay, folders: tuple[str, str]
 
 
 def test_a_name_of_two_clusters_is_a_usage_error(assay: Assay, folders: tuple[str, str]) -> None:
-    """The name of a live cluster is no name for files; the message says what to do, and the run is recorded."""
+    """The name of a live cluster is no name for files; the message names the remedy, and the run is recorded."""
     assay("scan", "--from", folders[0], "--cluster-name", "prod", "--db", "assay.db", "-q")
     with closing(sqlite3.connect("assay.db")) as connection, connection:
         connection.execute("UPDATE clusters SET observed = 'uid:1234'")

@@ -95,7 +95,7 @@ def test_prune_needs_a_number_of_days(assay: Assay, db: Path, flags: tuple[str, 
     "command", [("prune", "--keep-days", "1"), ("check",), ("stats",), ("vacuum",), ("backup", "copy")]
 )
 def test_a_missing_database_is_not_created(assay: Assay, home: Path, command: tuple[str, ...]) -> None:
-    """Each command says that it does not exist."""
+    """The message of each command is that the database does not exist."""
     ran = assay("db", *command, "--db", home / "none.db")
 
     assert (2, b"") == (ran.code, ran.stdout)

@@ -92,7 +92,7 @@ def test_markdown_and_limit(three: Assay) -> None:
 
 
 def test_scans_without_a_difference(three: Assay) -> None:
-    """It is said, and the exit code is 0."""
+    """The output states it, and the exit code is 0."""
     three("scan", "--from", "cluster", "-q")
     ran = three("diff")
     assert (0, "") == (ran.code, ran.stderr)

@@ -23,6 +23,7 @@ from scanner.errors import AssayError
 from scanner.model.json import Json, as_list, as_object, dig
 from scanner.model.scan import ScanState
 from scanner.store import open_reader, open_store
+from tests.cli.conftest import Assay
 from tests.cluster.server import FakeApi, Reply, serving
 from tests.command import ASSAY, environment
 from tests.documents import binding, namespace, policy, rule
@@ -147,11 +148,10 @@ def test_a_signal_after_the_scan_ends_the_report_alone(api: FakeApi, home: Path,
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_report(api: FakeApi, home: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_a_report(api: FakeApi, home: Path, assay: Assay, number: signal.Signals) -> None:
     """The message is one word without a traceback; a reader that stops reading does not delay it."""
     many_maps(api)
-    with scanning(api, home) as process:
-        process.communicate(timeout=60)
+    assay("scan", "--kubeconfig", api.kubeconfig(home), "--db", "assay.db", "-q")
     command = [str(ASSAY), "report", "--db", "assay.db", "-o", "json"]
     with subprocess.Popen(
         command, cwd=home, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -44,7 +44,7 @@ def test_no_objects(assay: Assay, write: Write) -> None:
 
 
 def test_no_object_that_matches(assay: Assay, write: Write) -> None:
-    """Objects were listed, and no policy matched them: the scan is complete, and says so."""
+    """Objects were listed, and no policy matched them: the scan is complete, and the report states it."""
     selector = "matchResources: {namespaceSelector: {matchLabels: {a: b}}}"
     write("cluster/all.yaml", f"{config_map('x')}---\n{bound('strict').rstrip()}\n  {selector}\n")
 

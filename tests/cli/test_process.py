@@ -14,9 +14,11 @@ from threading import Event, Thread
 
 import pytest
 
+from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_trouble import kubeconfig
-from tests.command import ASSAY, SECONDS, assay, environment
+from tests.command import ASSAY, SECONDS, environment
+from tests.command import assay as assay_process
 
 Write = Callable[[str, str], Path]
 
@@ -52,12 +54,12 @@ def shell(home: Path, script: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_a_reader_that_stops_early_is_no_error(home: Path, many: Path, output: str) -> None:
+def test_a_reader_that_stops_early_is_no_error(home: Path, many: Path, assay: Assay, output: str) -> None:
     """`assay scan | head -1` prints no traceback, and the scan is recorded."""
     ran = shell(home, f"assay scan --from {many} -q -o {output} | head -1")
 
     assert (0, "", 1) == (ran.returncode, ran.stderr, len(ran.stdout.splitlines()))
-    assert 2 == len(assay("scans", home=home).stdout.splitlines())
+    assert 2 == len(assay("scans").stdout.splitlines())
 
 
 def test_the_exit_code_does_not_depend_on_the_reader(home: Path, many: Path, write: Write) -> None:
@@ -68,9 +70,9 @@ def test_the_exit_code_does_not_depend_on_the_reader(home: Path, many: Path, wri
 
 
 @pytest.mark.parametrize("command", ["report", "report -o json", "scans", "explain strict"])
-def test_a_full_disk_behind_standard_output_is_an_error(home: Path, cluster: Path, command: str) -> None:
+def test_a_full_disk_behind_standard_output_is_an_error(home: Path, cluster: Path, assay: Assay, command: str) -> None:
     """The error is printed once."""
-    assay("scan", "--from", cluster, "-q", home=home)
+    assay("scan", "--from", cluster, "-q")
 
     ran = shell(home, f"assay {command} > /dev/full")
 
@@ -107,19 +109,20 @@ def test_a_full_disk_ends_the_scan_with_one_sentence(home: Path, many: Path) -> 
     assert ran.stderr.startswith("assay: The database assay.db ")
 
 
+def test_a_terminal_shows_colours_and_a_live_line(home: Path, cluster: Path) -> None:
+    """The line about the current kind is drawn and erased again."""
+    drawn = on_a_terminal(home, cluster, {})
+
+    assert "\x1b[1;32m" in drawn
+    assert "\r\x1b[Kv1 ConfigMap: 1 object, 1 evaluated" in drawn
+
+
 def test_no_colours_on_request(home: Path, cluster: Path) -> None:
-    """A terminal receives colours, and with NO_COLOR it does not."""
-    coloured = on_a_terminal(home, cluster, {})
+    """With NO_COLOR a terminal receives no colours."""
     plain = on_a_terminal(home, cluster, {"NO_COLOR": "1"})
 
-    assert "\x1b[1;32m" in coloured
     assert "strict" in plain
     assert not [code for code in plain.split("\x1b[")[1:] if code[:2].rstrip("m").isdigit() and code[:1] in "349"]
-
-
-def test_a_terminal_shows_a_live_line(home: Path, cluster: Path) -> None:
-    """The line about the current kind is drawn and erased again."""
-    assert "\r\x1b[Kv1 ConfigMap: 1 object, 1 evaluated" in on_a_terminal(home, cluster, {})
 
 
 def on_a_terminal(home: Path, cluster: Path, variables: dict[str, str]) -> str:
@@ -156,7 +159,7 @@ def slow_server() -> Iterator[tuple[str, Event]]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
     server.daemon_threads = True
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}", requested
     over.set()
@@ -199,10 +202,10 @@ def test_both_names_are_the_same_command(home: Path, name: str) -> None:
     ],
 )
 def test_shells_complete_commands_and_flags(home: Path, words: str, completed: list[str]) -> None:
-    """The script that --show-completion prints asks the command for completions."""
+    """The script that --show-completion prints reads the completions from the command."""
     variables = {"_ASSAY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
 
-    ran = assay(home=home, variables=variables)
+    ran = assay_process(home=home, variables=variables)
 
     assert completed == ran.stdout.decode().split()
 
@@ -227,7 +230,7 @@ def test_the_completion_script_is_printed(home: Path) -> None:
 )
 def test_arguments_steer_no_terminal(home: Path, arguments: list[str]) -> None:
     """Error messages quote arguments, and scripts fill arguments with names of objects."""
-    answer = assay(*arguments, home=home)
+    answer = assay_process(*arguments, home=home)
 
     assert answer.code
     assert answer.stderr

@@ -102,7 +102,7 @@ def test_a_period_may_begin_with_a_time(assay: Assay, nights: None) -> None:
 
 
 def test_without_a_schedule_runs_are_listed_as_recorded(assay: Assay, nights: None) -> None:
-    """The newest first, no more than asked for; the summary counts all."""
+    """The newest first, at most the requested number; the summary counts all."""
     out = assay("runs", "--limit", "2", "--db", "assay.db").stdout.decode()
 
     assert ["4", "3"] == [line.split()[1] for line in out.splitlines()[1:3]]

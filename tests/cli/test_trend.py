@@ -180,7 +180,7 @@ def test_a_cluster_is_chosen_by_name(assay: Assay, db: Path) -> None:
 
 
 def test_no_day_is_no_error(assay: Assay, tmp_path: Path) -> None:
-    """Stderr says what to do."""
+    """Stderr names the remedy."""
     path = tmp_path / "narrowed.db"
     with open_store(str(path)) as store:
         record(store, 1, 0, Round((A,), scope=Scope(namespaces=("shop",))))

@@ -145,6 +145,7 @@ def serving() -> Iterator[FakeApi]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # the body would wait 40 ms for the acknowledgement of the headers
 
         def do_GET(self) -> None:
             self._answer()

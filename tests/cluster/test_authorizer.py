@@ -1,4 +1,4 @@
-"""A review asks the authorizer of a live cluster, and no other answer replaces that of the authorizer."""
+"""A review has the decision of a live cluster's authorizer, and no other decision replaces it."""
 
 from __future__ import annotations
 

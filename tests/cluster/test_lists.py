@@ -51,7 +51,7 @@ def announcing(*names: str, token: str = "", remaining: int = 0) -> Reply:
 
 
 def test_a_list_comes_in_pages(api: FakeApi, cluster: LiveCluster) -> None:
-    """The continue token of one page asks for the next."""
+    """The continue token of one page requests the next."""
     api.says("/api/v1/pods", listing("Pod", "a", "b", token="t1"), listing("Pod", "c"))
     assert [["a", "b"], ["c"]] == names(cluster.pages(PODS))
     queries = [dict(request.query) for request in api.requests_for("/api/v1/pods")]

@@ -1,4 +1,4 @@
-"""Facts about metadata-only lists: what is asked of a server, and which answers are objects of the kind."""
+"""Facts about metadata-only lists: the requests, and the responses that have objects of the kind."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_the_policy_to_preview_is_not_bound() -> None:
 
 @pytest.mark.parametrize("state", STATES)
 def test_broken_and_hostile_documents_are_there(state: str) -> None:
-    """What cannot be read, what nothing defines, and names that are markup or formulas, each in a file that says so."""
+    """Unreadable documents, undefined kinds, and names that are markup or formulas, each in a file named after its fault."""
     folder = EXAMPLES / "cluster" / state
     hostile = [name(item) for item in yaml.safe_load_all((folder / "hostile-names.yaml").read_text())]
     assert "\n\tname:" in (folder / "broken-tabs.yaml").read_text()

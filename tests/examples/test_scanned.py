@@ -1,4 +1,4 @@
-"""Scanning the example cluster yields what kube-apiserver says about the same objects, and the history promised.
+"""A scan of the example cluster has the verdicts of kube-apiserver about the same objects, and the promised history.
 
 `verdicts.json` holds what kube-apiserver 1.36 answered to a server-side dry-run create of every object that can be
 created, with all bindings set to Warn: policy, binding, kind, namespace, name, message.
@@ -114,7 +114,7 @@ def test_nothing_else_is_found(state: str, ran: dict[str, Ran]) -> None:
 
 
 def test_the_second_scan_tells_what_changed(ran: dict[str, Ran]) -> None:
-    """The README says how many findings are new, still open and resolved."""
+    """The README has the numbers of new, still open and resolved findings."""
     (line,) = (line for line in README.splitlines() if line.startswith("The second scan finds"))
     changes = as_object(ran["after"].report["changes"])
     assert [int(number) for number in re.findall(r"\d+", line)] == [changes[key] for key in ("new", "open", "resolved")]

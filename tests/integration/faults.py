@@ -118,6 +118,7 @@ def spoiling(server: ApiServer, *, tls: bool = False) -> Iterator[Proxy]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # the body would wait 40 ms for the acknowledgement of the headers
 
         def do_GET(self) -> None:
             self._pass_on()
@@ -198,7 +199,7 @@ def reset(reply: Reply, _request: ProxiedRequest) -> Reply:
 
 
 def truncated(reply: Reply, _request: ProxiedRequest) -> Reply:
-    """The body ends in the middle, and nothing says that it should go on."""
+    """The body ends in the middle, and no header states its length."""
     headers = {**reply.headers, "Content-Length": "", "Connection": "close"}
     return replace(reply, headers=headers, sent=0.5, orderly=True)
 
@@ -219,7 +220,7 @@ def instead(body: bytes) -> Spoil:
 
 
 def expired(reply: Reply, request: ProxiedRequest) -> Reply:
-    """410 Gone as the server says it, with the token that goes on from the same place at a later moment.
+    """410 Gone in the server's words, with the token that continues from the same place at a later moment.
 
     That token is the old one with the resource version -1 (k8s.io/apiserver/pkg/storage, EncodeContinue).
     """

@@ -1,4 +1,4 @@
-"""Filling a real API server with manifests, and asking what its admission says about them.
+"""Store manifests on a real API server, and read the results of its admission.
 
 The server evaluates policies: nothing here does. Discovery gives the path of each kind.
 """
@@ -166,7 +166,7 @@ def _wait_until_established(server: ApiServer, document: JsonObject) -> None:
 
 
 def _resource(server: ApiServer, root: str, kind: str) -> JsonObject:
-    """A resource of discovery, which is asked once for each kind; raises RefusedError for a kind that it lacks."""
+    """A resource of discovery, which is read once for each kind; raises RefusedError for a missing kind."""
     if (root, kind) not in server.resources:
         resource = _served_resource(server, root, kind)
         if resource is None:

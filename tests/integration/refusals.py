@@ -281,5 +281,5 @@ def has_generated_name(document: JsonObject) -> bool:
 
 
 def ignored_by(warnings: list[str]) -> frozenset[str]:
-    """The fields that a server says it ignores."""
+    """The fields that a server ignores according to its warnings."""
     return frozenset(match[1] for text in warnings if (match := re.fullmatch(r'unknown field "(.*)"', text)))

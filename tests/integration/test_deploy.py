@@ -82,7 +82,7 @@ def test_only_custom_resources_are_missing(server: ApiServer, assay: Assay) -> N
 
 
 def test_with_custom_resources_granted_nothing_is_missing(server: ApiServer, assay: Assay) -> None:
-    """With the rules that the file's comment asks for, the identity finds what an administrator finds."""
+    """With the rules of the file's comment, the identity has the same findings as an administrator."""
     apply(server, [CUSTOM, CUSTOM_BINDING])
     administrator = scanned(server, assay)
     ran = scanned(server, assay, "--as", IDENTITY)

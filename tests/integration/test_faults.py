@@ -131,7 +131,7 @@ def test_without_faults_everything_is_seen(scan: Scan, proxy: Proxy) -> None:
     ],
 )
 def test_what_passes_leaves_no_trace(scan: Scan, proxy: Proxy, number: int, how: faults.Spoil) -> None:
-    """One bad answer is asked for again: every object once, the same ledger, the same exit code."""
+    """One bad response is requested again: every object once, the same ledger, the same exit code."""
     proxy.spoil(MAPS, number, how)
 
     seen = scan()
@@ -165,7 +165,7 @@ def test_a_storm_of_429_is_waited_out(scan: Scan, proxy: Proxy) -> None:
 
 
 def test_an_expired_list_goes_on(scan: Scan, proxy: Proxy) -> None:
-    """410 at page 3 with a token that the real server takes: nothing is lost, and the ledger says inconsistent."""
+    """410 at page 3 with a token that the real server accepts: no object is lost, and the list is recorded as inconsistent."""
     proxy.spoil(MAPS, 3, faults.expired)
 
     seen = scan()
@@ -196,7 +196,7 @@ def test_a_list_that_keeps_expiring_is_partial(scan: Scan, proxy: Proxy) -> None
 
 
 def test_a_page_that_comes_twice_is_counted_once(scan: Scan, proxy: Proxy) -> None:
-    """A cache that gives the page before: it is noticed by its token, and the right page is asked for again."""
+    """A cache that returns the previous page: its token shows it, and the right page is requested again."""
     keep, again = faults.remembered()
     proxy.spoil(MAPS, 2, keep)
     proxy.spoil(MAPS, 3, again)
@@ -228,7 +228,7 @@ def test_a_body_that_drips_for_ever_is_given_up(scan: Scan, proxy: Proxy) -> Non
 
 
 def test_rights_that_are_taken_away_in_mid_scan(scan: Scan, proxy: Proxy, home: Path) -> None:
-    """403 at page 3: the pages before stay good, the kind is partial, and the message says which right is missing."""
+    """403 at page 3: the pages before are kept, the kind is partial, and the message names the missing right."""
     proxy.server.client.request("GET", "/readyz")
     rights = [*may("auditor", "read-maps", "configmaps", "namespaces")]
     rights += may("auditor", "read-policies", *POLICIES, group="admissionregistration.k8s.io")
@@ -265,7 +265,7 @@ def test_a_token_that_is_rotated_in_mid_scan_is_read_anew(scan: Scan, proxy: Pro
 
 
 def test_a_token_that_is_withdrawn_in_mid_scan_ends_what_is_left(scan: Scan, proxy: Proxy, home: Path) -> None:
-    """Without a new one the kind is partial, and the message says to log in again."""
+    """Without a new one the kind is partial, and the message asks the user to log in again."""
     proxy.tokens["first"] = proxy.server.token
     config = proxy.kubeconfig(home, "first")
     proxy.spoil(MAPS, 2, faults.after(proxy.tokens.clear))

@@ -34,7 +34,7 @@ from tests.integration.parity import stored, where_of
 SECONDS_TO_MUTATE = 45.0
 OF_A_KIND = 3
 LATER = 422
-"""Mutated, and then refused by the validation of the kind: no policy says so."""
+"""Mutated, and then refused by the validation of the kind, not by a policy."""
 BOOKKEEPING = ("managedFields", "resourceVersion", "generation")
 COUNTER = "deprecated.daemonset.template.generation"
 

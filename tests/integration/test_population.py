@@ -15,7 +15,7 @@ import pytest
 from scanner.model.json import Json, JsonObject, as_list, dig
 from scanner.model.scan import OutcomeName
 from scanner.store import open_reader
-from tests.command import Ran, assay
+from tests.command import Ran, assay_here
 from tests.integration import made
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.controlled import Filled
@@ -157,7 +157,7 @@ def limited(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Scan
 
 def scan(server: ApiServer, user: str, home: Path) -> Ran:
     """Scan the cluster."""
-    return assay("scan", "--kubeconfig", server.kubeconfig_for(user), "--db", "assay.db", "-o", "json", home=home)
+    return assay_here("scan", "--kubeconfig", server.kubeconfig_for(user), "--db", "assay.db", "-o", "json", home=home)
 
 
 def workloads(ran: Ran) -> dict[Json, tuple[Json, ...]]:
@@ -209,7 +209,7 @@ def test_a_finding_is_explained_with_its_workload(limited: Scanned, scanned: Sca
             for finding in as_list(ran.report["findings"])
             if (dig(finding, "policy"), dig(finding, "object", "name")) == ("pods", "web-6b7f9c-x2x4z")
         ]
-        shown = assay("explain", str(finding_id), "--db", "assay.db", home=database.parent)
+        shown = assay_here("explain", str(finding_id), "--db", "assay.db", home=database.parent)
         lines[name] = (shown.code, shown.stdout.decode().splitlines()[1])
     assert {
         "all rights": (0, "Workload Deployment web"),

@@ -1,4 +1,4 @@
-"""A seeded random set of policies, bindings and objects: a scan says what the server says, about creates and updates.
+"""A seeded random set of policies, bindings and objects: a scan has the results of the server, for creates and updates.
 
 The policies come in batches, so that the warnings of one request stay below what a server cuts. Each batch is compared
 twice: the findings of two scans with the answers to writes that this module sends, and by `assay verify-parity`.

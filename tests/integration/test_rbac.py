@@ -152,7 +152,7 @@ def test_what_is_left_out_needs_no_right(ran: Scan) -> None:
 
 
 def test_generated_roles_are_enough(server: ApiServer, ran: Scan) -> None:
-    """An identity with just these roles sees what the administrator sees, and the preflight says so before."""
+    """An identity with only these roles lists the same objects as the administrator, and the check before the scan finds no missing right."""
     before = ran(AUDITOR, "rbac", "check")
     roles = generated(ran, "--for", f"user:{AUDITOR}")
     give(server, roles, AUDITOR)

@@ -80,7 +80,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_an_older_server_and_assay_say_the_same(server: ApiServer) -> None:
-    """Whether a policy may be written, and what it says of an object: the same class and the same words."""
+    """A policy is accepted or refused, and an object admitted or denied, with the same class and the same words."""
     version = as_text(dig(server.request("GET", "/version").body, "gitVersion"))
     questions = tuple(question for question in older.questions(SEED, EXPRESSIONS) if not crashes(question, version))
     apply(server, [older.definition()])

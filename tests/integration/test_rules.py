@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from scanner.model.json import JsonObject, as_list, dig
-from tests.command import assay
+from tests.command import assay_here
 from tests.integration.apiserver import ApiServer
 from tests.integration.made import binding, labelled, namespace, policy
 from tests.integration.manifests import apply, wait_until_enforced
@@ -27,7 +27,7 @@ def live(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Jso
     wait_until_enforced(api_server)
     home = tmp_path_factory.mktemp("home")
     where = ("--kubeconfig", api_server.kubeconfig, "--policy", NAME, "--db", "assay.db")
-    return assay("scan", *where, "--as-user", "guest", "--chunk-size", "100", "-o", "json", home=home).report
+    return assay_here("scan", *where, "--as-user", "guest", "--chunk-size", "100", "-o", "json", home=home).report
 
 
 def test_the_scanner_is_the_user_of_the_credentials(live: JsonObject) -> None:
@@ -45,7 +45,7 @@ def test_the_scanner_is_the_user_of_the_credentials(live: JsonObject) -> None:
 def test_a_param_of_a_server_equals_the_param_in_a_file(live: JsonObject, tmp_path: Path) -> None:
     """What the server adds to an object is no content of a rule."""
     (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(DOCUMENTS))
-    files = assay("scan", "--from", ".", "-o", "json", "--db", "assay.db", home=tmp_path).report
+    files = assay_here("scan", "--from", ".", "-o", "json", "--db", "assay.db", home=tmp_path).report
 
     assert 1 == len(as_list(live["rules"]))
     assert live["rules"] == files["rules"]

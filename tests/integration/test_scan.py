@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from tests.command import Ran, assay
+from tests.command import Ran, assay_here
 from tests.integration import examples
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.manifests import apply, delete, wait_until_enforced
@@ -76,7 +76,7 @@ def look(server: ApiServer, documents: list[JsonObject], home: Path) -> Look:
     ours = {key(document) for document in documents}
     others = [document for document in stored(server) if key(document) not in ours]
     verdict = verdict_of_server(server, [*documents, *others])
-    ran = assay("scan", "--kubeconfig", server.kubeconfig, "--db", "assay.db", "-o", "json", home=home)
+    ran = assay_here("scan", "--kubeconfig", server.kubeconfig, "--db", "assay.db", "-o", "json", home=home)
     return Look([*documents, *others], verdict, ran)
 
 
@@ -110,7 +110,7 @@ def test_a_scan_reports_what_the_server_denies_with_any_action(looks: dict[str, 
 
 @pytest.mark.parametrize("state", STATES)
 def test_a_scan_of_everything_is_complete(looks: dict[str, Look], state: str) -> None:
-    """Nothing was missed, so the exit code is 0, and the report says that it knows of no gap."""
+    """The scan is complete: the exit code is 0, and the report has no gap."""
     ran = looks[state].ran
 
     assert (0, True, []) == (ran.code, ran.report["complete"], ran.report["gaps"])

@@ -51,7 +51,7 @@ def param(name: str, by: str, *, within: str, limit: str) -> JsonObject:
 
 
 def parametrized(name: str) -> JsonObject:
-    """A policy that says which param it was invoked with."""
+    """A policy whose message names the param of the invocation."""
     message = "'more than ' + params.data.limit + ' says ' + params.metadata.namespace + '/' + params.metadata.name"
     validation: Json = {"expression": "object.data.size() > int(params.data.limit)", "messageExpression": message}
     return policy(name, "configmaps", paramKind=CONFIG_MAPS, validations=[validation])

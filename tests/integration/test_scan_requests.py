@@ -154,7 +154,7 @@ def _warnings(server: ApiServer, document: JsonObject, operation: str) -> list[s
 
 
 def test_an_object_that_waits_for_its_finalizers_is_evaluated(api_server: ApiServer, name: str, assay: Assay) -> None:
-    """The server still lets it be written, and asks its policies."""
+    """The server still accepts updates of the object, and evaluates its policies."""
     metadata: JsonObject = {
         "name": name,
         "namespace": HERE,

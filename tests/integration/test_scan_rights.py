@@ -90,7 +90,7 @@ def test_the_deployed_rights_are_enough(server: ApiServer, assay: Assay) -> None
 
 
 def test_a_refused_list_is_a_gap_and_the_rest_is_reported(server: ApiServer, assay: Assay) -> None:
-    """Without the right to list Secrets the scan is incomplete, says which right is missing, and how to do without."""
+    """Without the right to list Secrets the scan is incomplete; the report names the missing right and the flag for scans without it."""
     ran = scan(server, AUDITOR, assay)
 
     why = (

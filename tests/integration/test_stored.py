@@ -38,7 +38,7 @@ EXPLAINED = ("timeAdded", "targetCPUUtilizationPercentage")
 
 
 def test_the_server_stores_what_is_predicted(assets: Path, tmp_path: Path) -> None:
-    """Removed and emptied fields end as Assay says, for every kind."""
+    """The server stores removed and emptied fields as Assay predicts, for every kind."""
     with running(assets, tmp_path) as server:
         wait_for_namespaces(server)
         differences = [text for manifest in STORABLE for text in compared(server, manifest)]

@@ -1,4 +1,4 @@
-"""`assay verify-parity` on a real server: what it says, what it needs, and that it changes nothing."""
+"""`assay verify-parity` on a real server: its report, the rights that it needs, and no change of an object."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_the_table_says_it_in_sentences(server: ApiServer, assay: Assay) -> None
 
 
 def test_who_may_only_read_hears_which_rights_are_missing(server: ApiServer, assay: Assay) -> None:
-    """Without create and update the verdicts are not comparable, and the exit code says incomplete."""
+    """Without create and update the verdicts are not comparable, and the exit code is that of an incomplete scan."""
     rights = [*may("auditor", "read-core", "configmaps", "secrets", "services", "namespaces")]
     apply(server, [*rights, *may("auditor", "read-policies", "*", group="admissionregistration.k8s.io")])
 

@@ -26,7 +26,7 @@ POD: Json = {"kind": "Pod", "name": "shop", "namespace": HERE}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An object as it is written, and a policy that wants it in another version: what it says there."""
+    """An object in the version of its manifest, a policy that matches another version, and its message."""
 
     name: str
     written: JsonObject
@@ -135,7 +135,7 @@ def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
 
 
 def test_every_object_is_evaluated_in_the_version_that_the_policy_names(server: ApiServer, assay: Assay) -> None:
-    """Autoscalers, events of both groups and a custom kind: the scan says what the server says, in that version."""
+    """Autoscalers, events of both groups and a custom kind: the scan has the server's messages, in that version."""
     warned = {case.name: violations(dry_run_create(server, case.written)) for case in CASES}
     ran = assay("scan", "--kubeconfig", server.kubeconfig, "-n", HERE, "-o", "json", "-q")
     findings = [as_object(finding) for finding in as_list(ran.report["findings"])]

@@ -1,4 +1,4 @@
-"""Rights for workloads on a real API server: the generated roles have them, and the check says what is missing without them."""
+"""Rights for workloads on a real API server: the generated roles have them, and the check names the missing ones."""
 
 from __future__ import annotations
 

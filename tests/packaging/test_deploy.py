@@ -143,7 +143,7 @@ def test_two_scans_never_run_at_once() -> None:
 
 
 def test_the_pod_is_restricted() -> None:
-    """The fields that the restricted standard asks for, and the number of the image's user."""
+    """The fields that the restricted standard requires, and the number of the image's user."""
     expected = {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
     context = as_object(dig(pod(), "securityContext"))
     assert expected == {key: context[key] for key in expected}

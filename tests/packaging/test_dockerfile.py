@@ -1,4 +1,4 @@
-"""The image is built from what is here, runs as nobody, and leaves its tools behind.
+"""The image is built from this repository, runs as an unprivileged user, and contains no build tools.
 
 No Docker engine is needed: the file is read as the instructions it consists of.
 """
@@ -57,7 +57,7 @@ def test_the_user_is_a_number_and_not_root() -> None:
 
 
 def test_nothing_is_fetched_by_add() -> None:
-    """ADD unpacks archives and downloads; COPY says what it does."""
+    """ADD unpacks archives and downloads; COPY only copies."""
     assert [] == arguments(instructions(), "ADD")
 
 

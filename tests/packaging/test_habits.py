@@ -1,4 +1,4 @@
-"""What the repository asks of contributors: hooks, workflow, templates."""
+"""The files for contributors: hooks, workflow, templates."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_counts_of_kinds_after_an_interrupt_stay_in_order() -> None:
 
 
 def test_a_forbidden_kind_keeps_the_count() -> None:
-    """It says how many objects the scan could not see."""
+    """It has the number of objects that the scan could not list."""
     recorded = scanned(changed(cluster(), refused={"pods": forbidden("pods")}), Options())
 
     assert (ObjectCount(0, 3, 3),) == recorded.end.counts

@@ -22,6 +22,7 @@ from tests.scan.fakes import NOON, FakeCluster
 from tests.scan.matching import MATCHED
 from tests.scan.test_promises import CLUSTERS, with_trouble
 from tests.store.databases import KINDS, database, emptied, path_of
+from tests.thorough import examples
 
 LISTED = ["pods", "nodes", "namespaces", "configmaps", "secrets"]
 ALLOWED = "authorizer.group('').resource('pods').check('delete').allowed()"
@@ -48,7 +49,7 @@ def empty_store(prepared: str) -> Iterator[SqlStore]:
 
 
 @given(st.lists(MATCHED | CLUSTERS, min_size=1, max_size=3), st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_outcome_can_be_computed_from_the_stored_objects(
     prepared: str, days: list[FakeCluster], data: st.DataObject
 ) -> None:

@@ -164,7 +164,7 @@ def test_a_list_that_ends_early_ends_in_any_number_of_processes(trouble: BaseExc
 
 @dataclass(frozen=True)
 class DeadlyEvaluator:
-    """A page evaluator that ends its process, or raises, as the page says; files in `folder` count the ends."""
+    """A page evaluator that ends its process, or raises, as the page requires; files in `folder` count the ends."""
 
     folder: Path
 

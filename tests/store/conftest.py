@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from scanner.store import SqlStore, open_store
 from tests.store.databases import KINDS, database, emptied, path_of
 from tests.store.made import clock
+
+Original = Callable[[str, Callable[[SqlStore], None]], str]
 
 
 @pytest.fixture(params=KINDS)
@@ -57,3 +60,18 @@ def store(url: str) -> Iterator[SqlStore]:
     """A store without a scan."""
     with open_store(url, clock) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Original]:
+    """The URL of a database that a function filled once, of the same kind as another database."""
+    with ExitStack() as kept:
+
+        @cache
+        def filled(kind: str, fill: Callable[[SqlStore], None]) -> str:
+            url = kept.enter_context(database(kind, tmp_path_factory.mktemp(kind)))
+            with open_store(url, clock) as store:
+                fill(store)
+            return url
+
+        yield lambda url, fill: filled("postgresql" if url.startswith("postgresql") else "sqlite", fill)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -55,8 +56,19 @@ def path_of(url: str) -> Path:
 
 
 def emptied(url: str) -> None:
-    """Delete the rows of all tables."""
-    execute(url, f"TRUNCATE {', '.join(METADATA.tables)}")
+    """Delete the rows of all tables. TRUNCATE would replace the files of each, which takes ten times as long for a few rows."""
+    execute(url, "; ".join(f"DELETE FROM {table.name}" for table in reversed(METADATA.sorted_tables)))
+
+
+def refill(url: str, original: str) -> None:
+    """Replace the rows of a prepared database by those of another database of the same kind."""
+    if not url.startswith("postgresql"):
+        shutil.copy(path_of(original), path_of(url))
+        return
+    emptied(url)
+    schema = str(make_url(original).query["options"]).removeprefix("-csearch_path=")
+    tables = [table.name for table in METADATA.sorted_tables]
+    execute(url, "; ".join(f"INSERT INTO {name} SELECT * FROM {schema}.{name}" for name in tables))
 
 
 def count(url: str, table: str) -> int:

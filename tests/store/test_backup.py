@@ -81,7 +81,7 @@ def test_the_copy_can_be_left_out(old: Path) -> None:
 
 
 def test_without_a_copy_nothing_changes(old: Path) -> None:
-    """A folder in which no file can be made: the message says what to do."""
+    """A folder in which no file can be made: the message names the remedy."""
     before = dump(old)
     name = "n" * 240
     long = old.rename(old.with_name(name))

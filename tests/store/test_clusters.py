@@ -127,7 +127,7 @@ def test_a_name_of_two_clusters_is_refused(
 
 @pytest.mark.parametrize("first", [named(PROD, "prod"), PROD], ids=["named", "shown"])
 def test_a_restored_cluster_continues_its_history(store: SqlStore, first: ClusterIdentity) -> None:
-    """It has another UID: the user says that it is the same cluster, once."""
+    """It has another UID: the user states once that it is the same cluster."""
     record(store, 1, first, "a")
 
     assert "" == store.register(named(OTHER, "prod"), restored=True)

@@ -220,7 +220,7 @@ def test_a_problem_goes_on_while_its_pods_are_replaced(store: SqlStore) -> None:
 
 
 def test_a_problem_that_comes_back_begins_a_new_episode(store: SqlStore) -> None:
-    """It is reopened, whatever its pods are called now."""
+    """The problem is reopened, even if its pods have other names now."""
     pods = [finding(name, kind="Pod") for name in ("web-1", "web-2")]
     record_pods(store, 1, pods[:1])
     record_pods(store, 2, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,8 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.store import SqlStore, open_store, prune, upgrade
 from scanner.store.integrity import Problem, check_database
 from scanner.store.retention_plan import Rule
-from tests.store.databases import execute, rows
+from tests.store.conftest import Original
+from tests.store.databases import execute, refill, rows
 from tests.store.made import CHECK, Round, binding, clock, ended, finding
 from tests.store.test_endings import RENAMED, REWORDED, UNBOUND, A, B, Known
 from tests.store.test_problems import OTHER, passing, record_pods, with_checks
@@ -30,8 +32,15 @@ def problems_of(url: str) -> list[Problem]:
 
 
 @pytest.fixture
-def filled(store: SqlStore) -> SqlStore:
+def filled(url: str, original: Original) -> Iterator[SqlStore]:
     """A store with findings that are open, changed, resolved and reopened, and with population, rules and unchecked findings."""
+    refill(url, original(url, record_every_kind))
+    with open_store(url, clock) as store:
+        yield store
+
+
+def record_every_kind(store: SqlStore) -> None:
+    """Record five scans."""
     web, gone = finding("web"), finding("gone", kind="Pod")
     changed = replace(web, outcome=Violated("far too many"))
     for number, findings in enumerate([(web, gone), (changed,), (changed, gone), (changed, gone)]):
@@ -42,7 +51,6 @@ def filled(store: SqlStore) -> SqlStore:
             store.page(f"scan-{number}", page)
         store.finish(f"scan-{number}", each.end(number))
     Round(bound=("labels",)).record(store, 4)
-    return store
 
 
 def test_a_sound_database_has_no_problem(filled: SqlStore, url: str) -> None:
@@ -115,8 +123,15 @@ def test_a_problem_has_a_place_and_a_remedy(filled: SqlStore, url: str, statemen
 
 
 @pytest.fixture
-def continued(store: SqlStore) -> SqlStore:
+def continued(url: str, original: Original) -> Iterator[SqlStore]:
     """A store with a finding that continues as another one, comes back, changes, and is fixed; and with an open one."""
+    refill(url, original(url, record_continuations))
+    with open_store(url, clock) as store:
+        yield store
+
+
+def record_continuations(store: SqlStore) -> None:
+    """Record seven scans."""
     there, back = Known((A, B)), Known((REWORDED, B), own_policies=(with_checks(OTHER.expression),))
     first = replace(there, own_policies=(with_checks(CHECK.expression),))
     for number, each in enumerate((first, back, first, replace(first, findings=(MANY, B))), 1):
@@ -124,7 +139,6 @@ def continued(store: SqlStore) -> SqlStore:
     passing(replace(first, findings=()), store, 5)
     first.record(store, 6)
     record_pods(store, 7, [finding(name, kind="Pod") for name in ("pod-1", "pod-2")])
-    return store
 
 
 def test_continuations_are_no_problem(continued: SqlStore, url: str) -> None:

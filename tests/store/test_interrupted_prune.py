@@ -34,25 +34,41 @@ prune(sys.argv[1], Rule(1), ended(90))
 WEB = finding("web")
 
 
-@pytest.mark.parametrize("moment", [0.0, 0.02, 0.06])
-def test_a_killed_prune_is_continued(store: SqlStore, url: str, moment: float) -> None:
-    """After its first transaction and later, the database has no problem; the next prune ends as one that was not killed."""
+MOMENTS = (0.0, 0.02, 0.06)
+"""Seconds after a transaction of a prune at which the prune is killed."""
+
+
+def test_a_killed_prune_is_continued(store: SqlStore, url: str) -> None:
+    """After its first transaction and later, the database has no problem; the last prune ends as one that was not killed."""
     for number in range(1, 61):
         Round(tuple(finding(f"{number % 7}-{each}") for each in range(20))).record(store, number)
     kept = snapshot(store, 60)
+    problems = []
+    for moment in MOMENTS:
+        kill_a_prune(url, moment)
+        problems += problems_of(url)
+    prune(url, Rule(1), ended(90))
+
+    assert [] == [*problems, *problems_of(url)]
+    assert kept == snapshot(store, 60)
+    assert 59 == len(store.pruned(store.scans(100)))
+    assert (0, 0) == (rows_of(url, "tallies WHERE scan < 60"), prune(url, Rule(1), ended(90)).rows)
+
+
+def kill_a_prune(url: str, moment: float) -> None:
+    """Run a prune, and kill it some seconds after its first transaction, unless it ends before."""
+    before = pruned(url)
     with subprocess.Popen([sys.executable, "-c", PRUNE, url]) as process:
-        while process.poll() is None and not rows_of(url, "scans WHERE pruned_at IS NOT NULL"):
+        while process.poll() is None and pruned(url) == before:
             time.sleep(0.005)
         time.sleep(moment)
         process.kill()
         process.wait()
-    assert [] == problems_of(url)
-    prune(url, Rule(1), ended(90))
 
-    assert [] == problems_of(url)
-    assert kept == snapshot(store, 60)
-    assert 59 == len(store.pruned(store.scans(100)))
-    assert (0, 0) == (rows_of(url, "tallies WHERE scan < 60"), prune(url, Rule(1), ended(90)).rows)
+
+def pruned(url: str) -> int:
+    """The number of pruned scans."""
+    return rows_of(url, "scans WHERE pruned_at IS NOT NULL")
 
 
 @pytest.fixture
@@ -89,16 +105,16 @@ def test_a_prune_waits_for_scans_of_its_cluster(postgres: str, lock: object) -> 
         lock(scan, 1)  # type: ignore[operator]
         thread.start()
         time.sleep(0.7)
-        during = rows_of(postgres, "scans WHERE pruned_at IS NOT NULL")
+        during = pruned(postgres)
     thread.join(30)
     engine.dispose()
 
-    assert (0, 2) == (during, rows_of(postgres, "scans WHERE pruned_at IS NOT NULL"))
+    assert (0, 2) == (during, pruned(postgres))
 
 
 @ROOT
 def test_a_full_disk_stops_a_prune_without_damage(tmp_path: Path) -> None:
-    """The error says that the disk is full; with space, the prune is continued."""
+    """The error is that the disk is full; with space, the prune is continued."""
     with mounted(tmp_path) as place:
         url = str(place / "assay.db")
         with open_store(url, clock) as store:

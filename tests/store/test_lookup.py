@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from scanner.errors import UsageError
 from scanner.model.outcome import Violated
 from scanner.model.scan import ClusterIdentity, ScanState, Scope
-from scanner.store import SqlStore
-from tests.store.made import Round, ended, finding, policy
+from scanner.store import SqlStore, open_store
+from tests.store.conftest import Original
+from tests.store.databases import refill
+from tests.store.made import Round, clock, ended, finding, policy
 
 TEST = ClusterIdentity("test", "77aa")
 
@@ -24,13 +27,19 @@ def scan(store: SqlStore, scan_id: str, number: int, each: Round | None = None) 
 
 
 @pytest.fixture
-def several(store: SqlStore) -> SqlStore:
+def several(url: str, original: Original) -> Iterator[SqlStore]:
     """Four scans: two of one cluster, one of another, and a failed one."""
+    refill(url, original(url, record_several))
+    with open_store(url, clock) as store:
+        yield store
+
+
+def record_several(store: SqlStore) -> None:
+    """Record the four scans."""
     scan(store, "3f2a", 1)
     scan(store, "3f9b", 2, Round(cluster=TEST))
     scan(store, "c001", 3, Round(state=ScanState.PARTIAL))
     scan(store, "dead", 4, Round(state=ScanState.FAILED))
-    return store
 
 
 def test_the_last_scan_is_the_last_of_history(store: SqlStore) -> None:

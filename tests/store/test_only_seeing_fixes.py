@@ -14,6 +14,7 @@ from scanner.model.outcome import Finding, Gap, GapKind, Violated
 from scanner.model.scan import ClusterIdentity, Coverage, CoverageState, ScanState, Scope, TallyKey
 from scanner.store import SqlStore
 from tests.store.made import Round, binding, finding, listed, snapshot, statuses, tally
+from tests.thorough import examples
 
 OPEN = finding("web")
 NAMESPACE = finding("shop", kind="Namespace", namespace="")
@@ -180,7 +181,9 @@ rounds = st.builds(
     state=STATES,
 )
 SETTINGS = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=examples(30),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import Engine, create_engine, event, select, text
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from scanner.errors import StoreError, UsageError
 from scanner.model.outcome import Violated
 from scanner.store import open_reader, open_store, upgrade
-from scanner.store.address import address_of
-from scanner.store.engine import engine_for
+from scanner.store.address import Address, address_of
+from scanner.store.engine import engine_for, reading_engine_for
 from tests.store.databases import POSTGRES, count, execute
 from tests.store.made import Round, clock, finding
 
@@ -278,3 +280,36 @@ def test_reading_does_not_wait_for_writing(tmp_path: Path) -> None:
         engine.dispose()
 
     assert 1 == sum(counted.values())
+
+
+@pytest.mark.parametrize("engine_of", [engine_for, reading_engine_for])
+def test_engines_share_compiled_statements(url: str, engine_of: Callable[[Address], Engine]) -> None:
+    """A statement that one engine has compiled is not compiled by the next."""
+    compilations = []
+
+    class One(FunctionElement[int]):
+        name = "one"
+        inherit_cache = True
+
+    @compiles(One)
+    def compiled(_element: One, _compiler: object, **_: object) -> str:
+        compilations.append(1)
+        return "1"
+
+    for engine in (engine_for(address_of(url)), engine_of(address_of(url))):
+        with engine.connect() as connection:
+            assert 1 == connection.execute(select(One())).scalar()
+        engine.dispose()
+
+    assert [1] == compilations
+
+
+@pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database")
+def test_databases_of_two_kinds_share_no_statement(tmp_path: Path) -> None:
+    """A statement has another text in each."""
+    urls = (f"sqlite:///{tmp_path / 'assay.db'}", POSTGRES)
+    engines = [engine_for(address_of(url)) for url in urls]
+    for engine in engines:
+        engine.dispose()
+
+    assert engines[0].dialect != engines[1].dialect

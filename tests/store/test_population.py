@@ -20,6 +20,7 @@ from scanner.model.scan import ClusterIdentity, CoverageState, PageResult, Scope
 from scanner.store import SqlStore
 from tests.store.databases import count as rows_of
 from tests.store.made import CHECK, PROD, Round, finding, listed, page_of, statuses
+from tests.thorough import examples
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
 SETS = Kind("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
@@ -114,7 +115,9 @@ listings = st.builds(
 )
 NUMBERS = count()
 SETTINGS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 

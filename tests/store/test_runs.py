@@ -83,7 +83,7 @@ def test_an_open_run_of_an_older_version_is_silent_in_time(url: str, store: SqlS
 
 
 def test_the_newest_runs_come_first(store: SqlStore) -> None:
-    """No more than asked for."""
+    """At most the requested number."""
     for name in ("one", "two", "three"):
         store.begin_run(name)
 

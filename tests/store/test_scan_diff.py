@@ -281,7 +281,7 @@ class TestChoice:
         assert "scan-3" == store.earlier_scan_to_compare("scan-4")
 
     def test_no_comparable_scan_is_an_error(self, store: SqlStore) -> None:
-        """It says what comparable means."""
+        """The message explains the word comparable."""
         Round((A,)).record(store, 1)
         Round((A,), scope=SHOP).record(store, 2)
 
@@ -311,7 +311,7 @@ class TestChoice:
         ],
     )
     def test_other_pairs_are_rejected(self, store: SqlStore, pair: tuple[int, int], message: str) -> None:
-        """The message says why."""
+        """The message names the reason."""
         Round((A,)).record(store, 1)
         Round((A,)).record(store, 2)
         Round((A,), cluster=ClusterIdentity("other")).record(store, 3)

@@ -60,7 +60,7 @@ def test_a_role_that_may_only_read_reads_everything(written: str) -> None:
 
 
 def test_a_role_that_may_only_read_cannot_scan(written: str) -> None:
-    """The message says that a permission is missing."""
+    """The message is that a permission is missing."""
     with (
         reader_role(written) as url,
         open_store(url, clock) as store,

@@ -11,7 +11,7 @@ from scanner.model.json import JsonObject, as_object, as_text
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Policies that act for a requester; `shown` says what they do, `path` where."""
+    """Policies that act for a requester; `shown` is their mutation as text, `path` its place."""
 
     policies: tuple[JsonObject, ...]
     user: UserInfo

@@ -18,7 +18,7 @@ _OWN = "uid|resourceVersion|creationTimestamp|deletionTimestamp|deletionGracePer
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Refusals with this status and these words; `always`, even where Assay says that nothing changes."""
+    """Refusals with this status and these words; `always`, even where Assay predicts no change."""
 
     reason: str
     code: int

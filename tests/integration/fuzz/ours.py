@@ -1,4 +1,4 @@
-"""What Assay says of a case."""
+"""The prediction of Assay for a case."""
 
 from __future__ import annotations
 
