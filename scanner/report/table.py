@@ -58,6 +58,7 @@ _STYLES = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
 _BAD = "bold white on red"
 _NUMBERS = ("Passed", "Violated", "Errored", "Skipped")
 _SEVERITIES = tuple(severity.capitalize() for severity in Severity)
+_SHORT = ("Severity",)
 _COUNTED = (*_NUMBERS, *_SEVERITIES, "Objects", "Findings", "New", "Evaluations")
 
 
@@ -244,7 +245,7 @@ def _table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]
             justify="right" if number else "left",
             overflow="fold",
             no_wrap=number,
-            min_width=None if number else _NARROW,
+            min_width=None if number or head in _SHORT else _NARROW,
         )
     for row in rows:
         table.add_row(*(_text(console, cell, _LONGEST_CELL) for cell in row))

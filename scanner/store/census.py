@@ -64,7 +64,7 @@ def _counted(
             (FINDINGS.c.since == revision).label("begins"),
             VERDICTS.c.denies.label("denies"),
             drift.label("drift"),
-            _owner(owners).label("owner"),
+            (owners.column(FINDINGS.c.object) if owners else literal(b"")).label("owner"),
         )
         .select_from(FINDINGS)
         .join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict)
@@ -80,11 +80,3 @@ def _counted(
         status = status_of(event, begins=bool(begins))
         buckets[Bucket((language, policy), namespace, status, bool(denies), bool(drifts), name)] += number
     return buckets
-
-
-def _owner(owners: ObjectOwners | None) -> ColumnElement[bytes]:
-    """The bytes of the number of an object's owner: a part of one parameter, which databases do not copy."""
-    if owners is None:
-        return literal(b"")
-    data, size = owners.packed()
-    return func.substr(literal(data), FINDINGS.c.object * size + 1, size)

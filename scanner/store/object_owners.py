@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
 from scanner.model.census import OwnerOf
 from scanner.store.interning import CHUNK
@@ -48,13 +48,14 @@ class ObjectOwners:
         """The owner of an object; that of an object that was not read is empty."""
         return self.names[self._of_object[object_id] if object_id < len(self._of_object) else UNKNOWN]
 
-    def packed(self) -> tuple[bytes, int]:
-        """The numbers of the owners at the place of each object's id, and the bytes of each number: see `unpacked`."""
+    def column(self, object_id: ColumnElement[int]) -> ColumnElement[bytes]:
+        """The bytes of the number of an object's owner: a part of one parameter, which databases do not copy. See `unpacked`."""
         code = next(code for code in "BHI" if len(self.names) <= 1 << (8 * array(code).itemsize))
         numbers = array(code, self._of_object)
         if sys.byteorder == "big":
             numbers.byteswap()
-        return numbers.tobytes(), numbers.itemsize
+        size = numbers.itemsize
+        return func.substr(literal(numbers.tobytes()), object_id * size + 1, size)
 
     def unpacked(self, data: bytes) -> str:
         """The name of an owner, given the bytes of its number; no bytes are those of an object that was not read."""

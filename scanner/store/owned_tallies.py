@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from scanner.model.census import OwnerOf
 from scanner.model.outcome import SkipReason
@@ -20,7 +20,7 @@ from scanner.store.columns import CheckColumns, columns_of
 from scanner.store.engine import among
 from scanner.store.evaluated_sets import sets_of
 from scanner.store.findings import seen_in
-from scanner.store.interning import CHUNK, chunks
+from scanner.store.interning import chunks
 from scanner.store.kept_labels import KeptLabels
 from scanner.store.object_owners import ObjectOwners
 from scanner.store.row_ids import RowIdSet, intersection
@@ -55,7 +55,7 @@ def tallies_by(
     if not any(True for _ in sets_of(connection, scan)):
         return
     owners = ObjectOwners(KeptLabels(connection, cluster, revision), owner_of)
-    findings = _findings(connection, seen_rows(connection, cluster, revision, unchecked), owners)
+    findings = _findings(connection, cluster, revision, unchecked, owners)
     keys = _Keys(connection, scan)
     for place, by_outcome in findings.items():
         for outcome, numbers in by_outcome.items():
@@ -99,18 +99,44 @@ def _outcome(reason: str) -> OutcomeName:
 
 
 def _findings(
-    connection: Connection, rows: Iterator[Any], owners: ObjectOwners
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, owners: ObjectOwners
 ) -> dict[_Place, dict[OutcomeName, Counter[str]]]:
-    """The findings by check, kind, outcome and owner."""
-    kinds = {
-        number: (api_version, kind)
-        for number, api_version, kind in connection.execute(select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind))
-    }
-    counted: dict[_Place, dict[OutcomeName, Counter[str]]] = {}
-    for row in rows:
-        of_place = counted.setdefault(_Place(row.check, *kinds[row.kind]), {})
-        outcome = _outcome_of(row.outcome, would_deny=row.would_deny, excepted=bool(row.excepted_by))
-        of_place.setdefault(outcome, Counter())[owners.name(row.object)] += 1
+    """The findings that the scan of a revision saw, by check, kind, outcome and owner."""
+    rows = connection.execute(select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind))
+    kinds = {number: (api_version, kind) for number, api_version, kind in rows}
+    seen = seen_in(cluster, revision)
+    counted = _grouped(connection, seen, owners)
+    for portion in chunks(list(unchecked)):
+        counted.subtract(_grouped(connection, seen & among(connection, FINDINGS.c.id, portion), owners))
+    findings: dict[_Place, dict[OutcomeName, Counter[str]]] = {}
+    for (check, kind, outcome, owner), number in (+counted).items():
+        of_place = findings.setdefault(_Place(check, *kinds[kind]), {})
+        of_place.setdefault(outcome, Counter())[owner] += number
+    return findings
+
+
+def _grouped(
+    connection: Connection, chosen: ColumnElement[bool], owners: ObjectOwners
+) -> Counter[tuple[int, int, OutcomeName, str]]:
+    """The number of some findings by the ids of check and kind, the outcome and the owner."""
+    own, verdict = FINDINGS.c, VERDICTS.c
+    facts = (
+        select(
+            own.check.label("check"),
+            own.kind.label("kind"),
+            verdict.outcome.label("outcome"),
+            verdict.would_deny.label("would_deny"),
+            (verdict.excepted_by != "").label("excepted"),
+            owners.column(own.object).label("owner"),
+        )
+        .join(VERDICTS, verdict.id == own.verdict)
+        .where(chosen)
+        .subquery()
+    )
+    counted: Counter[tuple[int, int, OutcomeName, str]] = Counter()
+    for row in connection.execute(select(*facts.c, func.count().label("number")).group_by(*facts.c)):
+        name = _outcome_of(row.outcome, would_deny=bool(row.would_deny), excepted=bool(row.excepted))
+        counted[row.check, row.kind, name, owners.unpacked(bytes(row.owner))] += row.number
     return counted
 
 
@@ -123,20 +149,6 @@ def _outcome_of(outcome: str, *, would_deny: bool, excepted: bool) -> OutcomeNam
     if outcome == "violated":
         return OutcomeName.VIOLATED
     return OutcomeName.ERRORED_DENY if would_deny else OutcomeName.ERRORED_ADMIT
-
-
-def seen_rows(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[Any]:
-    """The check, kind, object and outcome of each finding that the scan of a revision saw, in no order."""
-    own, verdict = FINDINGS.c, VERDICTS.c
-    wanted = (
-        select(own.id, own.check, own.kind, own.object, verdict.outcome, verdict.would_deny, verdict.excepted_by)
-        .join(VERDICTS, verdict.id == own.verdict)
-        .where(seen_in(cluster, revision))
-        .execution_options(yield_per=CHUNK)
-    )
-    with connection.execute(wanted) as result:
-        for portion in result.partitions():
-            yield from (row for row in portion if row.id not in unchecked)
 
 
 class _Keys:
