@@ -92,10 +92,8 @@ class Waiving:
         name = record.scan.cluster.name
         own = of_cluster(waivers.waivers, name) if waivers else ()
         self._states = {waiver.name: (waiver, state_on(waiver, day, rules)) for waiver in own}
-        self._in_force = self._index(IN_FORCE)
-
-    def _index(self, states: frozenset[WaiverState]) -> WaiverIndex:
-        return WaiverIndex(waiver for waiver, state in self._states.values() if state in states)
+        self._in_force = frozenset(name for name, (_, state) in self._states.items() if state in IN_FORCE)
+        self._index = WaiverIndex(waiver for waiver, state in self._states.values() if state in _COUNTED)
 
     def of(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver of a finding: of several, the one that applies longest. None for a finding that is resolved."""
@@ -103,11 +101,13 @@ class Waiving:
         workload = stored.workload.name if stored.workload else finding.name
         labels = stored.kept.object.labels if stored.kept else ()
         places = finding.policy, finding.name, workload, finding.namespace, labels
-        if not self._in_force.may_apply(*places) or stored.status == "resolved":
+        if not self._index.may_apply(*places) or stored.status == "resolved":
             return None
         check_id = self._record.check_ids.get((finding.policy_key, finding.check), "")
-        own = matching(self._in_force.near(*places), subject_of(stored, check_id))
-        return self._applied(own[0]) if own else None
+        for waiver in matching(self._index.near(*places), subject_of(stored, check_id)):
+            if waiver.name in self._in_force:
+                return self._applied(waiver)
+        return None
 
     def _applied(self, waiver: Waiver) -> AppliedWaiver:
         return AppliedWaiver(waiver.name, self._states[waiver.name][1], waiver.until)
@@ -117,8 +117,7 @@ class Waiving:
         """The counts of waived findings, read from the scan once."""
         if not self._states:
             return Waived()
-        in_force = frozenset(name for name, (_, state) in self._states.items() if state in IN_FORCE)
-        return _Counting(self._record, self._index(_COUNTED), in_force).waived(self._states)
+        return _Counting(self._record, self._index, self._in_force).waived(self._states)
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionUse, ...]:
