@@ -11,12 +11,14 @@ from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.settings import settings
 from scanner.cli.stored_scan import name_chosen_cluster
 from scanner.cli.terminal import text
+from scanner.cli.waivers import Posture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scanner.posture.scan_diff import ScanDiff
     from scanner.posture.score import SeverityOf
+    from scanner.posture.waiving import WaiverChanges
     from scanner.store import SqlReader
 
 _LAST: Final = "last"
@@ -58,7 +60,7 @@ def command(
     """Print what changed between two stored scans, by cause: problems, numbers of findings, and the text of rules."""
     with reader_at(db) as store:
         diff = store.diff(*_scans(store, first, second, cluster_name))
-        text(_lines(diff, output, limit or None, _severity(store, diff)))
+        text(_lines(diff, output, limit or None, _severity(store, diff), _waivers(store, diff)))
 
 
 def _scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tuple[str, str]:
@@ -86,15 +88,26 @@ def _severity(store: SqlReader, diff: ScanDiff) -> SeverityOf:
     return lambda policy: severities.get(policy) or described(policy, {}, overrides).severity
 
 
-def _lines(diff: ScanDiff, output: DiffForm, limit: int | None, severity: SeverityOf) -> Iterator[str]:
+def _waivers(store: SqlReader, diff: ScanDiff) -> WaiverChanges:
+    """The problems that the stored waivers cover in one of both scans only."""
+    from scanner.posture.waiving import waiver_changes
+
+    before, now = (store.record(scan.id) for scan in (diff.before, diff.now))
+    posture = Posture(settings())
+    return waiver_changes(before, now, posture.triage(store, before).waived, posture.triage(store, now).waived)
+
+
+def _lines(
+    diff: ScanDiff, output: DiffForm, limit: int | None, severity: SeverityOf, waivers: WaiverChanges
+) -> Iterator[str]:
     from scanner.report import diff_json, diff_markdown, diff_table
 
     match output:
         case DiffForm.TABLE:
-            return diff_table.lines(diff, limit, severity)
+            return diff_table.lines(diff, limit, severity, waivers)
         case DiffForm.JSON:
-            return diff_json.lines(diff, severity)
+            return diff_json.lines(diff, severity, waivers)
         case DiffForm.MARKDOWN:
-            return diff_markdown.lines(diff, limit, severity)
+            return diff_markdown.lines(diff, limit, severity, waivers)
         case _ as never:
             assert_never(never)

@@ -77,8 +77,7 @@ def check(
             posture = replace(posture, given=store.waivers_at(record.scan.id, datetime.now(UTC)))
         triage = Triage(posture.of(store, record), record, posture.day or datetime.now(UTC).date())
         section = waivers_of(triage)
-    if not section.given:
-        raise UsageError("no scan of this cluster read waivers: name a file or folder, or scan with --waivers")
+    _reject_none(section)
     if output is Form.JSON:
         _print_json(section)
     else:
@@ -152,6 +151,12 @@ _HEAD: Final = (
     "# Waivers to edit. Delete those that you do not want, and replace every text in <angle brackets>:\n"
     "# `assay waiver check PATH` and `assay scan --waivers PATH` refuse the file until then.\n"
 )
+
+
+def _reject_none(section: WaiversSection) -> None:
+    """Raise UsageError if there are no waivers to check."""
+    if not section.given:
+        raise UsageError("no scan of this cluster read waivers: name a file or folder, or scan with --waivers")
 
 
 def _failing(section: WaiversSection) -> bool:

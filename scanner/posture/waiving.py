@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from scanner.model.nearest import did_you_mean
+from scanner.model.outcome import Check
 from scanner.model.rule import RuleType
 from scanner.model.scan import OutcomeName, ScanRecord, ScanState, StoredFinding, TallyKey
 from scanner.model.waiver import Candidate, Subject, Waiver, WaiverSet
@@ -52,12 +53,24 @@ class ExceptionUse:
     findings: int
 
 
+class WaivedProblem(NamedTuple):
+    """A problem of which all open findings are waived, and the waiver that ends first. The namespace is that of its objects."""
+
+    language: str
+    policy: str
+    check: Check
+    namespace: str
+    workload_kind: str
+    workload_name: str
+    waiver: AppliedWaiver
+
+
 @dataclass(frozen=True, slots=True)
 class Waived:
     """What waivers change about the counts of a scan. Previewed, excepted and unchecked findings count nowhere.
 
     `rows` are the numbers in the database of all waived findings. `problems` are those whose findings are all waived. `tallies`
-    has the outcomes of the waived findings. `lapsed` are the numbers of findings, by waiver, that only an expired waiver matches.
+    has the outcomes of the waived findings, `by_problem` the waived problems by number. `lapsed` are the numbers of findings, by waiver, that only an expired waiver matches.
     """
 
     uses: tuple[WaiverUse, ...] = ()
@@ -66,6 +79,7 @@ class Waived:
     rows: frozenset[int] = frozenset()
     tallies: Mapping[TallyKey, int] = field(default_factory=dict)
     lapsed: tuple[tuple[Waiver, int], ...] = ()
+    by_problem: Mapping[int, WaivedProblem] = field(default_factory=dict)
 
 
 class Waiving:
@@ -78,10 +92,8 @@ class Waiving:
         name = record.scan.cluster.name
         own = of_cluster(waivers.waivers, name) if waivers else ()
         self._states = {waiver.name: (waiver, state_on(waiver, day, rules)) for waiver in own}
-        self._in_force = self._index(IN_FORCE)
-
-    def _index(self, states: frozenset[WaiverState]) -> WaiverIndex:
-        return WaiverIndex(waiver for waiver, state in self._states.values() if state in states)
+        self._in_force = frozenset(name for name, (_, state) in self._states.items() if state in IN_FORCE)
+        self._index = WaiverIndex(waiver for waiver, state in self._states.values() if state in _COUNTED)
 
     def of(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver of a finding: of several, the one that applies longest. None for a finding that is resolved."""
@@ -89,11 +101,13 @@ class Waiving:
         workload = stored.workload.name if stored.workload else finding.name
         labels = stored.kept.object.labels if stored.kept else ()
         places = finding.policy, finding.name, workload, finding.namespace, labels
-        if not self._in_force.may_apply(*places) or stored.status == "resolved":
+        if not self._index.may_apply(*places) or stored.status == "resolved":
             return None
         check_id = self._record.check_ids.get((finding.policy_key, finding.check), "")
-        own = matching(self._in_force.near(*places), subject_of(stored, check_id))
-        return self._applied(own[0]) if own else None
+        for waiver in matching(self._index.near(*places), subject_of(stored, check_id)):
+            if waiver.name in self._in_force:
+                return self._applied(waiver)
+        return None
 
     def _applied(self, waiver: Waiver) -> AppliedWaiver:
         return AppliedWaiver(waiver.name, self._states[waiver.name][1], waiver.until)
@@ -103,8 +117,7 @@ class Waiving:
         """The counts of waived findings, read from the scan once."""
         if not self._states:
             return Waived()
-        in_force = frozenset(name for name, (_, state) in self._states.items() if state in IN_FORCE)
-        return _Counting(self._record, self._index(_COUNTED), in_force).waived(self._states)
+        return _Counting(self._record, self._index, self._in_force).waived(self._states)
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionUse, ...]:
@@ -133,21 +146,33 @@ class _Counting:
         self._tallies: Counter[TallyKey] = Counter()
         self._rows: set[int] = set()
         self._waived: Counter[int] = Counter()
+        self._first: dict[int, tuple[Candidate, Waiver]] = {}
         self._total = 0
 
     def waived(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
         for candidate in self._record.candidates(self._index.findings):
             self._add(candidate)
         everything = self._record.open_findings(frozenset(self._waived)) if self._waived else {}
+        whole = {problem for problem, number in self._waived.items() if number == everything.get(problem)}
         uses = (self._use(waiver, state) for waiver, state in states.values())
         return Waived(
             uses=tuple(sorted(uses, key=lambda use: use.waiver.name)),
             findings=self._total,
-            problems=sum(number == everything.get(problem) for problem, number in self._waived.items()),
+            problems=len(whole),
             rows=frozenset(self._rows),
             tallies=self._known_tallies(),
             lapsed=tuple((states[name][0], number) for name, number in sorted(self._lapsed.items())),
+            by_problem={number: self._about(self._first[number], states) for number in sorted(whole)},
         )
+
+    def _about(
+        self, first: tuple[Candidate, Waiver], states: Mapping[str, tuple[Waiver, WaiverState]]
+    ) -> WaivedProblem:
+        candidate, waiver = first
+        of = candidate.of
+        place = candidate.namespace, candidate.workload_kind, candidate.workload_name
+        applied = AppliedWaiver(waiver.name, states[waiver.name][1], waiver.until)
+        return WaivedProblem(of.language, of.policy, of.check, *place, applied)
 
     def _add(self, candidate: Candidate) -> None:
         of = candidate.of
@@ -166,6 +191,9 @@ class _Counting:
         if own:
             self._total += 1
             self._waived[candidate.problem] += 1
+            first = self._first.get(candidate.problem)
+            if first is None or (own[0].until, own[0].name) < (first[1].until, first[1].name):
+                self._first[candidate.problem] = candidate, own[0]
             self._tallies[_tally(candidate)] += 1
             return
         if expired:
@@ -221,6 +249,29 @@ class _Counting:
                     known[own] += taken
                 left -= taken
         return dict(known)
+
+
+@dataclass(frozen=True, slots=True)
+class WaiverChanges:
+    """The problems that are open in two scans, and waived in one of them, by number."""
+
+    waived: Mapping[int, WaivedProblem] = field(default_factory=dict)
+    no_longer: Mapping[int, WaivedProblem] = field(default_factory=dict)
+
+
+NO_WAIVER_CHANGES: Final = WaiverChanges()
+
+
+def waiver_changes(before: ScanRecord, now: ScanRecord, waived_before: Waived, waived_now: Waived) -> WaiverChanges:
+    """The problems that a waiver covers in one of two scans only; each is open in both."""
+    began = {number: each for number, each in waived_now.by_problem.items() if number not in waived_before.by_problem}
+    ended = {number: each for number, each in waived_before.by_problem.items() if number not in waived_now.by_problem}
+    there = before.open_findings(frozenset(began)) if began else {}
+    still = now.open_findings(frozenset(ended)) if ended else {}
+    return WaiverChanges(
+        {number: each for number, each in began.items() if number in there},
+        {number: each for number, each in ended.items() if number in still},
+    )
 
 
 def _tally(candidate: Candidate) -> TallyKey:

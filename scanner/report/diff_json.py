@@ -14,6 +14,8 @@ from scanner.model.json import Json, JsonObject
 from scanner.model.scan import Scan
 from scanner.posture.scan_diff import DifferingProblem, ProblemState, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf, default_severity
+from scanner.posture.waiving import NO_WAIVER_CHANGES, WaiverChanges
+from scanner.report.diff_waivers import changes_json
 from scanner.report.diff_words import (
     Value,
     circumstances,
@@ -30,7 +32,9 @@ from scanner.report.words import iso
 VERSION: Final = "1.0"
 
 
-def lines(diff: ScanDiff, severity: SeverityOf = default_severity) -> Iterator[str]:
+def lines(
+    diff: ScanDiff, severity: SeverityOf = default_severity, waivers: WaiverChanges = NO_WAIVER_CHANGES
+) -> Iterator[str]:
     """The lines of the document."""
     head: JsonObject = {
         "schemaVersion": VERSION,
@@ -44,6 +48,7 @@ def lines(diff: ScanDiff, severity: SeverityOf = default_severity) -> Iterator[s
         "totals": _numbers(diff),
         "notChecked": diff.unchecked,
         "causes": [{"kind": kind.value, **_numbers(diff, kind)} for kind in diff.causes],
+        "waivers": changes_json(waivers),
     }
     yield "{"
     for name, value in head.items():

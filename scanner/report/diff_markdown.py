@@ -9,6 +9,8 @@ from typing import Final
 from scanner.model.cause import CauseKind
 from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf, default_severity
+from scanner.posture.waiving import NO_WAIVER_CHANGES, WaiverChanges
+from scanner.report.diff_waivers import counts_text, waiver_rows
 from scanner.report.diff_words import (
     EQUAL_TEXT,
     RULE_TITLES,
@@ -35,10 +37,16 @@ _LONGEST: Final = 1000
 _MARKUP: Final = re.compile(r"([\\`*_\[\]~|#!])")
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 _HEAD: Final = ("Change", "Problem", "Severity", "Policy", "Workload", "Findings", "Also", "Message")
+_WAIVER_HEAD: Final = ("Change", "Problem", "Policy", "Workload", "Waiver")
 _FENCE: Final = re.compile("`+")
 
 
-def lines(diff: ScanDiff, limit: int | None, severity: SeverityOf = default_severity) -> Iterator[str]:
+def lines(
+    diff: ScanDiff,
+    limit: int | None,
+    severity: SeverityOf = default_severity,
+    waivers: WaiverChanges = NO_WAIVER_CHANGES,
+) -> Iterator[str]:
     """The lines of a difference, with at most `limit` problems of each cause and as many rules; None is no limit."""
     yield f"# Changes in {escaped(diff.now.cluster.name)}"
     yield ""
@@ -54,6 +62,9 @@ def lines(diff: ScanDiff, limit: int | None, severity: SeverityOf = default_seve
     for kind in diff.causes:
         yield ""
         yield from _cause(diff, kind, limit, severity)
+    if waivers.waived or waivers.no_longer:
+        yield ""
+        yield from _waivers(waivers, limit)
     if diff.rules_changed:
         yield ""
         yield from _rules(diff, limit)
@@ -110,6 +121,21 @@ def _cells(problem: DifferingProblem, severity: SeverityOf) -> tuple[str, ...]:
 
 def _row(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _waivers(changes: WaiverChanges, limit: int | None) -> Iterator[str]:
+    """The problems that are waived in one of the scans: open in both, with the same outcome."""
+    yield f"## Cause {CauseKind.WAIVER}: {CAUSES[CauseKind.WAIVER]}"
+    yield ""
+    yield f"Problems: {counts_text(changes)}."
+    yield ""
+    yield _row(_WAIVER_HEAD)
+    yield _row(("---",) * len(_WAIVER_HEAD))
+    rows = list(waiver_rows(changes))
+    yield from (_row(tuple(map(escaped, row))) for row in rows[:limit])
+    if limit is not None and len(rows) > limit:
+        yield ""
+        yield f"{plural(len(rows) - limit, 'more problem')}: print all with `--limit 0`."
 
 
 def _rules(diff: ScanDiff, limit: int | None) -> Iterator[str]:

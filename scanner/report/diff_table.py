@@ -9,6 +9,8 @@ from typing import Final
 from scanner.model.cause import CauseKind
 from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf, default_severity
+from scanner.posture.waiving import NO_WAIVER_CHANGES, WaiverChanges
+from scanner.report.diff_waivers import counts_text, waiver_rows
 from scanner.report.diff_words import (
     EQUAL_TEXT,
     RULE_TITLES,
@@ -36,7 +38,12 @@ _RULE_LINES: Final = 40
 _ROW: Final = "      "
 
 
-def lines(diff: ScanDiff, limit: int | None, severity: SeverityOf = default_severity) -> Iterator[str]:
+def lines(
+    diff: ScanDiff,
+    limit: int | None,
+    severity: SeverityOf = default_severity,
+    waivers: WaiverChanges = NO_WAIVER_CHANGES,
+) -> Iterator[str]:
     """The lines of a difference, with at most `limit` problems of each cause and as many rules; None is no limit."""
     yield from _incomparable(diff)
     yield from _wrapped(f"Earlier scan: {scan_title(diff.before)}")
@@ -54,6 +61,9 @@ def lines(diff: ScanDiff, limit: int | None, severity: SeverityOf = default_seve
     for kind in diff.causes:
         yield ""
         yield from _cause(diff, kind, limit, severity)
+    if waivers.waived or waivers.no_longer:
+        yield ""
+        yield from _waivers(waivers, limit)
     if diff.rules_changed:
         yield ""
         yield from _rules(diff, limit)
@@ -92,6 +102,18 @@ def _problem(problem: DifferingProblem, severity: SeverityOf) -> Iterator[str]:
         text = visible(message)
         short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
         yield from _wrapped(f"{mark} {short}".lstrip(), _ROW)
+
+
+def _waivers(changes: WaiverChanges, limit: int | None) -> Iterator[str]:
+    """The problems that are waived in one of the scans: open in both, with the same outcome."""
+    yield f"Cause {CauseKind.WAIVER}: {CAUSES[CauseKind.WAIVER]}"
+    yield from _wrapped(f"problems: {counts_text(changes)}", "  ")
+    rows = list(waiver_rows(changes))
+    for row in rows[:limit]:
+        yield from _wrapped(f"{row.change}  {row.id}  {visible(row.policy)}", "  ")
+        yield from _wrapped(f"{visible(row.workload)}: waiver {visible(row.waiver)}", _ROW)
+    if limit is not None and len(rows) > limit:
+        yield f"  {plural(len(rows) - limit, 'more problem')}: print all with --limit 0"
 
 
 def _rules(diff: ScanDiff, limit: int | None) -> Iterator[str]:

@@ -91,9 +91,8 @@ def waived_line(document: Document) -> str:
     section = document.waivers
     if section is None or not section.lines:
         return ""
-    states = ", ".join(
-        f"{section.states[state]:,} {STATE_WORDS[state]}" for state in WaiverState if section.states[state]
-    )
+    numbers = section.states
+    states = ", ".join(f"{numbers[state]:,} {STATE_WORDS[state]}" for state in WaiverState if numbers[state])
     lapsed = f"; {plural(section.lapsed, 'finding')} no longer waived" if section.lapsed else ""
     problems = f" of {plural(section.problems, 'problem')}" if section.problems else ""
     return f"{plural(section.findings, 'finding')}{problems} waived as of {section.day}{lapsed}; waivers: {states}"

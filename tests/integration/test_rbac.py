@@ -231,3 +231,17 @@ def test_a_subject_that_is_none_is_refused(ran: Scan) -> None:
     out = ran("admin", "rbac", "generate", "--for", "auditor")
     assert (2, b"") == (out.code, out.stdout)
     assert "write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME" in out.stderr
+
+
+def test_roles_for_waivers_are_enough_to_read_them(ran: Scan, server: ApiServer) -> None:
+    """They are of one namespace: labelled ConfigMaps of others waive nothing, and a note says that they are not named."""
+    flags = "--waivers-namespace", "other"
+    roles = generated(ran, *flags, "--for", f"user:{AUDITOR}")
+    assert rule("", "configmaps") in as_list(rules(roles)["Role other"])
+    give(server, roles, AUDITOR)
+    out = ran(AUDITOR, "scan", *flags, "-q", "-o", "json")
+
+    assert 0 == out.code, out.stderr
+    assert (
+        "ConfigMaps of other namespaces with the label assay.dev/waivers waive nothing, and are not named" in out.stderr
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -44,9 +45,7 @@ _DAYS = st.dates(date(2026, 1, 1), date(2026, 2, 10))
         ({"namespace": "", "selector": Selector((Requirement("app", "Exists"),))}, WaiverState.ACTIVE),
     ],
 )
-def test_the_state_of_a_waiver_follows_from_its_fields_and_the_day(
-    fields: dict[str, object], state: WaiverState
-) -> None:
+def test_the_state_of_a_waiver_follows_from_its_fields_and_the_day(fields: dict[str, Any], state: WaiverState) -> None:
     """Both days are inclusive."""
     assert state == state_on(waiver(**fields), DAY, RULES)
 
@@ -94,7 +93,7 @@ def test_the_waivers_in_force_are_those_of_a_naive_evaluation(
         ({"selector": Selector((Requirement("tier", "Exists"),)), "workload": "api"}, ["workload", "selector"]),
     ],
 )
-def test_a_waiver_matches_a_finding_if_each_of_its_fields_does(fields: dict[str, object], failing: list[str]) -> None:
+def test_a_waiver_matches_a_finding_if_each_of_its_fields_does(fields: dict[str, Any], failing: list[str]) -> None:
     """The fields that do not match are known by name."""
     own = waiver(**fields)
     assert failing == [name for name, test in conditions_of(own) if not test(subject())]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from scanner.model.waiver import Subject, Waiver
 
 DAY = date(2026, 3, 10)
 
 
-def waiver(name: str = "legacy", **more: object) -> Waiver:
+def waiver(name: str = "legacy", **more: Any) -> Waiver:
     """A waiver for the policy `replicas` in the namespace `shop`, until the end of March."""
     made = Waiver(name, "replicas", date(2026, 3, 31), "legacy", "ann", "bob", namespace="shop")
-    return replace(made, **more)  # type: ignore[arg-type]
+    return replace(made, **more)
 
 
-def subject(**more: object) -> Subject:
+def subject(**more: Any) -> Subject:
     """A pod of the Deployment `web` in the namespace `shop`."""
     made = Subject(
         *("replicas", "c-1", "object.spec.replicas <= 5", "shop", "Pod", "web-1", "Deployment", "web"),

@@ -8,11 +8,13 @@ from datetime import date, timedelta
 import pytest
 
 from scanner.model.problem import ProblemCounts
+from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import ScanState
 from scanner.model.selector import Requirement, Selector
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.settings import Settings
 from scanner.posture.triage import Triage
+from scanner.report.waivers import waivers_of
 from scanner.store import SqlStore
 from scanner.store.integrity import check_database
 from scanner.store.retention import prune
@@ -147,3 +149,18 @@ def test_an_unchecked_finding_is_used_by_a_waiver_but_not_counted(store: SqlStor
     [use] = triage.waived.uses
 
     assert ("active", 0, 0) == (use.state.value, use.findings, triage.waived.findings)
+
+
+def test_policy_exceptions_are_listed_with_the_findings_that_they_except(store: SqlStore) -> None:
+    """They are no waivers: their findings are excepted with or without waivers."""
+    names = "shop/allowed", "shop/unused"
+    rules = tuple(RuleObject(RuleType.EXCEPTION, name, name, {}) for name in names)
+    made = Round((replace(A, excepted_by="shop/allowed, the filter"), B))
+    store.begin(replace(made.start(1), rules=rules))
+    store.page("scan-1", made.page())
+    store.finish("scan-1", made.end(1))
+    section = waivers_of(Triage(Settings(), store.record("scan-1")))
+
+    assert [("shop/allowed", "excepted", 1), ("shop/unused", "excepted", 0)] == [
+        (line.name, line.state, line.findings) for line in section.exceptions
+    ]
