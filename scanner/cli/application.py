@@ -73,10 +73,10 @@ application.command(
     short_help="Compare verdicts with the API server's own.",
 )(verify_parity.command)
 application.command("test", epilog=test.EPILOG, short_help="Run policy test suites.")(test.command)
-application.add_typer(waiver.application, name="waiver")
+application.add_typer(waiver.application, name="waiver", short_help="Check, explain and propose waivers of findings.")
 application.add_typer(rbac.application, name="rbac")
 application.add_typer(db.application, name="db")
-application.add_typer(config.application, name="config")
+application.add_typer(config.application, name="config", short_help="Print, check or begin the configuration file.")
 application.command("version")(version.command)
 
 

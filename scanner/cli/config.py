@@ -155,7 +155,8 @@ def _rows(configuration: Configuration, *, given: bool) -> Iterator[_Row]:
 def _print_table(configuration: Configuration, rows: Iterable[_Row]) -> None:
     from scanner.cli.terminal import table, text
 
-    table(("KEY", "VALUE", "SOURCE"), ((row.key, row.text, row.place or "default") for row in rows))
+    # The value comes last: it may be long, and nothing is as wide as the longest value.
+    table(("KEY", "SOURCE", "VALUE"), ((row.key, row.place or "default", row.text) for row in rows))
     if configuration.path:
         text(["", f"File {configuration.path}, {configuration.digest}"])
 
