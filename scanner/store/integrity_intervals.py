@@ -156,7 +156,7 @@ def _chains(intervals: Sequence[_Interval]) -> Iterator[list[_Interval]]:
     """The rows between continuations. Where a prune deleted rows, a chain may have ended."""
     chain = [intervals[0]]
     for earlier, later in pairwise(intervals):
-        if later.event in {"new", CONTINUED} or (earlier.may_end_chain and earlier.until != later.since):
+        if later.event in {"new", CONTINUED} or earlier.superseded != later.since:
             yield chain
             chain = []
         chain.append(later)

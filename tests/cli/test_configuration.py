@@ -290,8 +290,8 @@ def test_view_has_the_settings_of_reports(assay: Assay, write: Write) -> None:
     write("assay.yaml", "owners: [{label: squad}]\n")
     lines = [line.split(maxsplit=1) for line in assay("config", "view").stdout.decode().splitlines() if line]
     rows = {key: " ".join(rest.split()) for key, rest in lines}
-    assert '[{"label": "squad"}] assay.yaml, line 1, column 9' == rows["owners"]
-    assert "7 default" == rows["expiringWaiverDays"]
+    assert 'assay.yaml, line 1, column 9 [{"label": "squad"}]' == rows["owners"]
+    assert "default 7" == rows["expiringWaiverDays"]
     given = assay("config", "view", "--given").stdout.decode()
     assert ["KEY", "owners", "File"] == [line.split()[0] for line in given.splitlines() if line]
 

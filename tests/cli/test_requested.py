@@ -120,7 +120,7 @@ def test_a_previewed_finding_can_be_explained(assay: Assay, home: Path, files: P
 def test_policies_are_listed_with_their_auditability(assay: Assay, files: Path) -> None:
     """`assay policies` lists it, and `assay explain` explains it and names the checks."""
     assay("scan", "--from", files)
-    assert "only-bob  depends on requester" in assay("policies").stdout.decode()
+    assert "only-bob  medium    depends on requester" in assay("policies").stdout.decode()
     text = assay("explain", "only-bob").stdout.decode()
     assert "Auditability: depends on requester\n" in text
     assert "validations[0]: Reads the user or the options of the request." in text

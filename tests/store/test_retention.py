@@ -566,3 +566,23 @@ def test_a_preview_is_no_beginning_of_a_problem(store: SqlStore) -> None:
 
     [problem] = problems(store.record("scan-2").by_problem())
     assert ("new", ended(2)) == (problem.status, problem.first_seen)
+
+
+def test_a_chain_that_ended_in_pruned_rows_is_no_damage(url: str, store: SqlStore, reference: SqlStore) -> None:
+    """A binding was renamed and unbound by turns: the row in which another finding continued the first one is gone."""
+    bound = [
+        ("one", "one"),
+        ("other", "other"),
+        ("one", "one"),
+        ("one", "one"),
+        ("one", ""),
+        ("one", "one"),
+        ("one", ""),
+    ]
+    objects = [(0, 0), (0, 1)]
+    steps = [
+        LadderStep(names=names, objects=objects[place == 1], reworded=(False, place == 3))
+        for place, names in enumerate(bound)
+    ]
+    partial = replace(steps[0], state=ScanState.PARTIAL)
+    compare(url, store, reference, [partial, *steps[1:], LadderStep(), LadderStep(prune=Rule(1))])
