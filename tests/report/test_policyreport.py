@@ -128,7 +128,7 @@ FINDING = finding("a")
         ("fail", FINDING, {}),
         ("warn", FINDING, UNSCORED),
         ("error", finding("a", outcome=Errored("no such key", would_deny=True)), UNSCORED),
-        ("skip", replace(FINDING, finding=replace(FINDING.finding, excepted_by="team/let-be", denies=False)), {}),
+        ("skip", replace(FINDING, finding=FINDING.finding._replace(excepted_by="team/let-be", denies=False)), {}),
     ],
 )
 def test_the_result_is_one_of_five(expected: str, stored: Any, annotations: Any) -> None:

@@ -21,7 +21,7 @@ from tests.store.test_endings import RENAMED, REWORDED, UNBOUND, A, B, Known
 from tests.store.test_problems import OTHER, passing, record_pods, with_checks
 
 OLD = Path(__file__).parent / "old"
-MANY = replace(A, outcome=Violated("far too many"))
+MANY = A._replace(outcome=Violated("far too many"))
 
 
 def problems_of(url: str) -> list[Problem]:
@@ -33,7 +33,7 @@ def problems_of(url: str) -> list[Problem]:
 def filled(store: SqlStore) -> SqlStore:
     """A store with findings that are open, changed, resolved and reopened, and with population, rules and unchecked findings."""
     web, gone = finding("web"), finding("gone", kind="Pod")
-    changed = replace(web, outcome=Violated("far too many"))
+    changed = web._replace(outcome=Violated("far too many"))
     for number, findings in enumerate([(web, gone), (changed,), (changed, gone), (changed, gone)]):
         each = Round(findings)
         rules = (RuleObject(RuleType.PARAM, "limit", "digest", {"limit": 3}),)
