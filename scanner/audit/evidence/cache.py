@@ -28,6 +28,7 @@ from scanner.model.resource import Resource
 _MOST = 2048
 _SHORT = 128
 _VARIABLES = "variables"
+_METADATA = "metadata"
 _ALL = (cel.ELEMENTS, cel.SHAPE)
 _SECRET_BY_CONTEXT = frozenset({"data", "value"})
 """Fields that are secret or not depending on the kind or the name beside them, which the expression may not read."""
@@ -60,10 +61,15 @@ _Paths: TypeAlias = tuple[tuple[str, _Path], ...]
 
 
 class _Reads(NamedTuple):
-    """The paths that a check reads; None for a check that reads a whole document or other inputs. The policy stays in memory."""
+    """The paths that a check reads; None for a check that reads a whole document or other inputs. The policy stays in memory.
+
+    `repeat` is True where other objects often have the same values there: names and annotations differ.
+    """
 
     compiled: CompiledPolicy
+    check: Check
     paths: _Paths | None
+    repeat: bool
 
 
 class _Documents:
@@ -71,6 +77,8 @@ class _Documents:
 
     def __init__(self, resource: Resource, param: Resource | None, request: Request) -> None:
         self.of = resource, param, request.current, request.namespace_object, request.operation
+        self.param, self.request = param, request
+        self.secret = is_secret(resource) or is_secret(param)
         self._by_name: dict[str, Json] = {
             "object": resource.body if request.current is None else request.current,
             "oldObject": resource.body if request.operation == "UPDATE" else None,
@@ -101,7 +109,7 @@ class EvidenceCache:
     def __init__(self) -> None:
         """An empty cache."""
         self._evidence: dict[_Key, Explained] = {}
-        self._reads: dict[tuple[int, Check], _Reads] = {}
+        self._reads: dict[tuple[int, int], _Reads] = {}
         self._paths: dict[_Paths | None, _Paths | None] = {}
         self._latest: _Documents | None = None
 
@@ -113,33 +121,42 @@ class EvidenceCache:
         compiled: CompiledPolicy,
     ) -> _Key | None:
         """The key of the evidence; None if the check reads whole documents or other inputs, or if a Secret is involved."""
-        request, resource = invocation_result.request, invocation_result.resource
-        param = invocation_result.invocation.param
-        reads = self._reads_of(compiled, check)
-        if request is None or reads.paths is None or is_secret(resource) or is_secret(param):
+        request, reads = invocation_result.request, self._reads_of(compiled, check)
+        if request is None or reads.paths is None:
+            return None
+        documents = self._documents(invocation_result.resource, invocation_result.invocation.param, request)
+        if documents.secret:
             return None
         try:
-            return id(reads), type(outcome), self._documents(resource, param, request).digest(reads.paths)
+            return id(reads), type(outcome), documents.digest(reads.paths)
         except TypeError:
             return None
 
+    def repeats(self, check: Check, compiled: CompiledPolicy) -> bool:
+        """Return whether other objects often have the same values where a check reads."""
+        return self._reads_of(compiled, check).repeat
+
     def _reads_of(self, compiled: CompiledPolicy, check: Check) -> _Reads:
-        reads = self._reads.get((id(compiled), check))
+        reads = self._reads.get((id(compiled), id(check)))
         if reads is None:
             if len(self._reads) >= _MOST:
                 self._clear()
             paths = _of_check(compiled, check)
-            # Equal paths are one tuple. The entry keeps the policy alive, so that no other policy gets its id.
-            reads = _Reads(compiled, self._paths.setdefault(paths, paths))
-            self._reads[id(compiled), check] = reads
+            repeat = paths is not None and not any(_METADATA in path.fields for _, path in paths)
+            # Equal paths are one tuple. The entry keeps policy and check alive, so that no others get their ids.
+            reads = _Reads(compiled, check, self._paths.setdefault(paths, paths), repeat)
+            self._reads[id(compiled), id(check)] = reads
         return reads
 
     def _documents(self, resource: Resource, param: Resource | None, request: Request) -> _Documents:
         """The documents of an evaluation: the same instance while they are the same."""
+        latest = self._latest
+        if latest is not None and latest.request is request and latest.param is param:
+            return latest
         of = resource, param, request.current, request.namespace_object, request.operation
-        if self._latest is None or not all(map(is_, of, self._latest.of)):
-            self._latest = _Documents(resource, param, request)
-        return self._latest
+        if latest is None or not all(map(is_, of, latest.of)):
+            latest = self._latest = _Documents(resource, param, request)
+        return latest
 
     def get(self, key: _Key) -> Explained | None:
         """The evidence for a key; None if the cache does not have it."""
