@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import assert_never
+from typing import Any, assert_never
 
 import orjson
 
@@ -89,7 +89,7 @@ class PageEvaluator:
         return _result(page, tally)
 
     def _resource(
-        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Json], tally: _PageTally
+        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Any], tally: _PageTally
     ) -> Resource | None:
         """The object that a text describes; None if the user excluded it, or if the text is no object, which is a gap."""
         try:
@@ -100,7 +100,8 @@ class PageEvaluator:
         if fault := item_fault(kind, item):
             tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
             return None
-        resource = resource_of(kind, {**as_object(item), "apiVersion": kind.api_version, "kind": kind.kind})
+        item["apiVersion"], item["kind"] = kind.api_version, kind.kind
+        resource = resource_of(kind, item)
         if self._excluded(resource.namespace):
             tally.excluded += 1
             return None

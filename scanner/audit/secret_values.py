@@ -7,7 +7,7 @@ import binascii
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from operator import is_
-from typing import Final
+from typing import Any, Final
 
 from scanner.audit.sensitive_fields import MAPPINGS, MASK, names_secret
 from scanner.cel.memo import Remembered
@@ -85,9 +85,12 @@ def _decoded(text: str) -> str:
 
 
 def _env_values(body: JsonObject) -> list[str]:
+    return [value for variables in _env(body) for value in _long_values(variables)]
+
+
+def _long_values(variables: Iterable[Json]) -> list[str]:
     return [
         value
-        for variables in _env(body)
         for variable in variables
         if isinstance(variable, MAPPINGS)
         and isinstance(value := variable.get("value"), str)
@@ -102,16 +105,14 @@ def short_values(resource: Resource, longest: int) -> list[str]:
 
 def secret_variables(body: JsonObject) -> list[str]:
     """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
-    return [
-        value
-        for variables in _env(body)
-        for variable in variables
-        if isinstance(variable, MAPPINGS)
-        and isinstance(name := variable.get("name"), str)
-        and _SECRET_NAMES[name]
-        and isinstance(value := variable.get("value"), str)
-        and len(value) >= _SHORTEST_ENV
-    ]
+    return [value for variables in _env(body) for value in _long_values(_with_secret_names(variables))]
+
+
+def _with_secret_names(variables: Iterable[Any]) -> list[Json]:
+    try:
+        return [variable for variable in variables if _SECRET_NAMES[variable["name"]]]
+    except (KeyError, TypeError):  # a variable without a name, or whose name is no text
+        return [variable for variable in variables if _SECRET_NAMES[as_text(dig(variable, "name"))]]
 
 
 _SECRET_NAMES: Final = Remembered(names_secret)
