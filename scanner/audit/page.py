@@ -30,7 +30,7 @@ from scanner.audit.page_digest import page_digest
 from scanner.audit.population import controllers_of, examined
 from scanner.audit.tally import tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
-from scanner.model.json import Json, JsonObject, as_object
+from scanner.model.json import JsonObject
 from scanner.model.outcome import (
     CheckResult,
     Errored,

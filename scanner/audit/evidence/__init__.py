@@ -88,7 +88,7 @@ def _explained(
         given = [reason for explanation in explanations for reason in explanation.reasons]
         left_out = sum(explanation.left_out for explanation in explanations)
         explained = _redacted(given, left_out, invocation_result, bound)
-        if key is not None:
+        if key is not None and _CACHE.determines(check, bound.compiled, given):
             _CACHE.keep(key, explained)
     return explained
 

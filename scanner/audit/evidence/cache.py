@@ -27,6 +27,7 @@ from scanner.model.resource import Resource
 
 _MOST = 2048
 _SHORT = 128
+_SCALARS = (str, bytes, bool, int, float, type(None), cel.EvaluationError)
 _VARIABLES = "variables"
 _METADATA = "metadata"
 _ALL = (cel.ELEMENTS, cel.SHAPE)
@@ -56,6 +57,7 @@ class _Path(NamedTuple):
     inside: _Path | None
 
 
+_WHOLE: Final = _Path((), loops=False, inside=None)
 _Paths: TypeAlias = tuple[tuple[str, _Path], ...]
 """Documents by the first name of a path, and the path in each."""
 
@@ -136,6 +138,15 @@ class EvidenceCache:
         """Return whether other objects often have the same values where a check reads."""
         return self._reads_of(compiled, check).repeat
 
+    def determines(self, check: Check, compiled: CompiledPolicy, reasons: Iterable[cel.Reason]) -> bool:
+        """Return whether the values that a check reads determine what its reasons show: a list or a map may have other parts."""
+        paths = self._reads_of(compiled, check).paths or ()
+        nested = [reason.place for reason in reasons if not isinstance(reason.outcome, _SCALARS)]
+        return all(
+            any(name == place[0] and _covers(path, place[1:]) for name, path in paths) if place else False
+            for place in nested
+        )
+
     def _reads_of(self, compiled: CompiledPolicy, check: Check) -> _Reads:
         reads = self._reads.get((id(compiled), id(check)))
         if reads is None:
@@ -187,6 +198,16 @@ def _path(steps: _Steps) -> _Path:
     rest = steps[len(fields) :]
     inside = _path(rest[1:]) if rest and rest[0] == cel.ELEMENTS else None
     return _Path(fields, loops=bool(rest), inside=inside)
+
+
+def _covers(path: _Path, steps: Trail) -> bool:
+    """Return whether the whole value at the end of `steps` is among the values at the end of a path."""
+    fields, loops, inside = path
+    if steps[: len(fields)] != fields:
+        return False
+    if not loops or inside is None:
+        return not loops
+    return inside == _WHOLE or (len(steps) > len(fields) and _covers(inside, steps[len(fields) + 1 :]))
 
 
 def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression]) -> tuple[_Steps, ...] | None:
