@@ -384,7 +384,7 @@ def _with_others(invocation_result: InvocationResult, together: Together | None)
         else check_result
         for check_result in invocation_result.check_results
     )
-    return replace(invocation_result, check_results=check_results)
+    return invocation_result._replace(check_results=check_results)
 
 
 def _with_together(outcome: WouldChange, together: Together) -> WouldChange:

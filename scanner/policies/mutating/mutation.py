@@ -113,7 +113,7 @@ def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
     schema = schemas.schema(param.kind) if param else None
     if param is None or schema is None or not schema.builtin:
         return param
-    return replace(param, body={key: value for key, value in param.body.items() if key not in ("apiVersion", "kind")})
+    return param._replace(body={key: value for key, value in param.body.items() if key not in ("apiVersion", "kind")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class Run:
         """Return whether the policy, in a new request, would not change its own result; it need not match that result."""
         if not self._selects(body):
             return True
-        request = replace(self.request, resource=replace(self.request.resource, body=body))
+        request = replace(self.request, resource=self.request.resource._replace(body=body))
         run = replace(self, request=request)
         return bool(run.conditions(body)) or not difference_of(body, run.after_first(run.mutations(body).after))
 
