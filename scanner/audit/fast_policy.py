@@ -210,18 +210,13 @@ class FastPolicy:
 
     def key(self, binding: Binding, check: Check, outcome: OutcomeName, kind: Kind, namespace: str) -> TallyKey:
         """The key under which outcomes of the policy are counted."""
+        bound, param = self.bound, self.param
+        policy = bound.policy
+        param_names = (param.namespace, param.name) if param else ("", "")
+        object_names = kind.api_version, kind.kind, namespace
+        requester = bool(bound.requester) and check in bound.requester
         return TallyKey(
-            policy=self.bound.policy.name,
-            binding=binding.name,
-            param_namespace=self.param.namespace if self.param else "",
-            param_name=self.param.name if self.param else "",
-            check=check,
-            api_version=kind.api_version,
-            kind=kind.kind,
-            namespace=namespace,
-            outcome=outcome,
-            requester=check in self.bound.requester,
-            language=self.bound.policy.language,
+            policy.name, binding.name, *param_names, check, *object_names, outcome, requester, policy.language
         )
 
     def _violation(self) -> tuple[CheckResult, ...]:

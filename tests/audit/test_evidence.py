@@ -470,8 +470,11 @@ def test_the_same_scan_gives_the_same_evidence() -> None:
 
 def test_an_error_about_a_list_shows_the_list_of_its_own_object() -> None:
     """Lists with equal values in the fields that the check reads may differ in all others."""
-    containers = [[{"name": name, "securityContext": {"runAsNonRoot": "yes"}}] for name in ("web", "api")]
-    pods = [thing(PODS, own[0]["name"], "default", spec={"containers": own}) for own in containers]
+    context = {"runAsNonRoot": "yes"}
+    pods = [
+        thing(PODS, name, "default", spec={"containers": [{"name": name, "securityContext": context}]})
+        for name in ("web", "api")
+    ]
     found = evidence(
         pods[0], "object.spec.containers.all(c, c.?securityContext.?runAsNonRoot.orValue(false))", more=(pods[1],)
     )

@@ -100,7 +100,7 @@ def test_each_namespace_has_its_report(kinds: set[str], api_version: str, name: 
 def _record(*findings: Any, language: str = "ValidatingAdmissionPolicy", annotations: Any = None) -> ScanRecord:
     small = small_record()
     of = findings[0].finding.policy
-    theirs = [replace(stored, finding=replace(stored.finding, language=language)) for stored in findings]
+    theirs = [replace(stored, finding=stored.finding._replace(language=language)) for stored in findings]
     manifest = {"metadata": {"name": of, "annotations": annotations or {}}}
     made = replace(policy(of, "true"), language=language, manifest=manifest)
     tallies = {key: number for key, number in small.tallies.items() if not key.namespace}

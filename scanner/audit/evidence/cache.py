@@ -26,7 +26,7 @@ from scanner.model.outcome import Check, Errored, Violated
 from scanner.model.resource import Resource
 
 _MOST = 2048
-_SHORT = 128
+_SHORT = 512
 _SCALARS = (str, bytes, bool, int, float, type(None), cel.EvaluationError)
 _VARIABLES = "variables"
 _METADATA = "metadata"
