@@ -147,15 +147,10 @@ class PageEvaluator:
             if fast_policy.bound.exempts is not None:
                 namespace = self.context.namespace(resource.namespace)
                 check_results = fast_policy.bound.with_exemptions(check_results, resource, namespace)
-            findings = [
-                finding
-                for invocation in fast_policy.invocations
-                for finding in self._findings(
-                    InvocationResult(invocation, fast_policy.operation, resource, check_results, request),
-                    fast_policy.bound,
-                    not_passed.inputs,
-                )
-            ]
+            findings: list[Finding] = []
+            for invocation in fast_policy.invocations:
+                result = InvocationResult(invocation, fast_policy.operation, resource, check_results, request)
+                findings += self._findings(result, fast_policy.bound, not_passed.inputs)
         except Exception:  # noqa: BLE001 - `evaluate_object` raises it again and records its place
             return False
         tally.findings += findings

@@ -33,7 +33,11 @@ def hidden_values(*resources: Resource | None) -> frozenset[str]:
 
     Values of less than 3 characters, and of variables of less than 6, are left out.
     """
-    return frozenset(_values(resources))
+    values: list[str] = []
+    for resource in resources:
+        if resource is not None:
+            values += _secret_values(resource) if is_secret(resource) else _env_values(resource.body)
+    return frozenset(values)
 
 
 def without(text: str, values: Iterable[str]) -> str:
@@ -56,13 +60,6 @@ def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
     while start >= 0:
         yield start, start + len(value)
         start = text.find(value, start + 1)
-
-
-def _values(resources: Iterable[Resource | None]) -> Iterator[str]:
-    for resource in resources:
-        if resource is None:
-            continue
-        yield from _secret_values(resource) if is_secret(resource) else _env_values(resource.body)
 
 
 def _secret_values(resource: Resource, longest: float = math.inf) -> Iterator[str]:
@@ -105,7 +102,10 @@ def short_values(resource: Resource, longest: int) -> list[str]:
 
 def secret_variables(body: JsonObject) -> list[str]:
     """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
-    return [value for variables in _env(body) for value in _long_values(_with_secret_names(variables))]
+    named: list[Json] = []
+    for variables in _env(body):
+        named += _with_secret_names(variables)
+    return _long_values(named) if named else []
 
 
 def _with_secret_names(variables: Iterable[Any]) -> list[Json]:
@@ -142,8 +142,10 @@ def _env(body: JsonObject) -> list[Sequence[Json]]:
         for spec in _pod_specs(body):
             for field in _CONTAINERS:
                 if field in spec:
-                    variables = [as_list(as_object(container).get("env")) for container in as_list(spec[field])]
-                    lists += filter(None, variables)
+                    for container in as_list(spec[field]):
+                        variables = as_object(container).get("env")
+                        if variables:
+                            lists.append(as_list(variables))
     return lists
 
 
