@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.context import EvaluationContext, Selection
@@ -93,8 +93,7 @@ def _without_effect(check_result: CheckResult, exempted: str) -> CheckResult:
     return replace(check_result, excepted_by=", ".join(filter(None, (exempted, check_result.excepted_by))))
 
 
-@dataclass(frozen=True, slots=True)
-class InvocationResult:
+class InvocationResult(NamedTuple):
     """The results of one invocation for one object. `resource` is the object in the kind in which it was evaluated.
 
     Without check results the binding matches but selects no param, so that nothing is evaluated. `request` is the evaluated

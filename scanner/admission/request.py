@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from scanner import cel
 from scanner.admission.cost_budget import (
@@ -36,8 +37,7 @@ _NAMESPACE_METADATA = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A simulated admission request on a stored object. `matched` is the kind in which the object is evaluated.
 
     `decider` answers the permission checks of expressions; without a decider such expressions are not auditable. `current` is the

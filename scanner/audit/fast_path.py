@@ -184,7 +184,8 @@ class NamespaceCounts:
             for binding in fast_policy.bindings:
                 matched[binding.key] += passed + skipped + evaluated[fast_policy]
                 for check, outcome, number in counts:
-                    tallies[fast_policy.key(binding, check, outcome, kind, self._namespace)] += number
+                    key = fast_policy.key(binding, check, outcome, kind, self._namespace)
+                    tallies[key] = tallies.get(key, 0) + number
         self._objects = 0
         for sets in (self._not_passed, self._skipped):
             sets.clear()

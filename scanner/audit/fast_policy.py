@@ -10,12 +10,12 @@ from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.conditions import unmet
 from scanner.admission.context import EvaluationContext
-from scanner.admission.cost_budget import Variables
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import uncounted
 from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request, filtered_namespace, request_form
 from scanner.admission.results import validation_result
+from scanner.audit.fast_variables import FastVariables, functions_of
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckResult
 from scanner.model.policy import Binding, Invocation, Operation
@@ -96,6 +96,7 @@ class FastPolicy:
         self._conditions = tuple(_function(expression) for _, expression in compiled.conditions)
         self._validations = tuple(_function(expression) for _, expression, _ in compiled.validations)
         self._values = tuple(_function(expression) for expression in compiled.annotations)
+        self._of_variables = functions_of(compiled.variables)
         fast = bound.evaluator.fast_form(compiled, kind) or FastForm()
         self._further_tests, self._own = fast.tests, fast.own
         read = (
@@ -139,9 +140,9 @@ class FastPolicy:
     def test(self, size: int) -> PassTest:
         """The test for objects whose JSON text has at most `size` bytes."""
         tests = (*self._validations, *self._further_tests)
-        is_one = len(tests) == 1 and not (self._compiled.variables or self._conditions or self._values)
-        several = self._holds if self._compiled.variables else self._all_hold
-        holds: Passes = tests[0] if is_one else several
+        is_one = len(tests) == 1 and not (self._conditions or self._values)
+        own: Passes = tests[0] if is_one else self._all_hold
+        holds = partial(self._holds, own) if self._compiled.variables else own
         size_bound = cel.SizeBound(size / 2, float(size), size / 2)
         if self._fits(size_bound):
             return PassTest(holds, self, None)
@@ -209,18 +210,13 @@ class FastPolicy:
 
     def key(self, binding: Binding, check: Check, outcome: OutcomeName, kind: Kind, namespace: str) -> TallyKey:
         """The key under which outcomes of the policy are counted."""
+        bound, param = self.bound, self.param
+        policy = bound.policy
+        param_names = (param.namespace, param.name) if param else ("", "")
+        object_names = kind.api_version, kind.kind, namespace
+        requester = bool(bound.requester) and check in bound.requester
         return TallyKey(
-            policy=self.bound.policy.name,
-            binding=binding.name,
-            param_namespace=self.param.namespace if self.param else "",
-            param_name=self.param.name if self.param else "",
-            check=check,
-            api_version=kind.api_version,
-            kind=kind.kind,
-            namespace=namespace,
-            outcome=outcome,
-            requester=check in self.bound.requester,
-            language=self.bound.policy.language,
+            policy.name, binding.name, *param_names, check, *object_names, outcome, requester, policy.language
         )
 
     def _violation(self) -> tuple[CheckResult, ...]:
@@ -252,8 +248,8 @@ class FastPolicy:
             fits = self._fits_by_lengths[key] = self._fits(size_bound, list_lengths)
         return fits or self._fits(cel.extent_of_document([_part(inputs["object"], path) for path in self._paths]))
 
-    def _holds(self, inputs: Inputs) -> object:
-        return self._all_hold({**inputs, "variables": Variables(self._compiled.variables, inputs)})
+    def _holds(self, own: Passes, inputs: Inputs) -> object:
+        return own({**inputs, "variables": FastVariables(self._compiled.variables, inputs, self._of_variables)})
 
     def _all_hold(self, inputs: Inputs) -> object:
         for holds in self._conditions:

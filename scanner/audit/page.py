@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import assert_never
+from typing import Any, assert_never
 
 import orjson
 
@@ -30,7 +30,7 @@ from scanner.audit.page_digest import page_digest
 from scanner.audit.population import controllers_of, examined
 from scanner.audit.tally import tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
-from scanner.model.json import Json, JsonObject, as_object
+from scanner.model.json import JsonObject
 from scanner.model.outcome import (
     CheckResult,
     Errored,
@@ -89,7 +89,7 @@ class PageEvaluator:
         return _result(page, tally)
 
     def _resource(
-        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Json], tally: _PageTally
+        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Any], tally: _PageTally
     ) -> Resource | None:
         """The object that a text describes; None if the user excluded it, or if the text is no object, which is a gap."""
         try:
@@ -100,7 +100,8 @@ class PageEvaluator:
         if fault := item_fault(kind, item):
             tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
             return None
-        resource = resource_of(kind, {**as_object(item), "apiVersion": kind.api_version, "kind": kind.kind})
+        item["apiVersion"], item["kind"] = kind.api_version, kind.kind
+        resource = resource_of(kind, item)
         if self._excluded(resource.namespace):
             tally.excluded += 1
             return None
@@ -146,15 +147,10 @@ class PageEvaluator:
             if fast_policy.bound.exempts is not None:
                 namespace = self.context.namespace(resource.namespace)
                 check_results = fast_policy.bound.with_exemptions(check_results, resource, namespace)
-            findings = [
-                finding
-                for invocation in fast_policy.invocations
-                for finding in self._findings(
-                    InvocationResult(invocation, fast_policy.operation, resource, check_results, request),
-                    fast_policy.bound,
-                    not_passed.inputs,
-                )
-            ]
+            findings: list[Finding] = []
+            for invocation in fast_policy.invocations:
+                result = InvocationResult(invocation, fast_policy.operation, resource, check_results, request)
+                findings += self._findings(result, fast_policy.bound, not_passed.inputs)
         except Exception:  # noqa: BLE001 - `evaluate_object` raises it again and records its place
             return False
         tally.findings += findings
@@ -383,7 +379,7 @@ def _with_others(invocation_result: InvocationResult, together: Together | None)
         else check_result
         for check_result in invocation_result.check_results
     )
-    return replace(invocation_result, check_results=check_results)
+    return invocation_result._replace(check_results=check_results)
 
 
 def _with_together(outcome: WouldChange, together: Together) -> WouldChange:

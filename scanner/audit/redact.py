@@ -351,7 +351,7 @@ def without_data(resource: Resource) -> Resource:
     """A Secret without `data` and `stringData`, for policies that do not read them; `withheld` keeps both for masking."""
     withheld = {field: resource.body[field] for field in _DATA if field in resource.body}
     body = {field: value for field, value in resource.body.items() if field not in withheld}
-    return replace(resource, body=body, withheld=withheld)
+    return resource._replace(body=body, withheld=withheld)
 
 
 def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:

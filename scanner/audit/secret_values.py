@@ -7,7 +7,7 @@ import binascii
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from operator import is_
-from typing import Final
+from typing import Any, Final
 
 from scanner.audit.sensitive_fields import MAPPINGS, MASK, names_secret
 from scanner.cel.memo import Remembered
@@ -33,7 +33,11 @@ def hidden_values(*resources: Resource | None) -> frozenset[str]:
 
     Values of less than 3 characters, and of variables of less than 6, are left out.
     """
-    return frozenset(_values(resources))
+    values: list[str] = []
+    for resource in resources:
+        if resource is not None:
+            values += _secret_values(resource) if is_secret(resource) else _env_values(resource.body)
+    return frozenset(values)
 
 
 def without(text: str, values: Iterable[str]) -> str:
@@ -58,13 +62,6 @@ def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
         start = text.find(value, start + 1)
 
 
-def _values(resources: Iterable[Resource | None]) -> Iterator[str]:
-    for resource in resources:
-        if resource is None:
-            continue
-        yield from _secret_values(resource) if is_secret(resource) else _env_values(resource.body)
-
-
 def _secret_values(resource: Resource, longest: float = math.inf) -> Iterator[str]:
     """The values of a Secret that have at most `longest` characters."""
     fields = {**resource.body, **resource.withheld}
@@ -85,9 +82,12 @@ def _decoded(text: str) -> str:
 
 
 def _env_values(body: JsonObject) -> list[str]:
+    return [value for variables in _env(body) for value in _long_values(variables)]
+
+
+def _long_values(variables: Iterable[Json]) -> list[str]:
     return [
         value
-        for variables in _env(body)
         for variable in variables
         if isinstance(variable, MAPPINGS)
         and isinstance(value := variable.get("value"), str)
@@ -102,16 +102,17 @@ def short_values(resource: Resource, longest: int) -> list[str]:
 
 def secret_variables(body: JsonObject) -> list[str]:
     """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
-    return [
-        value
-        for variables in _env(body)
-        for variable in variables
-        if isinstance(variable, MAPPINGS)
-        and isinstance(name := variable.get("name"), str)
-        and _SECRET_NAMES[name]
-        and isinstance(value := variable.get("value"), str)
-        and len(value) >= _SHORTEST_ENV
-    ]
+    named: list[Json] = []
+    for variables in _env(body):
+        named += _with_secret_names(variables)
+    return _long_values(named) if named else []
+
+
+def _with_secret_names(variables: Iterable[Any]) -> list[Json]:
+    try:
+        return [variable for variable in variables if _SECRET_NAMES[variable["name"]]]
+    except (KeyError, TypeError):  # a variable without a name, or whose name is no text
+        return [variable for variable in variables if _SECRET_NAMES[as_text(dig(variable, "name"))]]
 
 
 _SECRET_NAMES: Final = Remembered(names_secret)
@@ -141,8 +142,10 @@ def _env(body: JsonObject) -> list[Sequence[Json]]:
         for spec in _pod_specs(body):
             for field in _CONTAINERS:
                 if field in spec:
-                    variables = [as_list(as_object(container).get("env")) for container in as_list(spec[field])]
-                    lists += filter(None, variables)
+                    for container in as_list(spec[field]):
+                        variables = as_object(container).get("env")
+                        if variables:
+                            lists.append(as_list(variables))
     return lists
 
 

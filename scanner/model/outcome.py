@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from scanner.model.evidence import NO_EVIDENCE, Evidence
 from scanner.model.json import Json
@@ -181,9 +181,10 @@ class CheckResult:
     excepted_by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A violation, an error or drift, as it is stored and reported, without the object.
+
+    A tuple, because clusters have many: a frozen dataclass of so many fields takes several times as long.
 
     `fingerprint` is 64 hex digits, stable across scans. `api_version` to `resource_version` identify the object in the
     evaluated version; `actions` are the binding's; `denies` is true if admission would deny the object; `language` is the

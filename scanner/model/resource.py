@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
+from scanner.model.json import EMPTY, JsonObject, as_object, as_text, dig, text_map
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl keeps a copy of an object."""
@@ -56,8 +56,7 @@ METADATA_ONLY: Final = ("meta.k8s.io/v1", "PartialObjectMetadata")
 NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(NamedTuple):
     """An object. `namespace` is empty for cluster-scoped objects, `uid` for objects from files.
 
     `withheld` are fields that no policy may read, and that `body` therefore lacks: the data of a Secret.
@@ -69,7 +68,7 @@ class Resource:
     uid: str
     resource_version: str
     body: JsonObject
-    withheld: JsonObject = field(default_factory=dict)
+    withheld: JsonObject = EMPTY
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -64,6 +64,8 @@ class OutcomeName(StrEnum):
     `notAuditable` are checks that only a server can decide, during a request.
     """
 
+    __hash__ = str.__hash__  # that of an enum is slow, and every page has hundreds of counts
+
     PASSED = "passed"
     VIOLATED = "violated"
     ERRORED_DENY = "erroredWouldDeny"
@@ -152,9 +154,10 @@ class Coverage:
         return sha256(self.page_digests).hexdigest() if self.page_digests else ""
 
 
-@dataclass(frozen=True, slots=True)
-class TallyKey:
+class TallyKey(NamedTuple):
     """The key under which outcomes are counted: invocation, check, kind, namespace and outcome.
+
+    A tuple, because every page has hundreds: a frozen dataclass of so many fields takes several times as long.
 
     `requester` marks outcomes that may differ for another user; `language` is the policy's.
     """
@@ -170,10 +173,6 @@ class TallyKey:
     outcome: OutcomeName
     requester: bool = False
     language: str = VALIDATING
-
-    def __hash__(self) -> int:
-        """Of the fields that differ between keys: every page has hundreds of keys."""
-        return hash((self.policy, self.binding, self.param_name, self.namespace, self.outcome, self.check.index))
 
     @property
     def policy_key(self) -> PolicyKey:

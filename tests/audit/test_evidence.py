@@ -468,6 +468,20 @@ def test_the_same_scan_gives_the_same_evidence() -> None:
     assert evidence(POD, expression) == evidence(POD, expression)
 
 
+def test_an_error_about_a_list_shows_the_list_of_its_own_object() -> None:
+    """Lists with equal values in the fields that the check reads may differ in all others."""
+    context = {"runAsNonRoot": "yes"}
+    pods = [
+        thing(PODS, name, "default", spec={"containers": [{"name": name, "securityContext": context}]})
+        for name in ("web", "api")
+    ]
+    found = evidence(
+        pods[0], "object.spec.containers.all(c, c.?securityContext.?runAsNonRoot.orValue(false))", more=(pods[1],)
+    )
+    expected = [f'[{{"name": "{name}", "securityContext": {{"runAsNonRoot": "yes"}}}}]' for name in ("api", "web")]
+    assert expected == sorted(explained.reasons[0].value for explained in found)
+
+
 SHAPES = st.fixed_dictionaries(
     {
         "labels": st.dictionaries(st.sampled_from("ab#*"), st.sampled_from(["x", "y"]), max_size=2),

@@ -111,6 +111,17 @@ def planned(**spec: Any) -> tuple[EvaluationContext, KindPlan]:
         ({"validations": [{"expression": "object.spec.x == 1"}]}, True),
         ({"validations": [{"expression": "object.spec.x == 1 || object.spec.y == 2"}]}, True),
         ({"validations": [{"expression": "variables.x == 1"}], "variables": [{"name": "x", "expression": "object.spec.x"}]}, True),
+        (
+            {
+                "validations": [{"expression": "variables.y == 2 || (variables.x == 3 && variables.y > variables.z__a)"}],
+                "variables": [
+                    {"name": "x", "expression": "object.spec.x"},
+                    {"name": "y", "expression": "variables.x + 1"},
+                    {"name": "z__a", "expression": "object.spec.y"},
+                ],
+            },
+            True,
+        ),
         ({"validations": [{"expression": "request.name == 'p0'"}]}, True),
         ({"validations": [{"expression": "object.spec.x == 1", "messageExpression": "'not ' + request.name"}]}, True),
         ({"validations": [{"expression": "object.spec.x == 1", "messageExpression": "namespaceObject.metadata.name"}]}, True),

@@ -128,7 +128,7 @@ def an_invocation(param: Resource | None = None, **spec: Any) -> Invocation:
 
 def a_resource(name: str = "web", namespace: str = "default", uid: str = "u1") -> Resource:
     """A pod with a UID."""
-    return replace(resource_of(PODS, pod(name, namespace)), uid=uid)
+    return resource_of(PODS, pod(name, namespace))._replace(uid=uid)
 
 
 def fingerprint_of(invocation: Invocation | None = None, check: Check = CHECK, **fields: Any) -> str:

@@ -130,7 +130,7 @@ def test_the_sample_follows_from_the_identity(number: int, percent: float) -> No
     """An object is always or never in a sample, and in every larger sample."""
     resource = Resource(PODS, "default", f"p{number}", f"u{number}", "1", {})
     chosen = in_sample(resource, percent)
-    assert chosen == in_sample(replace(resource, resource_version="2"), percent)
+    assert chosen == in_sample(resource._replace(resource_version="2"), percent)
     assert not chosen or in_sample(resource, min(100.0, percent + 1))
 
 

@@ -19,8 +19,7 @@ MUTATION = Check(CheckKind.MUTATION, 0, "Object{spec: Object.spec{replicas: 3}}"
 PATCH = (Change("replace", "/spec/replicas", 3, was=1), Change("add", "/metadata/labels/<b>", "x"))
 DRIFT = replace(
     finding("web", of="require-limits", checked=MUTATION, actions=()),
-    finding=replace(
-        finding("web", of="require-limits", checked=MUTATION, actions=()).finding,
+    finding=finding("web", of="require-limits", checked=MUTATION, actions=()).finding._replace(
         outcome=WouldChange(PATCH, converges=False, together=PATCH[:1], order_matters=True),
         denies=False,
     ),

@@ -101,7 +101,7 @@ def test_each_namespace_has_its_report(kinds: set[str], api_version: str, name: 
 def _record(*findings: Any, language: str = "ValidatingAdmissionPolicy", annotations: Any = None) -> ScanRecord:
     small = small_record()
     of = findings[0].finding.policy
-    theirs = [replace(stored, finding=replace(stored.finding, language=language)) for stored in findings]
+    theirs = [replace(stored, finding=stored.finding._replace(language=language)) for stored in findings]
     manifest = {"metadata": {"name": of, "annotations": annotations or {}}}
     made = replace(policy(of, "true"), language=language, manifest=manifest)
     tallies = {key: number for key, number in small.tallies.items() if not key.namespace}
@@ -129,7 +129,7 @@ FINDING = finding("a")
         ("fail", FINDING, {}),
         ("warn", FINDING, UNSCORED),
         ("error", finding("a", outcome=Errored("no such key", would_deny=True)), UNSCORED),
-        ("skip", replace(FINDING, finding=replace(FINDING.finding, excepted_by="team/let-be", denies=False)), {}),
+        ("skip", replace(FINDING, finding=FINDING.finding._replace(excepted_by="team/let-be", denies=False)), {}),
     ],
 )
 def test_the_result_is_one_of_five(expected: str, stored: Any, annotations: Any) -> None:

@@ -65,9 +65,9 @@ def finding(
         actions=("Deny", "Audit"),
         denies=True,
     )
-    made = replace(made, **more)  # type: ignore[arg-type]
+    made = made._replace(**more)  # type: ignore[arg-type]
     identity = f"{made.policy}/{made.binding}/{made.kind}/{made.namespace}/{made.name}"
-    return replace(made, fingerprint=hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest())
+    return made._replace(fingerprint=hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest())
 
 
 def policy(name: str, **more: object) -> Policy:

@@ -415,7 +415,7 @@ def item_of(kept: Kept, uid: str) -> Item:
 
 def content(finding: Finding) -> Any:
     """The part of a finding that is shown, without the version and the excerpt of its object."""
-    return replace(finding, resource_version="", evidence=replace(finding.evidence, excerpt=""))
+    return finding._replace(resource_version="", evidence=replace(finding.evidence, excerpt=""))
 
 
 def same_invocation(gone: State, come: State) -> bool:

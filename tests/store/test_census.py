@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
 from scanner.model.scan import Scope, census_of
 from scanner.store import SqlStore
@@ -12,15 +10,15 @@ from tests.store.made import Round, finding
 A, B, C = finding("a"), finding("b"), finding("c", namespace="")
 CHANGES = finding("d", policy="labels", outcome=WouldChange((Change("add", "/x", 1),)), denies=False)
 ERRS = finding("a", policy="labels", outcome=Errored("no such key", would_deny=False), denies=False)
-SECOND = replace(A, check=Check(CheckKind.VALIDATION, 1, "true"), fingerprint="ab" * 32)
-OTHER = replace(A, language="ValidatingPolicy", fingerprint="cd" * 32)
+SECOND = A._replace(check=Check(CheckKind.VALIDATION, 1, "true"), fingerprint="ab" * 32)
+OTHER = A._replace(language="ValidatingPolicy", fingerprint="cd" * 32)
 
 
 def test_the_numbers_of_a_scan_are_those_of_its_findings(store: SqlStore) -> None:
     """After findings appeared, changed, were resolved and reopened, and were left unchecked by a narrower scan."""
     rounds = [
         Round((A, B, C, CHANGES, ERRS, SECOND, OTHER)),
-        Round((replace(A, outcome=Violated("another message")), CHANGES)),
+        Round((A._replace(outcome=Violated("another message")), CHANGES)),
         Round((B, C), scope=Scope(namespaces=("shop",))),
         Round((A, B), scope=Scope(exclude_namespaces=("kube-*",))),
         Round(()),

@@ -22,7 +22,7 @@ from tests.store.made import CHECK, Round, binding, ended, finding, listed, page
 from tests.store.test_problems import OTHER, Rules, only, record_pods, with_checks
 
 A, B = finding("a"), finding("b")
-REWORDED = replace(finding("a", check=OTHER), fingerprint="ab" * 32)
+REWORDED = finding("a", check=OTHER)._replace(fingerprint="ab" * 32)
 RENAMED = finding("a", binding="renamed")
 METHOD = Method()
 
@@ -129,7 +129,7 @@ def test_a_reworded_check_continues_its_finding(store: SqlStore) -> None:
 
 def test_a_recreated_object_continues_its_finding(store: SqlStore) -> None:
     """The object of the same name has another UID, and so another fingerprint."""
-    recreated = replace(finding("a", uid="another"), fingerprint="cd" * 32)
+    recreated = finding("a", uid="another")._replace(fingerprint="cd" * 32)
     Known((A,)).record(store, 1)
     Known((recreated,)).record(store, 2)
 
@@ -330,15 +330,15 @@ def test_a_new_finding_has_the_cause_of_what_changed(store: SqlStore, before: Kn
 @pytest.mark.parametrize(
     ("now", "cause"),
     [
-        pytest.param(Known((replace(A, denies=False),)), Cause(CauseKind.OBJECT_CHANGED), id="by elimination"),
+        pytest.param(Known((A._replace(denies=False),)), Cause(CauseKind.OBJECT_CHANGED), id="by elimination"),
         pytest.param(
-            Known((replace(A, denies=False),), own_bindings=(binding("replicas", digest="warn"),)),
+            Known((A._replace(denies=False),), own_bindings=(binding("replicas", digest="warn"),)),
             Cause(CauseKind.BINDING),
             id="the binding changed",
         ),
         pytest.param(
             Known(
-                (replace(A, denies=False, resource_version="2"),), own_bindings=(binding("replicas", digest="warn"),)
+                (A._replace(denies=False, resource_version="2"),), own_bindings=(binding("replicas", digest="warn"),)
             ),
             Cause(CauseKind.BINDING, (CauseKind.OBJECT_CHANGED,)),
             id="the object changed, too",

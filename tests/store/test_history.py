@@ -110,7 +110,7 @@ def test_an_unchecked_finding_is_open_in_the_next_scan(store: SqlStore) -> None:
 def test_a_finding_with_a_new_message_is_the_same_finding(store: SqlStore) -> None:
     """Its status is open, and its first time is kept."""
     Round((A,)).record(store, 1)
-    scan = Round((replace(A, outcome=Violated("7 replicas"), resource_version="2"),)).record(store, 2)
+    scan = Round((A._replace(outcome=Violated("7 replicas"), resource_version="2"),)).record(store, 2)
     [seen] = store.record("scan-2").findings()
 
     assert ("open", ended(1), Violated("7 replicas")) == (seen.status, seen.first_seen, seen.finding.outcome)
@@ -130,7 +130,7 @@ def test_a_rescan_with_nothing_changed_writes_no_findings(store: SqlStore, url: 
 def test_a_rescan_writes_a_row_for_what_changed(store: SqlStore, url: str) -> None:
     """One finding of three has another message: one row more."""
     Round((A, B, C)).record(store, 1)
-    Round((A, B, replace(C, outcome=Violated("other")))).record(store, 2)
+    Round((A, B, C._replace(outcome=Violated("other")))).record(store, 2)
 
     assert 4 == count(url, "findings")
 
@@ -138,7 +138,7 @@ def test_a_rescan_writes_a_row_for_what_changed(store: SqlStore, url: str) -> No
 def test_another_resource_version_alone_writes_no_row(store: SqlStore, url: str) -> None:
     """A status write changes no finding: the row keeps the resource version with which it was opened."""
     Round((A,)).record(store, 1)
-    Round((replace(A, resource_version="2"),)).record(store, 2)
+    Round((A._replace(resource_version="2"),)).record(store, 2)
     [seen] = store.record("scan-2").findings()
 
     assert (1, "1") == (count(url, "findings"), seen.finding.resource_version)
@@ -162,7 +162,7 @@ def test_the_record_of_an_old_scan_never_changes(store: SqlStore) -> None:
     """Its messages, statuses, gaps and counts are the same after later scans changed, fixed and reopened findings."""
     rounds = (
         Round((A, B), gaps=(Gap(GapKind.LIST, "v1/Secret", "forbidden"),), state=ScanState.PARTIAL),
-        Round((replace(A, outcome=Errored("no such key", would_deny=True)), C)),
+        Round((A._replace(outcome=Errored("no such key", would_deny=True)), C)),
         Round((A, B), scope=Scope(exclude_namespaces=("kube-*",))),
         Round(()),
     )
@@ -224,7 +224,7 @@ def test_a_fingerprint_seen_twice_counts_once(store: SqlStore) -> None:
     """An object on two pages is one finding, with the content of the first page."""
     store.begin(Round().start(1))
     store.page("scan-1", Round((A, B)).page())
-    store.page("scan-1", Round((replace(A, outcome=Violated("again")), C)).page())
+    store.page("scan-1", Round((A._replace(outcome=Violated("again")), C)).page())
     scan = store.finish("scan-1", Round().end(1))
 
     assert [A, B, C] == [item.finding for item in store.record("scan-1").findings()]

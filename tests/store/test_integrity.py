@@ -23,7 +23,7 @@ from tests.store.test_endings import RENAMED, REWORDED, UNBOUND, A, B, Known
 from tests.store.test_problems import OTHER, passing, record_pods, with_checks
 
 OLD = Path(__file__).parent / "old"
-MANY = replace(A, outcome=Violated("far too many"))
+MANY = A._replace(outcome=Violated("far too many"))
 
 
 def problems_of(url: str) -> list[Problem]:
@@ -42,7 +42,7 @@ def filled(url: str, original: Original) -> Iterator[SqlStore]:
 def record_every_kind(store: SqlStore) -> None:
     """Record five scans."""
     web, gone = finding("web"), finding("gone", kind="Pod")
-    changed = replace(web, outcome=Violated("far too many"))
+    changed = web._replace(outcome=Violated("far too many"))
     for number, findings in enumerate([(web, gone), (changed,), (changed, gone), (changed, gone)]):
         each = Round(findings)
         rules = (RuleObject(RuleType.PARAM, "limit", "digest", {"limit": 3}),)

@@ -131,7 +131,7 @@ def test_a_finding_is_found_by_its_short_id(store: SqlStore) -> None:
 
 def test_a_finding_is_shown_in_its_current_state(store: SqlStore) -> None:
     """Its message is the newest one, and last seen is the last scan that checked it."""
-    worse = replace(finding("a"), outcome=Violated("much worse"))
+    worse = finding("a")._replace(outcome=Violated("much worse"))
     Round((finding("a"),)).record(store, 1)
     Round((worse,)).record(store, 2)
     Round((), scope=Scope(namespaces=("bank",))).record(store, 3)
@@ -168,7 +168,7 @@ def test_an_unknown_finding_is_rejected(store: SqlStore, typed: str) -> None:
 
 def test_an_ambiguous_finding_is_rejected(store: SqlStore) -> None:
     """The message lists the possible ids."""
-    twins = [replace(finding(name), fingerprint="ab" * 5 + f"{digit}" * 54) for name, digit in (("a", 1), ("b", 2))]
+    twins = [finding(name)._replace(fingerprint="ab" * 5 + f"{digit}" * 54) for name, digit in (("a", 1), ("b", 2))]
     Round(tuple(twins)).record(store, 1)
 
     with pytest.raises(UsageError, match=r"Finding 'ab' is ambiguous: ababababab11, ababababab22\. Give more digits"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from scanner.model.outcome import Finding, Violated
@@ -59,7 +57,7 @@ def test_a_status_write_leaves_the_page_unchanged(store: SqlStore, monkeypatch: 
     """The resource version alone does not decide whether a finding changed."""
     Round((A,)).record(store, 1)
     monkeypatch.setattr("scanner.store.packing._findings", forbidden)
-    Round((replace(A, resource_version="2"),)).record(store, 2)
+    Round((A._replace(resource_version="2"),)).record(store, 2)
 
     assert {"a": "open"} == statuses(store.record("scan-2").findings())
 
@@ -67,9 +65,9 @@ def test_a_status_write_leaves_the_page_unchanged(store: SqlStore, monkeypatch: 
 @pytest.mark.parametrize(
     "changed",
     [
-        pytest.param(replace(A, outcome=Violated("other message")), id="message"),
-        pytest.param(replace(A, denies=False), id="effect"),
-        pytest.param(replace(A, uid="uid-new"), id="object"),
+        pytest.param(A._replace(outcome=Violated("other message")), id="message"),
+        pytest.param(A._replace(denies=False), id="effect"),
+        pytest.param(A._replace(uid="uid-new"), id="object"),
     ],
 )
 def test_a_changed_page_is_read(store: SqlStore, changed: Finding) -> None:

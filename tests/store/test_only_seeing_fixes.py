@@ -100,7 +100,7 @@ def test_a_missing_finding_within_reach_is_resolved(store: SqlStore, sighted: Ro
 
 def test_cluster_scoped_objects_lie_in_no_namespace(store: SqlStore) -> None:
     """A scan of some namespaces does not reach cluster-scoped objects."""
-    Round((replace(NAMESPACE, kind="ClusterThing"),)).record(store, 1)
+    Round((NAMESPACE._replace(kind="ClusterThing"),)).record(store, 1)
     scan = Round(coverage=(listed("Namespace"),), scope=Scope(namespaces=("shop",))).record(store, 2)
 
     assert 0 == scan.resolved
@@ -158,7 +158,7 @@ STATES = st.sampled_from((ScanState.COMPLETE, ScanState.PARTIAL, ScanState.COMPL
 
 
 sightings = st.dictionaries(st.sampled_from(UNIVERSE), st.sampled_from(("bad", "worse")), max_size=10).map(
-    lambda chosen: tuple(replace(item, outcome=Violated(message)) for item, message in chosen.items())
+    lambda chosen: tuple(item._replace(outcome=Violated(message)) for item, message in chosen.items())
 )
 coverages = st.tuples(
     *(st.builds(listed, st.just(kind), st.sampled_from(CoverageState)) for kind in ("Deployment", "Pod"))

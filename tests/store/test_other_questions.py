@@ -28,7 +28,7 @@ class Asking(Round):
     def pages(self) -> list[PageResult]:
         """The results of its pages."""
         return [
-            replace(page, tallies={replace(key, requester=self.depends): count for key, count in page.tallies.items()})
+            replace(page, tallies={key._replace(requester=self.depends): count for key, count in page.tallies.items()})
             for page in super().pages()
         ]
 

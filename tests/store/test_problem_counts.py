@@ -24,8 +24,8 @@ def counts(store: SqlStore, number: int, baseline: str = "") -> ProblemCounts:
 
 def test_each_outcome_is_counted(store: SqlStore) -> None:
     """A problem with several outcomes counts for each of them."""
-    errored = replace(B, outcome=Errored("no such key: x", would_deny=False), denies=False)
-    drifting = replace(C, outcome=WouldChange(()), denies=False)
+    errored = B._replace(outcome=Errored("no such key: x", would_deny=False), denies=False)
+    drifting = C._replace(outcome=WouldChange(()), denies=False)
     Round((A, errored, drifting)).record(store, 1)
 
     assert ProblemCounts(total=3, denied=1, violated=1, errored=1, drifting=1, new=3) == counts(store, 1)
@@ -41,7 +41,7 @@ def test_two_bindings_find_one_problem(store: SqlStore) -> None:
 
 def test_an_excepted_finding_is_no_problem(store: SqlStore) -> None:
     """Its policy makes an exception of the object."""
-    Round((replace(A, excepted_by="shop/allowed", denies=False), B)).record(store, 1)
+    Round((A._replace(excepted_by="shop/allowed", denies=False), B)).record(store, 1)
 
     assert 1 == counts(store, 1).total
 

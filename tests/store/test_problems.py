@@ -91,7 +91,7 @@ def test_problems_have_the_same_ids_in_every_database(store: SqlStore, tmp_path:
 def test_a_check_that_was_reworded_keeps_its_problem(store: SqlStore) -> None:
     """The finding is another one, because its fingerprint has the expression."""
     Rules((A,), own_policies=(with_checks(CHECK.expression),)).record(store, 1)
-    edited = replace(finding("a", check=OTHER), fingerprint="ab" * 32)
+    edited = finding("a", check=OTHER)._replace(fingerprint="ab" * 32)
     Rules((edited,), own_policies=(with_checks(OTHER.expression),)).record(store, 2)
 
     first, second = (only(store.record(f"scan-{number}").findings()) for number in (1, 2))
@@ -103,7 +103,7 @@ def test_an_episode_begins_anew_and_the_first_sight_stays(store: SqlStore) -> No
     Round((A,)).record(store, 1)
     Round(()).record(store, 2)
     Round((A,)).record(store, 3)
-    Round((replace(A, denies=False),)).record(store, 4)
+    Round((A._replace(denies=False),)).record(store, 4)
 
     stored = only(store.record("scan-4").findings())
     assert (ended(1), ended(3)) == (stored.first_seen, stored.opened_at)

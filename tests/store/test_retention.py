@@ -89,8 +89,8 @@ class Step:
         """The pages of a scan of a history; the outcomes of the policy `labels` depend on the requester."""
         seen = (item for item in self.findings if item.namespace in (self.scope.namespaces or ("shop", "bank")))
         evaluated = [item for item in seen if item.policy in self.bound] + list(PREVIEWED * self.preview)
-        for page in Round(tuple(replace(item, fingerprint=fingerprint(item, history)) for item in evaluated)).pages():
-            tallies = {replace(key, requester=key.policy == "labels"): value for key, value in page.tallies.items()}
+        for page in Round(tuple(item._replace(fingerprint=fingerprint(item, history)) for item in evaluated)).pages():
+            tallies = {key._replace(requester=key.policy == "labels"): value for key, value in page.tallies.items()}
             yield replace(page, tallies=tallies)
 
     def end(self, number: int) -> ScanEnd:
@@ -108,7 +108,7 @@ def versions(item: Finding) -> st.SearchStrategy[Finding]:
     """The finding with one of two messages."""
     evidence = Evidence((Reason("object.spec.replicas", "7", "spec.replicas"),), excerpt="{replicas: 7}")
     return st.sampled_from(
-        [replace(item, outcome=Violated(message), evidence=evidence) for message in ("too many", "far too many")]
+        [item._replace(outcome=Violated(message), evidence=evidence) for message in ("too many", "far too many")]
     )
 
 
@@ -218,7 +218,7 @@ def ladder_finding(history: int, name: str, policy_name: str, expression: str, b
     check = replace(CHECK, expression=expression)
     made = finding(name, policy=policy_name, binding=bound, check=check, uid=f"{name}-{again}")
     identity = f"{history} {policy_name} {expression} {bound} {made.uid}"
-    return replace(made, fingerprint=sha256(identity.encode()).hexdigest())
+    return made._replace(fingerprint=sha256(identity.encode()).hexdigest())
 
 
 ladder_steps = st.builds(
@@ -373,7 +373,7 @@ def test_a_finding_that_reopens_is_as_old_as_ever(store: SqlStore, url: str) -> 
 def test_evidence_without_a_report_goes(store: SqlStore, url: str) -> None:
     """The finding stays as resolved; the values of its object, its objects and its messages do not stay for others."""
     evidence = Evidence((Reason("object.spec.replicas", "7", "spec.replicas"),), excerpt="{replicas: 7}")
-    Round((replace(WEB, evidence=evidence), replace(finding("other"), evidence=evidence))).record(store, 1)
+    Round((WEB._replace(evidence=evidence), finding("other")._replace(evidence=evidence))).record(store, 1)
     for number in (2, 3):
         Round().record(store, number)
     prune(url, Rule(1), ended(9))
@@ -440,7 +440,7 @@ def test_a_finding_of_a_pruned_user_is_not_resolved_for_another(store: SqlStore,
     begun = replace(Round((WEB,)).start(1), requester=UserInfo("alice"))
     store.begin(begun)
     [page] = Round((WEB,)).pages()
-    store.page("scan-1", replace(page, tallies={replace(key, requester=True): 1 for key in page.tallies}))
+    store.page("scan-1", replace(page, tallies={key._replace(requester=True): 1 for key in page.tallies}))
     store.finish("scan-1", Round().end(1))
     for number in (2, 3):
         store.begin(replace(BLIND_ROUND.start(number), requester=UserInfo("alice")))
@@ -516,7 +516,7 @@ TWO_MONTHS = 27, 28, 29, 33, 34
 
 def test_a_kept_scan_keeps_what_it_resolved(store: SqlStore, url: str) -> None:
     """Also if the finding was reopened since, and the scans around are pruned."""
-    web = replace(WEB, evidence=Evidence((Reason("object.spec.replicas", "7", "spec.replicas"),)))
+    web = WEB._replace(evidence=Evidence((Reason("object.spec.replicas", "7", "spec.replicas"),)))
     for number, findings in zip(TWO_MONTHS, [(web,), (web,), (), (web,), (web,)], strict=True):
         Round(findings).record(store, number)
     resolved = list(store.record("scan-29").resolved())
@@ -531,7 +531,7 @@ def test_a_kept_scan_keeps_what_it_resolved(store: SqlStore, url: str) -> None:
 def test_a_kept_scan_is_compared_as_before(store: SqlStore, url: str) -> None:
     """The problems of its pruned baseline are known; as a baseline that the user names, a pruned scan is refused."""
     other = finding("other")
-    changed = replace(WEB, outcome=Violated("far too many"))
+    changed = WEB._replace(outcome=Violated("far too many"))
     for number, findings in zip(TWO_MONTHS, [(WEB,), (WEB,), (changed, other), (changed,), ()], strict=True):
         Round(findings).record(store, number)
     before = store.problem_counts("scan-29")

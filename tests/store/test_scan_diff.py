@@ -114,16 +114,16 @@ def test_a_rollout_with_another_message_changes_the_problem(store: SqlStore) -> 
 @pytest.mark.parametrize(
     ("later", "parts"),
     [
-        (replace(A, outcome=Violated("another text")), (Part.MESSAGE,)),
-        (replace(A, outcome=Errored("too many replicas", would_deny=True)), (Part.OUTCOME,)),
-        (replace(A, actions=("Warn",), denies=False), (Part.ACTION,)),
-        (replace(A, excepted_by="team/let-be", denies=False), (Part.EXCEPTION,)),
+        (A._replace(outcome=Violated("another text")), (Part.MESSAGE,)),
+        (A._replace(outcome=Errored("too many replicas", would_deny=True)), (Part.OUTCOME,)),
+        (A._replace(actions=("Warn",), denies=False), (Part.ACTION,)),
+        (A._replace(excepted_by="team/let-be", denies=False), (Part.EXCEPTION,)),
     ],
 )
 def test_an_open_problem_changes_in_its_parts(store: SqlStore, later: Finding, parts: tuple[Part, ...]) -> None:
     """Its outcome, its message, its action, or an exception."""
     Round((A,)).record(store, 1)
-    Round((replace(later, resource_version="2"),)).record(store, 2)
+    Round((later._replace(resource_version="2"),)).record(store, 2)
 
     problem = only(diff(store, 1, 2))
     assert (CHANGED, parts) == (problem.change, problem.parts)
@@ -132,7 +132,7 @@ def test_an_open_problem_changes_in_its_parts(store: SqlStore, later: Finding, p
 
 def test_an_exception_is_the_cause_when_it_begins_and_when_it_ends(store: SqlStore) -> None:
     """The finding stays open."""
-    excepted = replace(A, excepted_by="team/let-be", denies=False)
+    excepted = A._replace(excepted_by="team/let-be", denies=False)
     for number, each in enumerate((A, excepted, A), 1):
         Round((each,)).record(store, number)
 
@@ -234,7 +234,7 @@ class WithParam(Rules):
 
 def test_the_text_of_params_is_read_from_both_scans(store: SqlStore) -> None:
     """Equal rules are left out."""
-    WithParam((replace(A, param_namespace="shop", param_name="limits"),)).record(store, 1)
+    WithParam((A._replace(param_namespace="shop", param_name="limits"),)).record(store, 1)
     WithParam((), most="9").record(store, 2)
 
     found = diff(store, 1, 2)
@@ -256,7 +256,7 @@ def test_the_text_of_policies_is_their_spec(store: SqlStore) -> None:
 
 def test_rows_of_an_older_version_are_problems_of_their_own(store: SqlStore, url: str) -> None:
     """Their problems are not known, but their findings are; a later row may have the problem."""
-    other = replace(A, outcome=Violated("another text"))
+    other = A._replace(outcome=Violated("another text"))
     Round((A,)).record(store, 1)
     Round((other, B)).record(store, 2)
     execute(url, "UPDATE findings SET problem = NULL")

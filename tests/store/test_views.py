@@ -53,7 +53,7 @@ COLUMNS = {
 }
 """The columns that programs of users name: add columns at the end, and change nothing else within a major version."""
 WEB = finding("web", outcome=Violated("web in shop has too many replicas"))
-MANY = replace(WEB, outcome=Violated("web in shop has far too many replicas\x01"))
+MANY = WEB._replace(outcome=Violated("web in shop has far too many replicas\x01"))
 LET_BE = finding("let-be", excepted_by="team/let-be", denies=False, actions=("Warn", "Audit"))
 DRIFT = finding("drift", outcome=WouldChange((Change("replace", "/spec/replicas", 3, 7),)), actions=())
 HEALTH = Health(HealthKind.UNBOUND, "labels", "", "no binding")

@@ -77,17 +77,18 @@ def _explained(
 ) -> Explained:
     if _CANCELLED in outcome.message or _INTERRUPTED in outcome.message:  # it exceeded a cost limit
         return UNEXPLAINED
-    direct = _directly(check, outcome, bound, inputs)
+    direct = None if _CACHE.repeats(check, bound.compiled) else _directly(check, outcome, bound, inputs)
     if direct is not None:
         return _redacted(direct.reasons, direct.left_out, invocation_result, bound)
     key = _CACHE.key(invocation_result, check, outcome, bound.compiled)
     explained = None if key is None else _CACHE.get(key)
     if explained is None:
-        explanations = list(_explanations(invocation_result, check, outcome, bound))
+        direct = _directly(check, outcome, bound, inputs)
+        explanations = [direct] if direct else list(_explanations(invocation_result, check, outcome, bound))
         given = [reason for explanation in explanations for reason in explanation.reasons]
         left_out = sum(explanation.left_out for explanation in explanations)
         explained = _redacted(given, left_out, invocation_result, bound)
-        if key is not None:
+        if key is not None and _CACHE.determines(check, bound.compiled, given):
             _CACHE.keep(key, explained)
     return explained
 

@@ -26,8 +26,10 @@ from scanner.model.outcome import Check, Errored, Violated
 from scanner.model.resource import Resource
 
 _MOST = 2048
-_SHORT = 128
+_SHORT = 512
+_SCALARS = (str, bytes, bool, int, float, type(None), cel.EvaluationError)
 _VARIABLES = "variables"
+_METADATA = "metadata"
 _ALL = (cel.ELEMENTS, cel.SHAPE)
 _SECRET_BY_CONTEXT = frozenset({"data", "value"})
 """Fields that are secret or not depending on the kind or the name beside them, which the expression may not read."""
@@ -55,15 +57,21 @@ class _Path(NamedTuple):
     inside: _Path | None
 
 
+_WHOLE: Final = _Path((), loops=False, inside=None)
 _Paths: TypeAlias = tuple[tuple[str, _Path], ...]
 """Documents by the first name of a path, and the path in each."""
 
 
 class _Reads(NamedTuple):
-    """The paths that a check reads; None for a check that reads a whole document or other inputs. The policy stays in memory."""
+    """The paths that a check reads; None for a check that reads a whole document or other inputs. The policy stays in memory.
+
+    `repeat` is True where other objects often have the same values there: names and annotations differ.
+    """
 
     compiled: CompiledPolicy
+    check: Check
     paths: _Paths | None
+    repeat: bool
 
 
 class _Documents:
@@ -71,6 +79,8 @@ class _Documents:
 
     def __init__(self, resource: Resource, param: Resource | None, request: Request) -> None:
         self.of = resource, param, request.current, request.namespace_object, request.operation
+        self.param, self.request = param, request
+        self.secret = is_secret(resource) or is_secret(param)
         self._by_name: dict[str, Json] = {
             "object": resource.body if request.current is None else request.current,
             "oldObject": resource.body if request.operation == "UPDATE" else None,
@@ -101,7 +111,7 @@ class EvidenceCache:
     def __init__(self) -> None:
         """An empty cache."""
         self._evidence: dict[_Key, Explained] = {}
-        self._reads: dict[tuple[int, Check], _Reads] = {}
+        self._reads: dict[tuple[int, int], _Reads] = {}
         self._paths: dict[_Paths | None, _Paths | None] = {}
         self._latest: _Documents | None = None
 
@@ -113,33 +123,51 @@ class EvidenceCache:
         compiled: CompiledPolicy,
     ) -> _Key | None:
         """The key of the evidence; None if the check reads whole documents or other inputs, or if a Secret is involved."""
-        request, resource = invocation_result.request, invocation_result.resource
-        param = invocation_result.invocation.param
-        reads = self._reads_of(compiled, check)
-        if request is None or reads.paths is None or is_secret(resource) or is_secret(param):
+        request, reads = invocation_result.request, self._reads_of(compiled, check)
+        if request is None or reads.paths is None:
+            return None
+        documents = self._documents(invocation_result.resource, invocation_result.invocation.param, request)
+        if documents.secret:
             return None
         try:
-            return id(reads), type(outcome), self._documents(resource, param, request).digest(reads.paths)
+            return id(reads), type(outcome), documents.digest(reads.paths)
         except TypeError:
             return None
 
+    def repeats(self, check: Check, compiled: CompiledPolicy) -> bool:
+        """Return whether other objects often have the same values where a check reads."""
+        return self._reads_of(compiled, check).repeat
+
+    def determines(self, check: Check, compiled: CompiledPolicy, reasons: Iterable[cel.Reason]) -> bool:
+        """Return whether the values that a check reads determine what its reasons show: a list or a map may have other parts."""
+        paths = self._reads_of(compiled, check).paths or ()
+        nested = [reason.place for reason in reasons if not isinstance(reason.outcome, _SCALARS)]
+        return all(
+            any(name == place[0] and _covers(path, place[1:]) for name, path in paths) if place else False
+            for place in nested
+        )
+
     def _reads_of(self, compiled: CompiledPolicy, check: Check) -> _Reads:
-        reads = self._reads.get((id(compiled), check))
+        reads = self._reads.get((id(compiled), id(check)))
         if reads is None:
             if len(self._reads) >= _MOST:
                 self._clear()
             paths = _of_check(compiled, check)
-            # Equal paths are one tuple. The entry keeps the policy alive, so that no other policy gets its id.
-            reads = _Reads(compiled, self._paths.setdefault(paths, paths))
-            self._reads[id(compiled), check] = reads
+            repeat = paths is not None and not any(_METADATA in path.fields for _, path in paths)
+            # Equal paths are one tuple. The entry keeps policy and check alive, so that no others get their ids.
+            reads = _Reads(compiled, check, self._paths.setdefault(paths, paths), repeat)
+            self._reads[id(compiled), id(check)] = reads
         return reads
 
     def _documents(self, resource: Resource, param: Resource | None, request: Request) -> _Documents:
         """The documents of an evaluation: the same instance while they are the same."""
+        latest = self._latest
+        if latest is not None and latest.request is request and latest.param is param:
+            return latest
         of = resource, param, request.current, request.namespace_object, request.operation
-        if self._latest is None or not all(map(is_, of, self._latest.of)):
-            self._latest = _Documents(resource, param, request)
-        return self._latest
+        if latest is None or not all(map(is_, of, latest.of)):
+            latest = self._latest = _Documents(resource, param, request)
+        return latest
 
     def get(self, key: _Key) -> Explained | None:
         """The evidence for a key; None if the cache does not have it."""
@@ -170,6 +198,16 @@ def _path(steps: _Steps) -> _Path:
     rest = steps[len(fields) :]
     inside = _path(rest[1:]) if rest and rest[0] == cel.ELEMENTS else None
     return _Path(fields, loops=bool(rest), inside=inside)
+
+
+def _covers(path: _Path, steps: Trail) -> bool:
+    """Return whether the whole value at the end of `steps` is among the values at the end of a path."""
+    fields, loops, inside = path
+    if steps[: len(fields)] != fields:
+        return False
+    if not loops or inside is None:
+        return not loops
+    return inside == _WHOLE or (len(steps) > len(fields) and _covers(inside, steps[len(fields) + 1 :]))
 
 
 def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression]) -> tuple[_Steps, ...] | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
+import orjson
+
 from scanner import cel
 from scanner.admission.dispatch import InvocationResult
 from scanner.audit.evidence.text import value_text
@@ -25,9 +27,10 @@ _NESTED = (dict, list)
 _NONE: Final[frozenset[str]] = frozenset()
 _MOST = 1024
 _LONGEST_KEPT = 256
-_Key: TypeAlias = tuple[Trail, frozenset[str], tuple[str, ...], tuple[type, ...], tuple[Json, ...]]
+_Key: TypeAlias = tuple[Trail, frozenset[str], bytes, tuple[str, ...], tuple[type, ...], tuple[Json, ...]]
 _TEXTS: Final[dict[_Key, str]] = {}
-"""Excerpts by all that they depend on: the field, the values to hide, and the keys, types and values of the map around the field.
+"""Excerpts by all that they depend on: the field, the values to hide, the JSON of a list or map in the field, and the keys, types
+and values of the map around the field.
 
 Objects of one workload have many maps in common.
 """
@@ -50,11 +53,15 @@ def excerpt_of(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
     parent = _container(body, outer) if outer and outer != _METADATA else None
     if parent is None or not isinstance(last, str) or len(parent) == (last in parent):
         return ""
-    kinds = tuple(map(type, parent.values()))
-    if float in kinds or isinstance(parent.get(last), _NESTED):  # 0.0 and -0.0 are equal keys
+    kinds, own = tuple(map(type, parent.values())), parent.get(last)
+    try:
+        opened = orjson.dumps(own) if isinstance(own, _NESTED) else b""
+    except TypeError:  # no JSON
+        return _text(parent, trail, hidden)
+    if float in kinds or len(opened) > _LONGEST_KEPT:  # 0.0 and -0.0 are equal keys
         return _text(parent, trail, hidden)
     fields = tuple([bool(value) if isinstance(value, _NESTED) else value for value in parent.values()])
-    key = trail, hidden, tuple(parent), kinds, fields
+    key = trail, hidden, opened, tuple(parent), kinds, fields
     text = _TEXTS.get(key)
     if text is None:
         text = _text(parent, trail, hidden)
@@ -64,7 +71,7 @@ def excerpt_of(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
 
 def _keep(key: _Key, text: str) -> None:
     """Keep an excerpt of short values. A full cache is cleared first."""
-    _, hidden, _, _, fields = key
+    _, hidden, _, _, _, fields = key
     if all(not isinstance(value, str) or len(value) <= _LONGEST_KEPT for value in (*hidden, *fields)):
         if len(_TEXTS) >= _MOST:
             _TEXTS.clear()

@@ -113,7 +113,7 @@ def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
     schema = schemas.schema(param.kind) if param else None
     if param is None or schema is None or not schema.builtin:
         return param
-    return replace(param, body={key: value for key, value in param.body.items() if key not in ("apiVersion", "kind")})
+    return param._replace(body={key: value for key, value in param.body.items() if key not in ("apiVersion", "kind")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Run:
         """The results of the match conditions for an object; empty if all conditions are true."""
         if not self.compiled.conditions:
             return ()
-        return before_checks(self.compiled, replace(self.request, current=body), self.param)
+        return before_checks(self.compiled, self.request._replace(current=body), self.param)
 
     def mutations(self, body: JsonObject) -> Pass:
         """Run every mutation once, beginning with an object."""
@@ -214,7 +214,7 @@ class Run:
         """Return whether the policy, in a new request, would not change its own result; it need not match that result."""
         if not self._selects(body):
             return True
-        request = replace(self.request, resource=replace(self.request.resource, body=body))
+        request = self.request._replace(resource=self.request.resource._replace(body=body))
         run = replace(self, request=request)
         return bool(run.conditions(body)) or not difference_of(body, run.after_first(run.mutations(body).after))
 
@@ -229,7 +229,7 @@ class Run:
     def _mutation(self, index: int, body: JsonObject) -> JsonObject:
         expression = self.compiled.mutations[index]
         given = self.request.resource.body
-        request = self.request if body is given else replace(self.request, current=body)
+        request = self.request if body is given else self.request._replace(current=body)
         activation = inputs(self.compiled, request, self.param)
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
