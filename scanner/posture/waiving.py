@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from itertools import islice
@@ -243,7 +243,7 @@ class _Counting:
         for key, number in self._tallies.items():
             left = number
             for requester in (False, True):
-                own = replace(key, requester=requester)
+                own = key._replace(requester=requester)
                 taken = min(left, self._record.tallies.get(own, 0))
                 if taken:
                     known[own] += taken

@@ -150,8 +150,8 @@ def test_a_pass_that_depends_on_the_user_is_no_evidence() -> None:
 
 def test_a_passed_annotation_is_no_evidence() -> None:
     """Only validations and mutations show something."""
-    annotation = replace(tally(PODS, OutcomeName.PASSED), check=replace(check("true"), kind=CheckKind.AUDIT_ANNOTATION))
-    mutation = replace(tally(PODS, OutcomeName.PASSED), check=replace(check("true"), kind=CheckKind.MUTATION))
+    annotation = tally(PODS, OutcomeName.PASSED)._replace(check=replace(check("true"), kind=CheckKind.AUDIT_ANNOTATION))
+    mutation = tally(PODS, OutcomeName.PASSED)._replace(check=replace(check("true"), kind=CheckKind.MUTATION))
     assert 2 == pods(replace(record(), tallies={annotation: 1, mutation: 2})).passed
 
 

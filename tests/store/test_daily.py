@@ -70,10 +70,10 @@ def test_each_day_has_the_counts_of_its_scan(store: SqlStore) -> None:
 def test_sums_are_those_of_the_tallies(store: SqlStore) -> None:
     """Of each policy on each day, and of each outcome; a policy without a failure has 0, and one without an outcome nothing."""
     other = ClusterIdentity("depot")
-    dry = replace(A, policy="dry", outcome=WouldChange((Change("replace", "/spec/replicas", 3, 7),)), actions=())
+    dry = A._replace(policy="dry", outcome=WouldChange((Change("replace", "/spec/replicas", 3, 7),)), actions=())
     Round((A, B, dry), cluster=other).record(store, 1)
     for number, findings in enumerate(([A, B, IN_BANK], [A, B], [dry, IN_BANK]), 2):
-        passing = {replace(tally(IN_BANK), outcome=OutcomeName.PASSED): 7, replace(tally(A), requester=True): 1}
+        passing = {tally(IN_BANK)._replace(outcome=OutcomeName.PASSED): 7, tally(A)._replace(requester=True): 1}
         each = Round(tuple(findings))
         store.begin(each.start(number))
         for page in each.pages():

@@ -131,7 +131,7 @@ def test_a_problem_is_waived_only_if_all_its_findings_are(store: SqlStore) -> No
     audited = finding(
         "a", binding="audits", denies=False, actions=("Audit",), check=replace(A.check, expression="true")
     )
-    record(store, 1, None, Round((A, replace(A, excepted_by="x", fingerprint="0" * 64), B, audited)))
+    record(store, 1, None, Round((A, A._replace(excepted_by="x", fingerprint="0" * 64), B, audited)))
     triage = Triage(
         Settings(waivers=WaiverSet((waiver(namespace="", object="a", check=A.check.expression),))),
         store.record("scan-1"),
@@ -155,7 +155,7 @@ def test_policy_exceptions_are_listed_with_the_findings_that_they_except(store: 
     """They are no waivers: their findings are excepted with or without waivers."""
     names = "shop/allowed", "shop/unused"
     rules = tuple(RuleObject(RuleType.EXCEPTION, name, name, {}) for name in names)
-    made = Round((replace(A, excepted_by="shop/allowed, the filter"), B))
+    made = Round((A._replace(excepted_by="shop/allowed, the filter"), B))
     store.begin(replace(made.start(1), rules=rules))
     store.page("scan-1", made.page())
     store.finish("scan-1", made.end(1))
