@@ -55,7 +55,8 @@ class ObjectOwners:
         if sys.byteorder == "big":
             numbers.byteswap()
         size = numbers.itemsize
-        return func.substr(literal(numbers.tobytes()), object_id * size + 1, size)
+        # A part of no bytes is NULL in SQLite, and no bytes in PostgreSQL.
+        return func.coalesce(func.substr(literal(numbers.tobytes()), object_id * size + 1, size), literal(b""))
 
     def unpacked(self, data: bytes) -> str:
         """The name of an owner, given the bytes of its number; no bytes are those of an object that was not read."""

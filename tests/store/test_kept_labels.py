@@ -143,6 +143,15 @@ def test_findings_of_older_versions_have_no_known_labels(store: SqlStore, url: s
     assert {"web-1": None, "web": None} == kept(store.record("scan-1"))
 
 
+def test_findings_without_a_population_are_counted(store: SqlStore, url: str) -> None:
+    """Their owner is not known; labels of other times are no labels of these objects."""
+    Labelled(TEAM).record(store, 1)
+    execute(url, "UPDATE population SET until = since")
+    record = store.record("scan-1")
+
+    assert dict(census_of(record.findings(), owner_of)) == dict(record.counted(owner_of))
+
+
 @pytest.mark.parametrize("labels", [Labelled(TEAM), Labelled(deployment=TEAM), Labelled(namespace=TEAM), Labelled()])
 def test_findings_are_counted_by_owner_without_being_read(store: SqlStore, labels: Labelled) -> None:
     """The numbers are those of the findings themselves, also with findings that the scan left unchecked."""
