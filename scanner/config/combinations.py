@@ -1,4 +1,4 @@
-"""Rules about values that exclude or need each other, whatever their sources are.
+"""Rules about values that exclude or need each other, for values of all sources.
 
 A value never conflicts with one of a higher source: the lower value is left out, as if its key or variable were absent. Values of
 one source that conflict are an error.

@@ -43,7 +43,7 @@ class File:
 def find(named: str, environment: Mapping[str, str], folder: Path) -> Path | None:
     """The file to read: `named`, else `ASSAY_CONFIG`, else `assay.yaml` in the folder, else in the user's configuration.
 
-    None if there is none. Raises UsageError for an empty variable.
+    Returns None without a configuration file. Raises UsageError for an empty variable.
     """
     if named:
         return Path(named)

@@ -12,7 +12,7 @@ from scanner.posture.score import PartSums, Score, Scores
 def owner_scores(tallies: Iterable[OwnedTally], scores: Scores) -> dict[str, Score]:
     """The score of each owner in some tallies; the empty name stands for objects without an owner.
 
-    Without tallies, as for a scan of an older version, there is none.
+    A scan without tallies, such as one of an older version, has no scores.
     """
     parts: defaultdict[str, PartSums] = defaultdict(PartSums)
     for tally in tallies:

@@ -47,7 +47,7 @@ DEFAULT_SEVERITY: Final = Severity.MEDIUM
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The description of a policy. `title` is the name of a policy without a title; the other texts are empty if there is none.
+    """The description of a policy. A policy without a title has its name as `title`; the other texts are empty if the policy has none.
 
     `docs` is an address, or any other text that the author wrote: nothing opens it. `unknown_severity` is the text of an
     annotation that names no severity: such a policy counts as medium.
