@@ -6,7 +6,7 @@ Selectors name their keys. An expression reads a key if it names the key; any ot
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
@@ -34,10 +34,10 @@ def namespace_keys(language: str, *manifests: JsonObject) -> frozenset[str]:
 def _keys(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield from _of_expression(value)
-    elif isinstance(value, list):
+    elif isinstance(value, Sequence):
         for item in value:
             yield from _keys(item)
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         for name, item in value.items():
             yield from _of_selector(item) if name == "namespaceSelector" else _keys(item)
 
