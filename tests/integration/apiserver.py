@@ -84,11 +84,14 @@ class ApiServer:
 
 
 @contextmanager
-def running(assets: Path, directory: Path, *, flags: Sequence[str] = ()) -> Iterator[ApiServer]:
+def running(
+    assets: Path, directory: Path, *, flags: Sequence[str] = (), variables: Mapping[str, str] = RARE_COLLECTION
+) -> Iterator[ApiServer]:
     """Start etcd and kube-apiserver from `assets`, keeping their files in `directory`.
 
-    `flags` are added to the command line of kube-apiserver. Raises NotStartedError, with the end of the log, when the
-    server is not ready in time; both processes are gone when the block is left, however it is left.
+    `flags` are added to the command line of kube-apiserver, `variables` to its environment. Raises NotStartedError, with
+    the end of the log, when the server is not ready in time; both processes are gone when the block is left, however it
+    is left.
     """
     _reject_missing_programs(assets)
     tokens = {user: secrets.token_urlsafe(16) for user in USERS}
@@ -99,7 +102,7 @@ def running(assets: Path, directory: Path, *, flags: Sequence[str] = ()) -> Iter
         serving(
             [*_apiserver_command(assets, directory, etcd_url, port, tokens), *flags],
             directory / "kube-apiserver.log",
-            variables=RARE_COLLECTION,
+            variables=variables,
         ) as apiserver,
     ):
         yield _when_ready(directory, port, tokens, [etcd, apiserver], etcd_url)
