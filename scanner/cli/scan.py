@@ -383,7 +383,7 @@ def _nothing(record: ScanRecord) -> str:
     from scanner.report.document import document_of
     from scanner.report.sentences import nothing_line
 
-    partial = record.scan.state is ScanState.PARTIAL
+    partial = record.scan.state is ScanState.INCOMPLETE
     return nothing_line(document_of(record)) if partial and is_empty(record) else ""
 
 
@@ -509,15 +509,12 @@ def _print_report(
 ) -> None:
     from scanner.cli.render import to_folders, to_stdout
     from scanner.report.document import document_of
-    from scanner.report.words import state_word
 
     _print_requests(cluster, progress)
     scan = record.scan
     if output != DEFAULT:
         gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""
-        progress.print_line(
-            f"Scan {scan.id} is {state_word(scan.state)}: {scan.findings} findings, {scan.new} new{gaps}"
-        )
+        progress.print_line(f"Scan {scan.id} is {scan.state}: {scan.findings} findings, {scan.new} new{gaps}")
         if sentence := _nothing(record):
             progress.print_line(sentence)
     document = document_of(record, posture)

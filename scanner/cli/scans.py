@@ -22,14 +22,13 @@ def command(
     if not scans:
         sys.stderr.write("The database has no scans. Run: assay scan\n")
         return
-    from scanner.report.words import state_word
 
     rows = (
         (
             scan.id,
             scan.cluster.name,
             scan.started_at.strftime("%Y-%m-%d %H:%M:%SZ"),
-            "pruned" if scan.id in pruned else state_word(scan.state),
+            "pruned" if scan.id in pruned else scan.state.value,
             str(scan.findings),
             str(scan.new),
             str(scan.resolved),

@@ -18,6 +18,7 @@ from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Errored, Finding, Gap, WouldChange
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Controller, EvaluatedObjects, GroupKind, KeptOfObject, RecordedObject, Workload
+from scanner.model.problem_totals import ProblemTotals
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
@@ -36,11 +37,11 @@ STDIN: Final = "stdin"
 
 
 class ScanState(StrEnum):
-    """`running` until the scan ends; the next scan marks a killed one `failed`. `partial` is a scan that is incomplete."""
+    """`running` until the scan ends; the next scan marks a killed one `failed`. An `incomplete` scan did not see everything."""
 
     RUNNING = "running"
     COMPLETE = "complete"
-    PARTIAL = "partial"
+    INCOMPLETE = "incomplete"
     FAILED = "failed"
 
 
@@ -394,6 +395,12 @@ class ProblemFinding(NamedTuple):
     episode: Literal["new", "reopened", "open"]
 
 
+ProblemQuery: TypeAlias = Callable[
+    [Mapping[PolicyKey, int], frozenset[int], int], tuple[ProblemTotals, tuple[ProblemFinding, ...]]
+]
+"""Given the ranks of policies, the waived rows and a number: the numbers of problems, and the findings of so many worst ones."""
+
+
 class OwnedTally(NamedTuple):
     """The numbers of checks with one outcome by owner, empty for none. The key has no namespace: all of them are added up."""
 
@@ -425,7 +432,8 @@ class ScanRecord:
     that a function names. `rules`, `uncovered` and `method` are empty or None then.
     `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings to which
     waivers may apply, `open_of_problems` counts those of problems, and `exceptions` counts findings by `excepted_by`, if the source
-    of the record can do so without reading all findings.
+    of the record can do so without reading all findings. `problem_totals` counts the problems, and yields the findings of the worst:
+    see `posture.worst_problems`.
     """
 
     scan: Scan
@@ -455,6 +463,7 @@ class ScanRecord:
     open_of_problems: Callable[[frozenset[int]], Mapping[int, int]] | None = None
     exceptions: Callable[[], Mapping[str, int]] | None = None
     changed_rules: tuple[CauseKind, ...] = ()
+    problem_totals: ProblemQuery | None = None
 
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""

@@ -218,7 +218,7 @@ def _unevaluated(used: PolicyRecord, record: ScanRecord) -> Iterator[str]:
 
 def _obstacles(record: ScanRecord) -> Iterator[str]:
     """The reasons why a scan shows no control as met: its end, and the limits that the user set."""
-    if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
+    if record.scan.state not in (ScanState.COMPLETE, ScanState.INCOMPLETE):
         yield "the scan did not end"
     yield from limits_of(record.scan.scope)
     if record.method and record.method.kyverno_compat:
@@ -243,7 +243,7 @@ def limits_of(scope: Scope) -> Iterator[str]:
 def _unread(record: ScanRecord) -> Iterator[str]:
     """The reasons why policies or bindings may be missing from a scan."""
     scope = record.scan.scope
-    if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
+    if record.scan.state not in (ScanState.COMPLETE, ScanState.INCOMPLETE):
         yield "the scan did not end"
     yield from limits_of(Scope(policies=scope.policies, bindings=scope.bindings))
     known = {_NAMESPACES, *map(_name, record.coverage)}

@@ -242,7 +242,7 @@ class Scores:
         if uncounted:
             gaps = f"{len(uncounted):,} {'gap' if len(uncounted) == 1 else 'gaps'}"
             return f"the number of missed objects is unknown: {gaps}, first {uncounted[0].where}"
-        if record.scan.state not in (ScanState.COMPLETE, ScanState.PARTIAL):
+        if record.scan.state not in (ScanState.COMPLETE, ScanState.INCOMPLETE):
             return f"the scan is {record.scan.state}"
         return ""
 

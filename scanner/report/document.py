@@ -17,13 +17,15 @@ from scanner.model.census import without_owners
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
+from scanner.model.problem_totals import ProblemTotals
 from scanner.model.release import Release, release_of
-from scanner.model.scan import Health, OutOfScope, ScanRecord, ScanState, Scope, StoredFinding
+from scanner.model.scan import Health, OutOfScope, ProblemFinding, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
 from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
+from scanner.posture.worst_problems import WorstProblem, problems_of
 from scanner.report.by_control import FrameworkSection, frameworks_of
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_owner import OwnerSection, SeverityCounts, owners_of, scores_by_owner, severities_of
@@ -115,7 +117,8 @@ class Document:
     older version recorded the scan.
     `narrowed` is true if the user limited the scope. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
-    `owner_scores` reads the population of the scan, at every call, for the scores of owners.
+    `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
+    findings, the resolved ones included, of which those of a problem follow each other; `worst` are the worst problems.
     """
 
     provenance: Provenance
@@ -140,6 +143,9 @@ class Document:
     resolved: Callable[[], Iterator[StoredFinding]]
     triage: Triage
     owner_scores: Callable[[], Mapping[str, Score]]
+    problems: ProblemTotals = field(default_factory=ProblemTotals)
+    worst: tuple[WorstProblem, ...] = ()
+    by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
     second_opinion: Opinion | None = None
     method: MethodSection | None = None
@@ -167,6 +173,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
     findings_total = finding_counts(census.items())
     scores = Scores(record, triage.severity)
     policies = policies_of(record, census, triage, scores)
+    problems, worst = problems_of(record, triage)
     return Document(
         provenance=_provenance(record),
         complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
@@ -190,6 +197,9 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         findings=record.findings,
         resolved=record.resolved,
         triage=triage,
+        problems=problems,
+        worst=worst,
+        by_problem=record.by_problem,
         titles=_titles(policies),
         second_opinion=record.opinion,
         method=method_of(record),

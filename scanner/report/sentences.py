@@ -42,7 +42,7 @@ _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
 def headline_of(document: Document) -> str:
     """The state of the scan in a word or two; `Complete` only when nothing was missed."""
     match document.provenance.state:
-        case ScanState.COMPLETE | ScanState.PARTIAL:
+        case ScanState.COMPLETE | ScanState.INCOMPLETE:
             return "Complete" if document.complete else "Incomplete"
         case ScanState.FAILED:
             return "Failed"
@@ -60,6 +60,26 @@ def verdict_of(document: Document) -> str:
     if missed:
         return f"{plural(missed, 'item')} could not be scanned."
     return "Nothing was evaluated." if nothing_line(document) else "The scan was recorded as incomplete."
+
+
+def verdict_line(document: Document) -> tuple[str, ...]:
+    """The numbers with which every report begins, as parts: refused problems, then new, reopened, resolved ones, and gaps.
+
+    Only the first part is there if its number is 0. Nothing is new in the first scan of a cluster.
+    """
+    problems = document.problems
+    gaps = len(document.gaps) or len(document.coverage.unseen)
+    fixed = f" ({problems.fixed:,} fixed)" if problems.fixed else ""
+    parts = (
+        (problems.new if document.provenance.previous_scan_id else 0, f"{problems.new:,} new"),
+        (problems.reopened, f"{problems.reopened:,} reopened"),
+        (problems.resolved, f"{problems.resolved:,} resolved{fixed}"),
+        (gaps, plural(gaps, "gap")),
+    )
+    refused = (
+        f"{plural(problems.refused, 'problem')} would be refused" if problems.refused else "no problem would be refused"
+    )
+    return refused, *(text for number, text in parts if number)
 
 
 def when_of(document: Document) -> str:

@@ -15,7 +15,7 @@ from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated, WouldChange
 from scanner.model.policy import Binding, ParamRef
 from scanner.model.reading import Auditability
-from scanner.model.scan import HealthKind, Scan, ScanState, Scope, StoredFinding
+from scanner.model.scan import HealthKind, Scan, Scope, StoredFinding
 from scanner.model.selector import Selector
 from scanner.posture.controls import ControlState
 from scanner.posture.rule_digests import RulesPart
@@ -179,7 +179,6 @@ EVERYTHING = (
     "objects with any labels",
 )
 
-_INCOMPLETE = "incomplete"
 
 _FILES = "The objects come from files: no server has defaulted, converted or validated them."
 _OTHER_USERS = "Checks that depend on the user may differ for other users."
@@ -296,11 +295,6 @@ def _simulated(scan: Scan) -> str:
     user = scan.requester.username or "the user that scanned"
     requests, otherwise = _REQUESTS[scan.scope.operation]
     return f"Objects were evaluated as {requests} by {user}{otherwise}. {_OTHER_USERS}"
-
-
-def state_word(state: ScanState) -> str:
-    """The word for the state of a scan. A `partial` scan is called incomplete, as in the headline of its report."""
-    return _INCOMPLETE if state is ScanState.PARTIAL else state.value
 
 
 def check_title(check: Check) -> str:

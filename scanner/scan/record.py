@@ -157,7 +157,7 @@ class ScanRecorder:
         health = {*evaluation.health, *after}
         return ScanEnd(
             finished_at=finished,
-            state=ScanState.PARTIAL if incomplete else ScanState.COMPLETE,
+            state=ScanState.INCOMPLETE if incomplete else ScanState.COMPLETE,
             coverage=tuple(self._coverage),
             health=tuple(sorted(health)),
             gaps=tuple(dict.fromkeys(self.gaps)),

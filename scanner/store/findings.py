@@ -145,10 +145,12 @@ def resolved_by(connection: Connection, cluster: int, revision: int) -> Iterator
         yield resolved(read, times)
 
 
-def by_problem(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Iterator[ProblemFinding]:
+def by_problem(
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, *conditions: ColumnElement[bool]
+) -> Iterator[ProblemFinding]:
     """The open and the resolved findings of the scan of a revision; those of a problem follow each other, ordered by policy.
 
-    `unchecked` are the ids of the open rows that this scan did not check.
+    `unchecked` are the ids of the open rows that this scan did not check. The `conditions` must hold for whole problems.
     """
     times = times_of(connection, cluster)
     chosen = (seen_in(cluster, revision) & (FINDINGS.c.event != PREVIEW)) | resolved_in(cluster, revision)
@@ -156,7 +158,7 @@ def by_problem(connection: Connection, cluster: int, revision: int, unchecked: R
     problem = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
     first = (func.min(column).over(partition_by=problem) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
     order = CHECKS.c.policy, CHECKS.c.language, *first, problem, FINDINGS.c.id
-    ordered = select_findings().where(chosen).order_by(*order)
+    ordered = select_findings().where(chosen, *conditions).order_by(*order)
     kept, kept_before = (KeptLabels(connection, cluster, number) for number in (revision, revision - 1))
     with connection.execute(ordered.execution_options(yield_per=CHUNK)) as result:
         for portion in result.partitions():

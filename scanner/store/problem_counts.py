@@ -23,7 +23,7 @@ from scanner.store.tables import CHECKS, FINDINGS, PREVIEW, SCANS, UNCHECKED, VE
 _PORTION: Final = 5000
 NO_WAIVED: Final[Mapping[str, frozenset[int]]] = {}
 
-_PROBLEM = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
+PROBLEM = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
 """The problem of a row. A row of an older version stands for itself."""
 
 
@@ -94,19 +94,19 @@ def _of_scan(connection: Connection, number: int, cluster: int, revision: int, w
     columns = (func.max(case((fact, 1), else_=0)).label(name) for name, fact in facts.items())
     unchecked = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == number)).scalar()
     return (
-        select(_PROBLEM.label("problem"), *columns)
+        select(PROBLEM.label("problem"), *columns)
         .join(VERDICTS, verdict.id == FINDINGS.c.verdict)
         .where(seen_in(cluster, revision), FINDINGS.c.event != PREVIEW, verdict.excepted_by == "")
-        .where(*_without(connection, unpacked(unchecked)), *_without(connection, RowIdSet(waived)))
-        .group_by(_PROBLEM)
+        .where(*without(connection, unpacked(unchecked)), *without(connection, RowIdSet(waived)))
+        .group_by(PROBLEM)
     )
 
 
-def _without(connection: Connection, unchecked: RowIdSet) -> Iterator[ColumnElement[bool]]:
+def without(connection: Connection, rows: RowIdSet) -> Iterator[ColumnElement[bool]]:
     """The condition that a row is none of these."""
-    if not unchecked.count:
+    if not rows.count:
         return
-    yield FINDINGS.c.id.not_in(listed(connection, unchecked))
+    yield FINDINGS.c.id.not_in(listed(connection, rows))
 
 
 def _not_of(connection: Connection, policies: Collection[PolicyKey]) -> Iterator[ColumnElement[bool]]:
@@ -127,8 +127,8 @@ def _new_since(connection: Connection, counted: Select[Any], cluster: int, befor
     if other != cluster or revision is None:
         raise UsageError(f"Scan {before.id} is no baseline: it is a scan of another cluster, or it failed.")
     own = counted.subquery()
-    then = select(_PROBLEM).where(seen_in(cluster, revision), FINDINGS.c.event != PREVIEW)
-    then = then.where(*_without(connection, RowIdSet(waived)))
+    then = select(PROBLEM).where(seen_in(cluster, revision), FINDINGS.c.event != PREVIEW)
+    then = then.where(*without(connection, RowIdSet(waived)))
     return connection.execute(select(func.count()).select_from(own).where(own.c.problem.not_in(then))).scalar_one()
 
 

@@ -18,8 +18,9 @@ from scanner.model.census import Census, OwnerOf, unowned
 from scanner.model.method import Method
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import Action, Binding, Policy
+from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.problem_totals import ProblemTotals
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import (
     Coverage,
@@ -31,6 +32,7 @@ from scanner.model.scan import (
     OwnedTally,
     PolicyRecord,
     ProblemFinding,
+    ProblemQuery,
     Scan,
     ScanRecord,
     ScanState,
@@ -47,6 +49,7 @@ from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_
 from scanner.store.findings import CHECK_ORDER, by_problem, resolved_by, seen_by
 from scanner.store.owned_tallies import tallies_by
 from scanner.store.problem_counts import comparable
+from scanner.store.problem_totals import Place, problem_totals
 from scanner.store.recorded_objects import evaluated_objects, population_of
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.rules import read_rules
@@ -129,6 +132,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             method=codec.from_text(Method, stored.method) if stored.method else None,
             waivable=_waivable(engine, address, stored),
             open_of_problems=_open_of_problems(engine, address, stored),
+            problem_totals=_problem_totals(engine, address, stored),
             exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
         )
 
@@ -292,6 +296,21 @@ def _open_of_problems(
         return dict(_streaming(engine, address, stored, read)())
 
     return of_problems
+
+
+def _problem_totals(engine: Engine, address: Address, stored: StoredScan) -> ProblemQuery:
+    """Counts the problems, over a connection of its own. A failed scan has none."""
+
+    def totals(
+        ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
+    ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
+        if stored.revision is None:
+            return ProblemTotals(), ()
+        with as_store_error(address), engine.connect() as connection:
+            place = Place(stored.cluster, stored.revision, _unchecked(connection, stored))
+            return problem_totals(connection, place, ranks, waived, most)
+
+    return totals
 
 
 def _excepted(connection: Connection, stored: StoredScan, revision: int) -> Iterator[tuple[str, int]]:

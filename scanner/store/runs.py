@@ -122,7 +122,7 @@ def _select() -> Select[Any]:
 
 def _details(connection: Connection, rows: Iterable[Row[Any]], now: datetime) -> tuple[RunDetails, ...]:
     rows = list(rows)
-    partial = [row.scan_number for row in rows if row.state == ScanState.PARTIAL.value]
+    partial = [row.scan_number for row in rows if row.state == ScanState.INCOMPLETE.value]
     gaps: dict[int, list[str]] = {}
     for start in range(0, len(partial), _AT_ONCE):
         some = GAPS.c.scan.in_(partial[start : start + _AT_ONCE])
@@ -134,7 +134,7 @@ def _details(connection: Connection, rows: Iterable[Row[Any]], now: datetime) ->
 
 
 def _detail(row: Row[Any], gaps: tuple[str, ...], now: datetime) -> RunDetails:
-    ended = {ScanState.COMPLETE.value: True, ScanState.PARTIAL.value: False}
+    ended = {ScanState.COMPLETE.value: True, ScanState.INCOMPLETE.value: False}
     return RunDetails(
         Run(
             number=row.number,

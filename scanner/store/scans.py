@@ -16,7 +16,7 @@ from scanner.store import codec
 from scanner.store.owner import Owner
 from scanner.store.tables import SCANS, STAGED_PAGES
 
-USABLE = (ScanState.COMPLETE.value, ScanState.PARTIAL.value)
+USABLE = (ScanState.COMPLETE.value, ScanState.INCOMPLETE.value)
 """The states of scans that are part of history and can be the latest scan."""
 
 _COLUMNS = (

@@ -124,7 +124,7 @@ def test_an_interrupted_scan_keeps_its_pages(api: FakeApi, home: Path, number: s
     [line] = as_list(dig(report, "coverage", "kinds"))
     pages, objects = dig(line, "pages"), dig(line, "objects")
     assert isinstance(pages, int)
-    assert (3, "partial", "partial") == (process.returncode, dig(report, "provenance", "state"), dig(line, "state"))
+    assert (3, "incomplete", "partial") == (process.returncode, dig(report, "provenance", "state"), dig(line, "state"))
     assert 2 <= pages < PAGES
     assert pages * PER_PAGE == objects == len(as_list(report["findings"]))
     assert took < 5

@@ -302,7 +302,7 @@ def test_a_spoiled_list_is_a_gap(spoiled: Callable[[Fault], tuple[int, Any]], fa
     """The list is failed, partial or inconsistent; the gap has the reason, the exit code is 3, and no finding is resolved."""
     code, report = spoiled(fault)
     lines = [line for line in as_list(dig(report, "coverage", "kinds")) if dig(line, "kind") == "ConfigMap"]
-    assert (fault.code, "partial") == (code, dig(report, "provenance", "state"))
+    assert (fault.code, "incomplete") == (code, dig(report, "provenance", "state"))
     assert [fault.state] == [dig(line, "state") for line in lines]
     assert_gap(report, fault)
 
@@ -317,7 +317,7 @@ def test_a_fault_in_another_response_is_a_gap_or_an_error(
     if code == 4:
         assert fault.why in report
         return
-    assert "partial" == dig(report, "provenance", "state")
+    assert "incomplete" == dig(report, "provenance", "state")
     assert_gap(report, fault)
 
 

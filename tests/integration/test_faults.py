@@ -172,7 +172,7 @@ def test_an_expired_list_goes_on(scan: Scan, proxy: Proxy) -> None:
 
     assert (3, "inconsistent", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
     assert "the list expired after page 2 and was continued at a later moment" == seen.note
-    assert "partial" == faults.status_of(seen.report)
+    assert "incomplete" == faults.status_of(seen.report)
 
 
 def test_an_expired_list_without_a_token_is_begun_again(scan: Scan, proxy: Proxy) -> None:

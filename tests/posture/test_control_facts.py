@@ -57,7 +57,7 @@ def tally(name: str, outcome: OutcomeName, kind: str = "Pod", *, requester: bool
 def record(*gaps: Gap, pods: CoverageState = LISTED, secrets: CoverageState = LISTED) -> ScanRecord:
     """A scan with a policy on Pods and one on Secrets, each with one pass."""
     return ScanRecord(
-        scan=scan(ScanState.PARTIAL if gaps else ScanState.COMPLETE),
+        scan=scan(ScanState.INCOMPLETE if gaps else ScanState.COMPLETE),
         previous=None,
         policies=(on(PODS), on(SECRETS)),
         coverage=(Coverage("v1", "Pod", pods, 1), Coverage("v1", "Secret", secrets, 1)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -36,6 +36,7 @@ from scanner.model.scan import (
     OutcomeName,
     OutOfScope,
     PolicyRecord,
+    ProblemFinding,
     Scan,
     ScanRecord,
     ScanState,
@@ -184,6 +185,16 @@ def _key(finding: Finding) -> TallyKey:
     )
 
 
+def as_problems(findings: Iterable[StoredFinding]) -> Iterator[ProblemFinding]:
+    """The findings as problems of their own, all of them checked."""
+    for stored in findings:
+        match stored.status:
+            case "new" | "reopened":
+                yield ProblemFinding(stored, checked=True, episode=stored.status)
+            case _:
+                yield ProblemFinding(stored, checked=True, episode="open")
+
+
 def _denies(outcome: Violated | WouldChange | Errored) -> bool:
     match outcome:
         case Violated():
@@ -253,6 +264,7 @@ def small_record() -> ScanRecord:
         },
         findings=lambda: iter(findings),
         resolved=lambda: iter(resolved),
+        by_problem=lambda: as_problems([*findings, *resolved]),
         unchecked=1,
         rules=_small_rules(),
         uncovered=(UncoveredKind("apps/v1", "DaemonSet"), UncoveredKind("v1", "Node")),
@@ -328,7 +340,7 @@ def partial_record() -> ScanRecord:
     record = small_record()
     return replace(
         record,
-        scan=scan(ScanState.PARTIAL, Scope(exclude_namespaces=("kube-*",), skip_kinds=("secrets",)), "files"),
+        scan=scan(ScanState.INCOMPLETE, Scope(exclude_namespaces=("kube-*",), skip_kinds=("secrets",)), "files"),
         coverage=(
             *record.coverage,
             Coverage("v1", "Pod", CoverageState.FORBIDDEN, note="system:serviceaccount:audit/assay may not list pods"),
@@ -382,6 +394,7 @@ def hostile_record() -> ScanRecord:
         tallies=tally(findings, {}),
         findings=lambda: iter(findings),
         resolved=lambda: (replace(finding, status="resolved", resolved_at=FINISHED) for finding in findings),
+        by_problem=lambda: as_problems(findings),
     )
 
 
@@ -424,6 +437,7 @@ def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) ->
         tallies=keys,
         findings=stream,
         resolved=lambda: iter(()),
+        by_problem=lambda: as_problems(stream()),
     )
 
 

@@ -61,7 +61,7 @@ def test_a_scan_without_gaps_is_complete() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"scan": scan(ScanState.PARTIAL)},
+        {"scan": scan(ScanState.INCOMPLETE)},
         {"scan": scan(ScanState.FAILED)},
         {"scan": scan(ScanState.RUNNING)},
         {"gaps": (Gap(GapKind.OBJECT, "apps/v1/Deployment shop/web", "no metadata"),)},

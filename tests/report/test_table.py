@@ -42,7 +42,7 @@ def test_incomplete_scan(snapshot: SnapshotAssertion) -> None:
 
 @pytest.mark.parametrize(
     ("state", "word"),
-    [(ScanState.PARTIAL, "INCOMPLETE"), (ScanState.FAILED, "FAILED"), (ScanState.RUNNING, "NOT FINISHED")],
+    [(ScanState.INCOMPLETE, "INCOMPLETE"), (ScanState.FAILED, "FAILED"), (ScanState.RUNNING, "NOT FINISHED")],
 )
 def test_state_comes_first(state: ScanState, word: str) -> None:
     """The state of an unfinished scan precedes every number."""

@@ -116,7 +116,7 @@ def test_nothing_in_a_cluster_breaks_a_scan(documents: tuple[Document, ...]) -> 
     """Stored policies, bindings, params, objects and namespaces are evaluated as they are, or are gaps."""
     recorded = scanned(FakeCluster([*documents, pod("other")]))
     assert [] == internal_errors(recorded)
-    assert recorded.scan.state in (ScanState.COMPLETE, ScanState.PARTIAL)
+    assert recorded.scan.state in (ScanState.COMPLETE, ScanState.INCOMPLETE)
 
 
 @settings(max_examples=60, deadline=None)
@@ -154,7 +154,7 @@ def test_an_object_without_metadata_is_a_gap(plural: str, where: str, item: obje
     """The item may be any object, so the scan is partial."""
     raw = {plural: [json.dumps({"items": [item]}).encode()]}
     recorded = scanned(changed(CLUSTER, raw=raw))
-    assert ScanState.PARTIAL == recorded.scan.state
+    assert ScanState.INCOMPLETE == recorded.scan.state
     assert where in {gap.where for gap in recorded.gaps}
 
 

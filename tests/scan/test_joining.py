@@ -48,7 +48,7 @@ def objects_with_findings(scan: Recorded) -> list[tuple[str, str]]:
 def test_a_policy_without_a_binding_is_not_evaluated() -> None:
     """Policy health reports it; a scan without any bound policy is not complete."""
     scan = scan_of(policy("p", "false"))
-    assert ([], [("unbound", "p", "")], ScanState.PARTIAL) == (
+    assert ([], [("unbound", "p", "")], ScanState.INCOMPLETE) == (
         objects_with_findings(scan),
         scan.health,
         scan.scan.state,

@@ -61,7 +61,7 @@ def test_a_list_continued_at_a_later_moment_is_inconsistent() -> None:
         line.resource_version,
         line.note,
     )
-    assert (ScanState.PARTIAL, [(GapKind.LIST, "v1/Pod")]) == (
+    assert (ScanState.INCOMPLETE, [(GapKind.LIST, "v1/Pod")]) == (
         recorded.scan.state,
         [(gap.kind, gap.where) for gap in recorded.gaps],
     )

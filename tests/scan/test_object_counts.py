@@ -90,7 +90,7 @@ def test_counts_of_kinds_after_an_interrupt_stay_in_order() -> None:
     source = changed(cluster(), refused={"pods": KeyboardInterrupt()})
     recorded = scanned(source, Options())
 
-    assert (ScanState.PARTIAL, (ObjectCount(0, 3, None),)) == (recorded.end.state, recorded.end.counts)
+    assert (ScanState.INCOMPLETE, (ObjectCount(0, 3, None),)) == (recorded.end.state, recorded.end.counts)
 
 
 def test_a_forbidden_kind_keeps_the_count() -> None:

@@ -266,7 +266,7 @@ def test_a_scan_without_a_list_is_never_complete(cluster: FakeCluster, data: st.
     # Params of one namespace are listed by that namespace.
     kinds = sorted({plural.rpartition("/")[2] for plural in looked_at.listed})
     recorded = scanned(with_trouble(cluster, data, kinds))
-    assert ScanState.PARTIAL == recorded.scan.state
+    assert ScanState.INCOMPLETE == recorded.scan.state
     assert recorded.gaps
 
 
@@ -290,7 +290,7 @@ def test_a_bad_policy_document_is_a_gap(documents: list[Document], fault: Docume
     """The scan continues with the other documents."""
     bad = Manifest("f.yaml, document 1", policy("bad") | {"spec": {}} | fault)
     recorded = scanned(FakeCluster(documents), Options(manifests=(bad,)))
-    assert ScanState.PARTIAL == recorded.scan.state
+    assert ScanState.INCOMPLETE == recorded.scan.state
     assert "f.yaml, document 1" in {gap.where for gap in recorded.gaps}
 
 

@@ -136,7 +136,7 @@ def test_the_authorizer_is_not_asked_about_an_unknown_user() -> None:
 def test_an_authorizer_without_an_answer_leaves_gaps() -> None:
     """An object that could not be evaluated has no outcome."""
     recorded = scanned(changed(under(MAY), clerk=Clerk()), Options(user=named("mallory")))
-    assert (0, ScanState.PARTIAL) == (recorded.counted(), recorded.scan.state)
+    assert (0, ScanState.INCOMPLETE) == (recorded.counted(), recorded.scan.state)
     assert [(GapKind.EVALUATION, "v1/Pod default/api"), (GapKind.EVALUATION, "v1/Pod default/web")] == sorted(
         (gap.kind, gap.where) for gap in recorded.gaps
     )

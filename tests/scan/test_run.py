@@ -184,7 +184,7 @@ def test_a_denied_list_is_a_gap() -> None:
     )
     recorded = scanned(changed(cluster, refused={"pods": forbidden("pods")}))
     assert [Gap(GapKind.LIST, "v1/Pod", "cannot list pods: forbidden")] == list(recorded.gaps)
-    assert (ScanState.PARTIAL, CoverageState.FORBIDDEN, CoverageState.LISTED) == (
+    assert (ScanState.INCOMPLETE, CoverageState.FORBIDDEN, CoverageState.LISTED) == (
         recorded.scan.state,
         recorded.coverage("Pod").state,
         recorded.coverage("Node").state,
@@ -200,7 +200,7 @@ def test_a_list_that_breaks_off_keeps_its_pages() -> None:
         recorded.coverage("Pod").state,
         recorded.coverage("Pod").note,
     )
-    assert ScanState.PARTIAL == recorded.scan.state
+    assert ScanState.INCOMPLETE == recorded.scan.state
 
 
 def test_one_denied_namespace_does_not_hide_the_others() -> None:
@@ -220,7 +220,7 @@ def test_an_interrupted_scan_names_the_kinds_that_it_did_not_list() -> None:
     )
     recorded = scanned(changed(cluster, refused={"nodes": KeyboardInterrupt()}))
     assert [CoverageState.FAILED, CoverageState.FAILED] == [recorded.coverage(kind).state for kind in ("Node", "Pod")]
-    assert ScanState.PARTIAL == recorded.scan.state
+    assert ScanState.INCOMPLETE == recorded.scan.state
 
 
 def test_files_need_no_namespaces() -> None:
@@ -234,7 +234,7 @@ def test_an_object_in_an_unknown_namespace_is_a_gap_on_a_cluster() -> None:
     """The namespace may have been created during the scan, so its labels are not known."""
     recorded = scanned(with_documents(pod("late", "brand-new", hostNetwork=True)))
     assert ["v1/Pod brand-new/late"] == [gap.where for gap in recorded.gaps]
-    assert ScanState.PARTIAL == recorded.scan.state
+    assert ScanState.INCOMPLETE == recorded.scan.state
 
 
 def test_without_namespaces_only_policies_that_read_them_are_gaps() -> None:
@@ -270,7 +270,7 @@ def test_a_policy_whose_params_may_not_be_listed_is_a_gap() -> None:
 def test_unlisted_policies_are_a_gap(plural: str) -> None:
     """Policy health reports neither policies without bindings nor bindings without policies then."""
     recorded = scanned(changed(CLUSTER, refused={f"{plural}.admissionregistration.k8s.io": forbidden(plural)}))
-    assert (ScanState.PARTIAL, [], []) == (recorded.scan.state, recorded.messages, recorded.health)
+    assert (ScanState.INCOMPLETE, [], []) == (recorded.scan.state, recorded.messages, recorded.health)
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b'{"items": 3}', b'{"kind": "Status"}', b"\xff"])
@@ -282,7 +282,7 @@ def test_an_unreadable_page_is_a_gap(data: bytes) -> None:
         [gap.where for gap in recorded.gaps],
         [finding.name for finding in recorded.findings],
     )
-    assert (ScanState.PARTIAL, CoverageState.PARTIAL) == (recorded.scan.state, recorded.coverage("Pod").state)
+    assert (ScanState.INCOMPLETE, CoverageState.PARTIAL) == (recorded.scan.state, recorded.coverage("Pod").state)
 
 
 @pytest.mark.parametrize("plural", ["namespaces", "validatingadmissionpolicies.admissionregistration.k8s.io"])
@@ -290,7 +290,7 @@ def test_an_unreadable_page_is_a_gap(data: bytes) -> None:
 def test_an_unreadable_page_of_namespaces_or_params_is_a_gap(plural: str, data: bytes) -> None:
     """Items that are no objects make the scan partial."""
     recorded = scanned(changed(CLUSTER, raw={plural: [data]}))
-    assert ScanState.PARTIAL == recorded.scan.state
+    assert ScanState.INCOMPLETE == recorded.scan.state
     assert recorded.gaps
 
 
@@ -324,7 +324,7 @@ def test_params_are_found_in_their_namespace() -> None:
 def test_a_scan_without_policies_is_not_complete() -> None:
     """Without policies no object is listed. It has no gap."""
     recorded = scanned(FakeCluster([namespace("default"), pod()]))
-    assert ((), (), (), ScanState.PARTIAL) == (
+    assert ((), (), (), ScanState.INCOMPLETE) == (
         recorded.start.policies,
         recorded.end.coverage,
         recorded.gaps,
@@ -335,7 +335,7 @@ def test_a_scan_without_policies_is_not_complete() -> None:
 @pytest.mark.parametrize(
     ("options", "state"),
     [
-        (Options(), ScanState.PARTIAL),
+        (Options(), ScanState.INCOMPLETE),
         (Options(allow_empty=True), ScanState.COMPLETE),
         (Options(scope=Scope(namespaces=("default",))), ScanState.COMPLETE),
         (Options(scope=Scope(selector="a=b")), ScanState.COMPLETE),
@@ -357,7 +357,7 @@ def test_a_scan_without_objects_is_complete_only_if_the_user_narrowed_it(options
 def test_a_scan_without_a_bound_policy_is_never_complete_by_itself(scope: Scope) -> None:
     """However narrow it is: nothing was evaluated."""
     recorded = scanned(FakeCluster([namespace("default"), pod(), policy("small", "false")]), Options(scope=scope))
-    assert ScanState.PARTIAL == recorded.scan.state
+    assert ScanState.INCOMPLETE == recorded.scan.state
 
 
 def test_kinds_that_two_policies_want_are_listed_once() -> None:

@@ -156,7 +156,7 @@ def test_a_list_that_ends_early_ends_in_any_number_of_processes(trouble: BaseExc
     """Coverage states it, only evaluated objects are counted, and no process stays."""
     recorded = scanned(FakeCluster(documents(), broken={"pods": trouble}), workers=3)
     evaluated = sum(page.objects for page in recorded.pages)
-    assert ScanState.PARTIAL is recorded.scan.state
+    assert ScanState.INCOMPLETE is recorded.scan.state
     assert sum(line.objects for line in recorded.end.coverage) == evaluated
     assert CoverageState.LISTED is not recorded.coverage("Pod").state
     assert [] == active_children()

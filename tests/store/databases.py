@@ -110,7 +110,8 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0024, but for foreign keys."""
+    """Undo migrations 0008 to 0025, but for foreign keys."""
+    connection.execute("UPDATE scans SET state = 'partial' WHERE state = 'incomplete'")
     without_waivers(connection)
     without_views(connection)
     connection.execute("ALTER TABLE scans DROP COLUMN changed_rules")

@@ -115,7 +115,7 @@ def test_the_last_complete_scan_of_a_day_counts(store: SqlStore) -> None:
     morning = datetime(2026, 3, 2, 6, tzinfo=UTC)
     scan(store, 1, Round((A,)), morning)
     scan(store, 2, Round((A, B)), datetime(2026, 3, 3, 1, tzinfo=timezone(timedelta(hours=2))))
-    scan(store, 3, Round(state=ScanState.PARTIAL), morning + timedelta(hours=17, minutes=30))
+    scan(store, 3, Round(state=ScanState.INCOMPLETE), morning + timedelta(hours=17, minutes=30))
 
     [(day, tallies)] = days(store)
     assert (FIRST, "scan-2", 2, 2, 2) == day[:5]

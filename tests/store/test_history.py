@@ -161,7 +161,7 @@ def test_messages_that_differ_by_the_object_alone_are_stored_once(store: SqlStor
 def test_the_record_of_an_old_scan_never_changes(store: SqlStore) -> None:
     """Its messages, statuses, gaps and counts are the same after later scans changed, fixed and reopened findings."""
     rounds = (
-        Round((A, B), gaps=(Gap(GapKind.LIST, "v1/Secret", "forbidden"),), state=ScanState.PARTIAL),
+        Round((A, B), gaps=(Gap(GapKind.LIST, "v1/Secret", "forbidden"),), state=ScanState.INCOMPLETE),
         Round((A._replace(outcome=Errored("no such key", would_deny=True)), C)),
         Round((A, B), scope=Scope(exclude_namespaces=("kube-*",))),
         Round(()),

@@ -38,7 +38,7 @@ def record_several(store: SqlStore) -> None:
     """Record the four scans."""
     scan(store, "3f2a", 1)
     scan(store, "3f9b", 2, Round(cluster=TEST))
-    scan(store, "c001", 3, Round(state=ScanState.PARTIAL))
+    scan(store, "c001", 3, Round(state=ScanState.INCOMPLETE))
     scan(store, "dead", 4, Round(state=ScanState.FAILED))
 
 

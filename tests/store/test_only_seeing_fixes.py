@@ -78,7 +78,7 @@ def test_a_document_that_stays_unreadable_hides_earlier_findings(store: SqlStore
     "sighted",
     [
         pytest.param(Round(), id="everything was scanned"),
-        pytest.param(Round(state=ScanState.PARTIAL), id="the scan is incomplete elsewhere"),
+        pytest.param(Round(state=ScanState.INCOMPLETE), id="the scan is incomplete elsewhere"),
         pytest.param(Round(scope=Scope(namespaces=("bank", "shop"))), id="its namespace was asked for"),
         pytest.param(Round(scope=Scope(exclude_namespaces=("kube-*",))), id="other namespaces were left out"),
         pytest.param(Round(scope=Scope(policies=("replicas",))), id="its policy was asked for"),
@@ -154,7 +154,7 @@ UNIVERSE = tuple(
     for namespace in SPACES
     for name in ("a", "b")
 )
-STATES = st.sampled_from((ScanState.COMPLETE, ScanState.PARTIAL, ScanState.COMPLETE, ScanState.FAILED))
+STATES = st.sampled_from((ScanState.COMPLETE, ScanState.INCOMPLETE, ScanState.COMPLETE, ScanState.FAILED))
 
 
 sightings = st.dictionaries(st.sampled_from(UNIVERSE), st.sampled_from(("bad", "worse")), max_size=10).map(

@@ -31,6 +31,9 @@ from scanner.model.scan import (
     StoredFinding,
 )
 from scanner.posture.problem_rows import problems
+from scanner.posture.settings import DEFAULT_SETTINGS
+from scanner.posture.triage import Triage
+from scanner.posture.worst_problems import problems_of
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.scan.options import Options
@@ -350,10 +353,17 @@ def scan(store: SqlStore, world: World, question: Question, name: str, at: datet
     return store.record(scanned.id), kept
 
 
+def check_problem_totals(record: ScanRecord) -> None:
+    """Compare the numbers and the worst problems that the database finds with those of all findings."""
+    triage = Triage(DEFAULT_SETTINGS, record)
+    assert problems_of(replace(record, problem_totals=None), triage) == problems_of(record, triage)
+
+
 def recorded(record: ScanRecord, expected: Expected, known: dict[str, Problem]) -> Expected:
     """What the store recorded. `known` are the problems of all scans by id: an id stands for one problem."""
     found = list(record.findings())
     ended = list(record.resolved())
+    check_problem_totals(record)
     for stored in (*found, *ended):
         known.setdefault(stored.problem, expected.problem_of[stored.id])
     return Expected(

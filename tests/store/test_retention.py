@@ -120,7 +120,7 @@ MOSTLY = 5
 steps = st.builds(
     Step,
     found,
-    state=st.sampled_from([*[ScanState.COMPLETE] * MOSTLY, ScanState.PARTIAL, ScanState.FAILED]),
+    state=st.sampled_from([*[ScanState.COMPLETE] * MOSTLY, ScanState.INCOMPLETE, ScanState.FAILED]),
     policies=st.integers(0, 1),
     health=st.integers(0, 1),
     preview=st.sampled_from([*[False] * MOSTLY, True]),
@@ -227,7 +227,7 @@ ladder_steps = st.builds(
     reworded=st.tuples(*[st.sampled_from([False, False, True])] * 2),
     objects=st.tuples(*[st.sampled_from([0, 0, 0, 1, None])] * 2),
     deleted=st.sampled_from([0, 0, 0, 0, 1]),
-    state=st.sampled_from([*[ScanState.COMPLETE] * MOSTLY, ScanState.PARTIAL, ScanState.FAILED]),
+    state=st.sampled_from([*[ScanState.COMPLETE] * MOSTLY, ScanState.INCOMPLETE, ScanState.FAILED]),
     prune=st.sampled_from([None, Rule(1), Rule(1), Rule(2), Rule(1, 1)]),
 )
 
@@ -395,7 +395,7 @@ def test_evidence_without_a_report_goes(store: SqlStore, url: str) -> None:
 def test_days_and_months_are_kept(store: SqlStore, url: str, days: int, months: int, kept: list[int]) -> None:
     """The scans end on 2, 3, 4 March and on 1, 2, 10 April (UTC); the newest complete and the newest partial one stay."""
     ends = {1: ended(20), 2: ended(25), 31: ended(31), 32: ended(32), 40: ended(33), 70: ended(40)}
-    states = {2: ScanState.PARTIAL, 32: ScanState.PARTIAL, 40: ScanState.PARTIAL}
+    states = {2: ScanState.INCOMPLETE, 32: ScanState.INCOMPLETE, 40: ScanState.INCOMPLETE}
     for number, finished_at in ends.items():
         each = Round()
         store.begin(each.start(number))
@@ -584,5 +584,5 @@ def test_a_chain_that_ended_in_pruned_rows_is_no_damage(url: str, store: SqlStor
         LadderStep(names=names, objects=objects[place == 1], reworded=(False, place == 3))
         for place, names in enumerate(bound)
     ]
-    partial = replace(steps[0], state=ScanState.PARTIAL)
+    partial = replace(steps[0], state=ScanState.INCOMPLETE)
     compare(url, store, reference, [partial, *steps[1:], LadderStep(), LadderStep(prune=Rule(1))])

@@ -147,7 +147,7 @@ def test_an_incomplete_scan_shows_where_its_gaps_are(store: SqlStore) -> None:
     """The places of the gaps, in their order."""
     run = store.begin_run("prod")
     gaps = tuple(Gap(GapKind.LIST, where, "forbidden") for where in ("v1/Secret", "v1/Pod"))
-    Round(gaps=gaps, state=ScanState.PARTIAL).record(store, 1)
+    Round(gaps=gaps, state=ScanState.INCOMPLETE).record(store, 1)
     store.end_run(run, exit_code=3, reason="the scan is incomplete: 2 gaps", scan_id="scan-1")
 
     details = store.run(run)

@@ -273,7 +273,7 @@ class TestChoice:
         """Scans of another scope, and incomplete ones, are left out."""
         Round((A,)).record(store, 1)
         Round((A,)).record(store, 2)
-        Round((A,), state=ScanState.PARTIAL).record(store, 3)
+        Round((A,), state=ScanState.INCOMPLETE).record(store, 3)
         Round((A,)).record(store, 4)
         Round((A,), scope=SHOP).record(store, 5)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, inspect, text
 
 from scanner.model.outcome import Change, Violated, WouldChange
-from scanner.model.scan import ClusterIdentity, Health, HealthKind, Scope
+from scanner.model.scan import ClusterIdentity, Health, HealthKind, ScanState, Scope
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, upgrade
 from scanner.store.engine import writing_shared
@@ -172,7 +172,7 @@ def test_findings_are_checked_or_not_in_the_newest_scan(store: SqlStore, url: st
 
 
 def without_unchecked_now(connection: Any) -> None:
-    """Undo migrations 0023 and 0024."""
+    """Undo migrations 0023 to 0025."""
     drop_views(connection)
     connection.execute(text("ALTER TABLE scans DROP COLUMN changed_rules"))
     connection.execute(text("DROP TABLE unchecked_now"))
@@ -360,6 +360,21 @@ def test_an_upgrade_creates_the_views_of_its_version(url: str) -> None:
     if url.startswith("sqlite"):
         remigrated(url, older)
         assert COLUMNS == columns_of(url)
+
+
+def partial_before(connection: Any) -> None:
+    """Undo migration 0025."""
+    connection.execute(text("UPDATE scans SET state = 'partial' WHERE state = 'incomplete'"))
+    connection.execute(text("UPDATE alembic_version SET version_num = '0024'"))
+
+
+def test_an_upgrade_calls_a_partial_scan_incomplete(store: SqlStore, url: str) -> None:
+    """As reports and exit codes do; other states stay."""
+    Round(MANY_PODS).record(store, 1)
+    Round(MANY_PODS, state=ScanState.INCOMPLETE).record(store, 2)
+    store.close()
+    remigrated(url, partial_before)
+    assert ["complete", "incomplete"] == [row["state"] for row in rows(url, "SELECT * FROM v_scans ORDER BY scan")]
 
 
 def test_an_upgrade_keeps_rights_and_views_of_users(filled: SqlStore, url: str) -> None:
