@@ -49,7 +49,9 @@ def groups_of(document: Document) -> Iterator[FindingGroup]:
     rank = document.triage.severity
     for _, members in groupby(_findings(document), key=lambda each: each.stored.problem or each.stored.id):
         own = tuple(members)
-        yield _group(own if len(own) == 1 else tuple(sorted(own, key=_badness)), rank(own[0].stored.finding.policy_key).rank)
+        yield _group(
+            own if len(own) == 1 else tuple(sorted(own, key=_badness)), rank(own[0].stored.finding.policy_key).rank
+        )
 
 
 def _findings(document: Document) -> Iterable[ProblemFinding]:

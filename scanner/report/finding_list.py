@@ -125,7 +125,7 @@ class FindingList:
             self._write_page(frame, number, len(bounds), first, list(islice(rows, end - first)), bounds[-1][1])
 
     def _write_page(self, frame: Frame, number: int, last: int, first: int, rows: list[str], total: int) -> None:
-        shown = f"Rows {first + 1:,}–{first + len(rows):,} of {total:,}" if rows else "No findings"
+        shown = f"Rows {first + 1:,} to {first + len(rows):,} of {total:,}" if rows else "No findings"
         page = frame.filled(
             {
                 "title": f"Findings, page {number}" if number > 1 else "Findings",

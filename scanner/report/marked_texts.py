@@ -45,9 +45,11 @@ class MarkedText:
     def shown(self) -> Iterator[TextLine]:
         """The text, or if it is long its beginning and the lines around the checks."""
         marked = {number for place in self.places.values() for number in place}
-        numbers = range(1, len(self.lines) + 1)
+        numbers: Sequence[int] = range(1, len(self.lines) + 1)
         if sum(map(len, self.lines)) > _SHOWN:
-            near = {other for number in sorted(marked)[:_MOST] for other in range(number - _CONTEXT, number + _CONTEXT + 1)}
+            near = {
+                other for number in sorted(marked)[:_MOST] for other in range(number - _CONTEXT, number + _CONTEXT + 1)
+            }
             numbers = sorted({*range(1, _CONTEXT), *near}.intersection(numbers))
         before = 0
         for number in numbers:

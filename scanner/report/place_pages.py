@@ -51,7 +51,6 @@ class PlacePages:
                 f"{FOLDER}/",
                 "place_page.html",
                 place("title"),
-                section="findings.html",
                 **{name: place(name) for name in ("heading", "places", "texts")},
             )
         )
@@ -97,11 +96,15 @@ class PlacePages:
 
     def _write_prefix(self, prefix: str, parts: list[_Part]) -> None:
         for number, part in enumerate(parts):
-            moved = [] if number else [
-                str(self._moved(each.id, _file(prefix, place)))
-                for place, other in enumerate(parts[1:], 1)
-                for each in other.findings
-            ]
+            moved = (
+                []
+                if number
+                else [
+                    str(self._moved(each.id, _file(prefix, place)))
+                    for place, other in enumerate(parts[1:], 1)
+                    for each in other.findings
+                ]
+            )
             shown = f"{prefix}…{f', page {number + 1} of {len(parts)}' if len(parts) > 1 else ''}"
             page = self._frame.filled(
                 {

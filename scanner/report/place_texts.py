@@ -103,4 +103,3 @@ def _named(name: str) -> tuple[str, str]:
     """Kind and name of a param, as `ConfigMap shop/limits` or `example.com/Limits shop/limits` names it."""
     kind, _, rest = name.partition(" ")
     return kind.rpartition("/")[2], rest
-

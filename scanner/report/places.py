@@ -101,7 +101,15 @@ class Places:
             waiver=bool(waiver),
         )
         status = stored.status if each.checked else "unchecked"
-        words = result_word(finding.outcome), finding.denies and status != "resolved", strictest(finding.actions), str(section.severity), status, has, number
+        words = (
+            result_word(finding.outcome),
+            finding.denies and status != "resolved",
+            strictest(finding.actions),
+            str(section.severity),
+            status,
+            has,
+            number,
+        )
         texts = (
             stored.id,
             _name(finding.kind),
@@ -157,7 +165,11 @@ def _decision(finding: Finding) -> str:
     if finding.excepted_by:
         return "would be admitted, because the object is excepted"
     if finding.denies:
-        return "would be refused, for every user" if not isinstance(finding.outcome, Errored) else "would be refused, because the evaluation fails"
+        return (
+            "would be refused, for every user"
+            if not isinstance(finding.outcome, Errored)
+            else "would be refused, because the evaluation fails"
+        )
     match finding.outcome:
         case WouldChange():
             return "would be changed by the policy"

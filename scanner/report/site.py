@@ -69,12 +69,12 @@ class Site:
             raise ValueError(f"findings of {policy[1]} were not counted")
         return self.sections[policy]
 
-    def page(self, path: str, template: str, title: str, *, section: str = "", **context: object) -> str:
-        """Render a template; `section` is the entry of the navigation if the path does not name it."""
+    def page(self, path: str, template: str, title: str, **context: object) -> str:
+        """Render a template."""
         return self.templates.get_template(template).render(
             title=title,
             path=path,
-            section=section or _section(path),
+            section=_section(path),
             up="../" * path.count("/"),
             policy_path=self.policy_path,
             namespace_path=self.namespace_path,
@@ -174,6 +174,9 @@ def _sections(document: Document) -> tuple[tuple[str, str], ...]:
 
 
 def _section(path: str) -> str:
+    """The entry of the navigation to which a page belongs."""
+    if path.startswith("f/"):
+        return "findings.html"
     return re.sub(r"(_\d+)?\.html$|/.*", "", path) + ".html"
 
 

@@ -199,7 +199,15 @@ def test_findings_out_of_order_raise(render: Render) -> None:
 
 def test_an_empty_scan_has_pages(render: Render) -> None:
     """The report of a scan without policies names the remedy."""
-    empty = replace(small_record(), policies=(), tallies={}, coverage=(), health=(), findings=lambda: iter(()))
+    empty = replace(
+        small_record(),
+        policies=(),
+        tallies={},
+        coverage=(),
+        health=(),
+        findings=lambda: iter(()),
+        by_problem=lambda: iter(()),
+    )
     text = read(render(empty) / "index.html").text
     assert "No policies were found" in text
     assert "no check was decided" in text
