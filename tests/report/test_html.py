@@ -16,7 +16,7 @@ from scanner.report import FORMATS
 from scanner.report.document import document_of
 
 from .pages import main_of, read
-from .records import finding, hostile_record, large_record, partial_record, small_record
+from .records import finding, hostile_record, large_record, partial_record, small_record, with_findings
 
 Render = Callable[[ScanRecord], Path]
 
@@ -164,25 +164,21 @@ def test_no_page_is_too_big(render: Render, text: str) -> None:
     """A page stays under 2 MB with any messages and names."""
     findings = [finding(f"{number}{text}", outcome=Violated(text)) for number in range(60)]
     gaps = tuple(Gap(GapKind.OBJECT, f"{number}{text}", text) for number in range(40))
-    record = replace(small_record(), findings=lambda: iter(findings), resolved=lambda: iter(findings), gaps=gaps)
+    record = with_findings(replace(small_record(), gaps=gaps), findings)
     assert max(path.stat().st_size for path in pages_of(render(record))) < 2_000_000
 
 
 def test_long_messages_say_that_they_are_cut(render: Render) -> None:
     """A cut message has the number of its characters."""
     findings = [finding("web", outcome=Violated("x" * 9_000))]
-    text = main_of(
-        render(replace(small_record(), findings=lambda: iter(findings))) / "policies" / "require-limits.html"
-    )
+    text = main_of(render(with_findings(small_record(), findings)) / "policies" / "require-limits.html")
     assert "6,000 of 9,000 characters shown" in text
 
 
 def test_messages_keep_their_lines(render: Render) -> None:
     """A message of several lines is shown in several lines."""
     findings = [finding("web", outcome=Violated("first\nsecond"))]
-    text = main_of(
-        render(replace(small_record(), findings=lambda: iter(findings))) / "policies" / "require-limits.html"
-    )
+    text = main_of(render(with_findings(small_record(), findings)) / "policies" / "require-limits.html")
     assert "first\nsecond" in text
 
 

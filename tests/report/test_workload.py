@@ -15,7 +15,7 @@ from scanner.model.scan import ScanRecord, StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.words import workload_name
-from tests.report.records import finding, small_record
+from tests.report.records import finding, small_record, with_findings
 
 OF_POD = Workload("apps/v1", "Deployment", "shop", "web")
 DERIVED = replace(OF_POD, derived=True)
@@ -28,7 +28,7 @@ def about(workload: Workload | None, kind: str = "Pod", name: str = "web-6b7f9c-
 
 def record(*findings: StoredFinding) -> ScanRecord:
     """A scan with these findings."""
-    return replace(small_record(), findings=lambda: iter(findings), resolved=lambda: iter(()))
+    return with_findings(small_record(), findings)
 
 
 def rendered(name: str, *findings: StoredFinding) -> Any:
