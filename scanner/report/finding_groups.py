@@ -9,11 +9,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, groupby
+from typing import TypeAlias
 
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import strictest
 from scanner.report.document import Document
 
+FindingOrder: TypeAlias = tuple[int, bool, int, int]
+"""The place of a problem in a report: smaller ones come first."""
 _ACTIONS = ("Deny", "Warn", "Audit", "")
 _UNCHECKED, _RESOLVED = 1, 2
 
@@ -38,7 +41,7 @@ class FindingGroup:
         return self.findings[0].stored
 
     @property
-    def order(self) -> tuple[int, bool, int, int]:
+    def order(self) -> FindingOrder:
         """The place of the problem in a report: open ones, refusals and severe ones first."""
         phase = {"unchecked": _UNCHECKED, "resolved": _RESOLVED}.get(self.status, 0)
         return phase, not self.refused, self.severity, _ACTIONS.index(self.action)

@@ -8,17 +8,19 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
-from scanner.model.scan import ProblemFinding
+from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.report.ages import age_text
-from scanner.report.finding_groups import FindingGroup
+from scanner.report.chips import CHIPS, STATUSES, chip_of
+from scanner.report.finding_groups import FindingGroup, FindingOrder
 from scanner.report.frames import Frame, place
 from scanner.report.halves import in_halves
 from scanner.report.place_pages import place_path
 from scanner.report.rows import RowForm
+from scanner.report.search_data import SearchData, row_text
 from scanner.report.site import Site
 from scanner.report.spill import Spill
-from scanner.report.templates import NAME
-from scanner.report.words import cut, message_of, minute, object_name, plural, result_word, visible, workload_name
+from scanner.report.templates import NAME, content_hash
+from scanner.report.words import cut, message_of, minute, object_name, plural, visible, workload_name
 
 ROWS: Final = 100
 FIRST: Final = "findings.html"
@@ -37,68 +39,81 @@ class HasOfRow(NamedTuple):
     waiver: bool
 
 
+class _Item(NamedTuple):
+    """An object of a row: the id and the status of its finding, its name and its message, cut."""
+
+    id: str
+    status: str
+    name: str
+    message: str
+
+
 class FindingList:
-    """Collects the rows of the list on disk by their rank, and writes its pages."""
+    """Collects the rows of the list on disk by their rank, as HTML and as data, and writes its pages and its data."""
 
     def __init__(self, site: Site, spill: Spill) -> None:
         self._site, self._spill = site, spill
         self._row_form = RowForm(site.templates, "problem_row", template="places.html")
         self._item_form = RowForm(site.templates, "object_item", template="places.html")
-        self._sizes: dict[tuple[int, bool, int, int], list[int]] = {}
+        self._sizes: dict[FindingOrder, list[int]] = {}
+        self._data = SearchData(site)
         provenance = site.document.provenance
         self._end = provenance.finished_at or provenance.started_at
 
     def add(self, group: FindingGroup) -> None:
         """Keep the rows of a problem until their pages are written."""
         for first in range(0, len(group.findings), _OBJECTS):
-            row = self._row(group, first)
-            self._spill.add(_group(group.order), row)
-            self._sizes.setdefault(group.order, []).append(len(row.encode()))
+            row, data = self._row(group, first)
+            self._spill.add(_group("rows", group.order), row)
+            self._spill.add(_group("data", group.order), data)
+            self._sizes.setdefault(group.order, []).append(len(row) if row.isascii() else len(row.encode()))
 
-    def _row(self, group: FindingGroup, first: int) -> str:
+    def _row(self, group: FindingGroup, first: int) -> tuple[str, str]:
+        """A row as HTML, and as data."""
         members = group.findings[first : first + _OBJECTS]
         stored = members[0].stored
         finding, triage = stored.finding, self._site.document.triage
-        workload = workload_name(stored)
-        several = len(group.findings) > 1 or bool(workload)
+        several = len(group.findings) > 1 or bool(workload_name(stored))
         section = self._site.section(finding.policy_key)
-        owner = triage.owner(stored)
-        has = HasOfRow(several, bool(owner), triage.waiver(stored) is not None)
-        words = result_word(finding.outcome), group.refused, group.action, str(section.severity), group.status, has
-        kind, name = finding.kind, object_name(finding)
-        if several and stored.workload:
-            kind = stored.workload.kind
-            name = "/".join(filter(None, (stored.workload.namespace, stored.workload.name)))
+        owner, waived = triage.owner(stored), triage.waiver(stored) is not None
+        chip = chip_of(finding.outcome, refused=group.refused, action=group.action)
+        kind, name = _workload(stored) if several else (finding.kind, object_name(finding))
+        shown = _name(kind), _name(name), _number(len(group.findings), first, len(members)) if several else ""
+        items = [_item(each) for each in members]
+        words = chip, str(section.severity), group.status, HasOfRow(several, bool(owner), waived)
         texts = (
             stored.id,
             place_path(stored.id),
-            _name(kind),
-            _name(name),
+            *shown[:2],
             _name(section.title),
             self._site.policy_path(finding.policy_key),
             _name(owner),
             minute(group.opened_at),
             age_text(group.opened_at, self._end),
-            _number(len(group.findings), first, len(members)),
-            *([] if not several else [Markup("".join(map(self._item, members)))]),  # noqa: S704 - made by a template
+            shown[2],
+            Markup("".join(map(self._item_html, items))) if several else "",  # noqa: S704 - made by a template
         )
-        return self._row_form.row(words, texts if several else (*texts, ""))
+        numbers = self._data.numbers(
+            chip=chip,
+            action=group.action,
+            status=group.status,
+            policy=finding.policy_key,
+            namespace=finding.namespace,
+            owner=owner,
+            opened=group.opened_at,
+            waived=waived,
+        )
+        objects = [text for item in items for text in item] if several else []
+        data = row_text(numbers, (stored.id, *shown, "" if several else items[0].message, *objects))
+        return self._row_form.row(words, texts), data
 
-    def _item(self, each: ProblemFinding) -> str:
-        stored = each.stored
-        finding = stored.finding
-        message = visible(message_of(finding).replace("\n", "; "))
-        texts = (
-            stored.id,
-            place_path(stored.id),
-            _name(f"{finding.kind} {object_name(finding)}"),
-            message if len(message) <= _MESSAGE else f"{message[:_MESSAGE]}…",
-        )
-        return self._item_form.row((stored.status if each.checked else "unchecked",), texts)
+    def _item_html(self, item: _Item) -> str:
+        return self._item_form.row((item.status,), (item.id, place_path(item.id), item.name, item.message))
 
     def write(self) -> None:
-        """Write the pages, at least one, in two processes."""
-        self._spill.flush()
+        """Write the data, and the pages in two processes: at least one."""
+        orders = sorted(self._sizes)
+        self._data.write((row for order in orders for row in self._spill.rows(_group("data", order))), self._end)
         bounds = list(self._bounds())
         in_halves(lambda half: self._write_pages(bounds, half))
 
@@ -139,12 +154,21 @@ class FindingList:
 
     def _rows(self) -> Iterator[str]:
         for order in sorted(self._sizes):
-            yield from self._spill.rows(_group(order))
+            yield from self._spill.rows(_group("rows", order))
 
     def _frame(self) -> str:
         names = ("shown", "rows", "above", "below")
+        script = self._site.templates.get_template("findings.js").render()
         return self._site.page(
-            FIRST, FIRST, place("title"), summary=_summary(self._site), **{name: place(name) for name in names}
+            FIRST,
+            FIRST,
+            place("title"),
+            summary=_summary(self._site),
+            chips=CHIPS,
+            statuses=STATUSES,
+            script=script,
+            script_hash=content_hash(script),
+            **{name: place(name) for name in names},
         )
 
 
@@ -183,8 +207,27 @@ def _pager(number: int, last: int, label: str) -> str:
     return f'<nav class="numbers" aria-label="{label}"><ol>{"".join(items)}</ol></nav>'
 
 
-def _group(order: tuple[int, bool, int, int]) -> str:
-    return "rows " + " ".join(map(str, map(int, order)))
+def _group(what: str, order: FindingOrder) -> str:
+    return " ".join((what, *(str(int(part)) for part in order)))
+
+
+def _workload(stored: StoredFinding) -> tuple[str, str]:
+    """Kind and name of the workload of a finding, or of its object if the workload is not known."""
+    workload, finding = stored.workload, stored.finding
+    if workload is None:
+        return finding.kind, object_name(finding)
+    return workload.kind, "/".join(filter(None, (workload.namespace, workload.name)))
+
+
+def _item(each: ProblemFinding) -> _Item:
+    stored = each.stored
+    message = visible(message_of(stored.finding).replace("\n", "; "))
+    return _Item(
+        stored.id,
+        stored.status if each.checked else "unchecked",
+        _name(f"{stored.finding.kind} {object_name(stored.finding)}"),
+        message if len(message) <= _MESSAGE else f"{message[:_MESSAGE]}…",
+    )
 
 
 def _number(findings: int, first: int, shown: int) -> str:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, assert_never
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import strictest
+from scanner.report.chips import chip_of_finding
 from scanner.report.evidence import evidence_lines
 from scanner.report.place_texts import PlaceTexts
 from scanner.report.rows import RowForm
@@ -23,7 +24,6 @@ from scanner.report.words import (
     minute,
     object_name,
     param_name,
-    result_word,
     visible,
     workload_name,
 )
@@ -102,9 +102,7 @@ class Places:
         )
         status = stored.status if each.checked else "unchecked"
         words = (
-            result_word(finding.outcome),
-            finding.denies and status != "resolved",
-            strictest(finding.actions),
+            chip_of_finding(finding, strictest(finding.actions)),
             str(section.severity),
             status,
             has,

@@ -17,7 +17,7 @@ from scanner.report.document import Document
 from scanner.report.rows import RowForm, joined
 from scanner.report.sentences import sentences_of
 from scanner.report.slugs import slugs_of
-from scanner.report.templates import environment, style_hash
+from scanner.report.templates import content_hash, environment
 
 ItemT = TypeVar("ItemT")
 
@@ -147,7 +147,7 @@ def site_of(document: Document, folder: Path) -> Site:
         "sentences": sentences_of(document),
         "sections": _sections(document),
         "style": style,
-        "style_hash": style_hash(style),
+        "style_hash": content_hash(style),
         "policy_slugs": policies,
         "tables_show": 100,
         "namespaces_show": 500,
