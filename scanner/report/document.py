@@ -118,7 +118,7 @@ class Document:
     `narrowed` is true if the user limited the scope. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
     `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
-    findings, the resolved ones included, of which those of a problem follow each other; `worst` are the worst problems.
+    findings, the resolved ones included, of which those of a problem follow each other, `problem_findings` those of some policies; `worst` are the worst problems.
     """
 
     provenance: Provenance
@@ -146,6 +146,7 @@ class Document:
     problems: ProblemTotals = field(default_factory=ProblemTotals)
     worst: tuple[WorstProblem, ...] = ()
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
+    problem_findings: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]] = lambda _: iter(())
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
     second_opinion: Opinion | None = None
     method: MethodSection | None = None
@@ -200,6 +201,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         problems=problems,
         worst=worst,
         by_problem=record.by_problem,
+        problem_findings=record.problem_findings,
         titles=_titles(policies),
         second_opinion=record.opinion,
         method=method_of(record),
