@@ -9,7 +9,7 @@ import typer
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.moments import AtOption
-from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
+from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, with_export_flags
 from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.severities import MinSeverityOption
 from scanner.cli.stored_scan import stored_scan
@@ -18,14 +18,14 @@ from scanner.cli.waivers import Posture, WaiversOption
 _INCOMPLETE: Final = 3
 
 
-@with_folder_flags
+@with_export_flags
 def command(
     scan: Annotated[
         str, typer.Argument(metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …")
     ] = "last",
     output: OutputOption = DEFAULT,
     *,
-    folders: Folders,
+    exports: Exports,
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     min_severity: MinSeverityOption = None,
@@ -36,7 +36,7 @@ def command(
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """Render the report of a stored scan again, without the cluster."""
-    from scanner.cli.render import to_folders, to_stdout
+    from scanner.cli.render import to_exports, to_stdout
     from scanner.model.scan import ScanState
     from scanner.report.document import document_of
 
@@ -47,7 +47,7 @@ def command(
         gates = evaluate(store, record, fail_on or (), compared, posture, min_severity)
         document = document_of(record, posture.of(store, record), posture.day)
         to_stdout(document, output)
-        to_folders(document, folders)
+        to_exports(document, exports)
         if fail_on and record.scan.state is not ScanState.COMPLETE:
             raise typer.Exit(_INCOMPLETE)
         raise typer.Exit(gates.code)

@@ -36,7 +36,7 @@ from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
-from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
+from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, with_export_flags
 from scanner.cli.run_record import RunRecord
 from scanner.cli.scope import (
     POLICIES,
@@ -93,7 +93,7 @@ class KyvernoCompat(StrEnum):
     CLI = "cli"
 
 
-@with_folder_flags
+@with_export_flags
 def command(
     arguments: typer.Context,
     source: Annotated[
@@ -242,7 +242,7 @@ def command(
     waivers_namespace: WaiversNamespaceOption = "",
     output: OutputOption = DEFAULT,
     *,
-    folders: Folders,
+    exports: Exports,
     controls: ControlsOption = None,
     db: DbOption = "",
     cluster_name: Annotated[
@@ -351,7 +351,7 @@ def command(
         run_record.because(_reason(record, code) or gates.line)
         try:
             with interruption.interruptible():
-                _print_report(record, posture.of(store, record), output, folders, progress, code, cluster)
+                _print_report(record, posture.of(store, record), output, exports, progress, code, cluster)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
@@ -502,12 +502,12 @@ def _print_report(
     record: ScanRecord,
     posture: Settings,
     output: str,
-    folders: Folders,
+    exports: Exports,
     progress: Progress,
     code: int,
     cluster: Cluster,
 ) -> None:
-    from scanner.cli.render import to_folders, to_stdout
+    from scanner.cli.render import to_exports, to_stdout
     from scanner.report.document import document_of
 
     _print_requests(cluster, progress)
@@ -519,4 +519,4 @@ def _print_report(
             progress.print_line(sentence)
     document = document_of(record, posture)
     to_stdout(document, output)
-    to_folders(document, folders)
+    to_exports(document, exports)

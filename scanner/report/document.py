@@ -17,6 +17,7 @@ from scanner.model.census import without_owners
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
+from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.problem_totals import ProblemTotals
 from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ProblemFinding, ScanRecord, ScanState, Scope, StoredFinding
@@ -118,7 +119,8 @@ class Document:
     `narrowed` is true if the user limited the scope. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
     `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
-    findings, the resolved ones included, of which those of a problem follow each other; `worst` are the worst problems.
+    findings, the resolved ones included, of which those of a problem follow each other; `worst` are the worst problems. `population` and `evaluated` stream the objects
+    that the scan examined, and those that each check matched.
     """
 
     provenance: Provenance
@@ -146,6 +148,8 @@ class Document:
     problems: ProblemTotals = field(default_factory=ProblemTotals)
     worst: tuple[WorstProblem, ...] = ()
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
+    population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
+    evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
     second_opinion: Opinion | None = None
     method: MethodSection | None = None
@@ -200,6 +204,8 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         problems=problems,
         worst=worst,
         by_problem=record.by_problem,
+        population=record.population,
+        evaluated=record.evaluated,
         titles=_titles(policies),
         second_opinion=record.opinion,
         method=method_of(record),
