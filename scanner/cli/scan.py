@@ -48,6 +48,7 @@ from scanner.cli.scope import (
     SkipKindsOption,
     scope_of,
 )
+from scanner.cli.screen import ColorOption, WideOption, screen_of
 from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.severities import MinSeverityOption
 from scanner.cli.simulated_request import (
@@ -62,6 +63,7 @@ from scanner.cli.simulated_request import (
 from scanner.cli.values import assumption, kubernetes_version, seconds
 from scanner.cli.waivers import Posture, WaiversNamespaceOption, WaiversOption, waivers_of_scan
 from scanner.model.scan import SILENCE, ScanState
+from scanner.report.screen import Color
 
 if TYPE_CHECKING:
     from scanner.model.method import Method
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from scanner.opinion.comparison import Comparison
     from scanner.policies.kyverno.libraries import Network
     from scanner.posture.settings import Settings
+    from scanner.report.screen import Screen
     from scanner.scan.edges import Cluster
     from scanner.scan.options import Options
     from scanner.store import SqlStore
@@ -268,6 +271,8 @@ def command(
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     min_severity: MinSeverityOption = None,
+    wide: WideOption = False,
+    color: ColorOption = Color.AUTO,
     quiet: QuietOption = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False,
 ) -> None:
@@ -351,7 +356,8 @@ def command(
         run_record.because(_reason(record, code) or gates.line)
         try:
             with interruption.interruptible():
-                _print_report(record, posture.of(store, record), output, folders, progress, code, cluster)
+                screen = screen_of(arguments, db, wide=wide, color=color)
+                _print_report(record, posture.of(store, record), output, folders, progress, code, cluster, screen)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
@@ -506,6 +512,7 @@ def _print_report(
     progress: Progress,
     code: int,
     cluster: Cluster,
+    screen: Screen,
 ) -> None:
     from scanner.cli.render import to_folders, to_stdout
     from scanner.report.document import document_of
@@ -518,5 +525,6 @@ def _print_report(
         if sentence := _nothing(record):
             progress.print_line(sentence)
     document = document_of(record, posture)
-    to_stdout(document, output)
+    progress.finish()
+    to_stdout(document, output, screen)
     to_folders(document, folders)
