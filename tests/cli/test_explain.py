@@ -102,7 +102,7 @@ def test_a_finding_has_its_workload(assay: Assay, write: Write, objects: str, wo
 
 def problem_of(assay: Assay) -> str:
     """The id of the first problem of the last scan."""
-    problems = json.loads(assay("findings", "--problems", "-o", "json").stdout)
+    problems = json.loads(assay("findings", "--problems", "-o", "json").stdout)["problems"]
     return str(problems[0]["id"])
 
 
@@ -124,7 +124,9 @@ def test_an_ambiguous_beginning_names_the_problems(assay: Assay, write: Write) -
     objects = "---\n".join(config_map(f"map-{number}") for number in range(20))
     write("all.yaml", f"{objects}---\n{bound('strict', expression='object.metadata.name == string(1)')}")
     assay("scan", "--from", "all.yaml", "-q")
-    digits = [problem["id"][2] for problem in json.loads(assay("findings", "--problems", "-o", "json").stdout)]
+    digits = [
+        problem["id"][2] for problem in json.loads(assay("findings", "--problems", "-o", "json").stdout)["problems"]
+    ]
     shared = next(digit for digit in digits if digits.count(digit) > 1)
 
     ran = assay("explain", f"p-{shared}")
@@ -164,7 +166,7 @@ def test_a_policy_lists_its_findings(assay: Assay, write: Write) -> None:
 
     lines = assay("explain", "strict").stdout.decode().splitlines()
 
-    assert lines[-1].startswith(f"    {finding_id}  new  ConfigMap default/one: ")
+    assert lines[-1].startswith(f"    {finding_id}  new  ConfigMap shop/one: ")
 
 
 def test_a_resolved_problem_has_the_time_and_the_reason(assay: Assay, write: Write) -> None:
@@ -172,7 +174,7 @@ def test_a_resolved_problem_has_the_time_and_the_reason(assay: Assay, write: Wri
     strict = bound("strict", expression="object.metadata.name == string(1)")
     write("all.yaml", f"{config_map('one')}---\n{config_map('two')}---\n{strict}")
     assay("scan", "--from", "all.yaml", "-q")
-    problems = json.loads(assay("findings", "--problems", "-o", "json").stdout)
+    problems = json.loads(assay("findings", "--problems", "-o", "json").stdout)["problems"]
     problem = next(each["id"] for each in problems if "one" in json.dumps(each))
     write("all.yaml", f"{config_map('two')}---\n{strict}")
     assay("scan", "--from", "all.yaml", "-q")
