@@ -31,6 +31,8 @@ from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluat
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
+from scanner.cli.logs import LogFormat, LogFormatOption
+from scanner.cli.logs import use as use_log_format
 from scanner.cli.method import method_of
 from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
@@ -275,11 +277,13 @@ def command(
     color: ColorOption = Color.AUTO,
     quiet: QuietOption = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Evaluate every object against every bound policy, store the results and print a report."""
     from scanner.cluster.labels import parse_selector
     from scanner.model.population import DEFAULT_KEYS
 
+    use_log_format(log_format)
     connection = Connection(
         kubeconfig=kubeconfig,
         context=context,
@@ -343,7 +347,7 @@ def command(
                 else:
                     cluster = live = connection.cluster()
                     run_record.name(live.place)
-            named = NamedCluster(cluster, cluster_name, interruption)
+            named = NamedCluster(cluster, cluster_name, interruption, progress.expect)
             _register(store, named, restored=restored_cluster)
             compared = baseline_of(store, baseline, named.identity().key)
             options = replace(options, waivers=waivers_of_scan(cluster, waivers, waivers_namespace, options.kept))

@@ -28,6 +28,7 @@ def console_of(out: TextIO, environ: Mapping[str, str], color: Color) -> Console
         width=_width(out, environ),
         color_system="standard" if coloured else None,
         force_terminal=coloured,
+        no_color=not coloured,
         legacy_windows=False,
         highlight=False,
         markup=False,

@@ -91,8 +91,8 @@ def policies(console: Console, document: Document, *, wide: bool) -> None:
 
 def _unit(*, wide: bool) -> str:
     """The unit of the numbers of the table."""
-    objects = " but for the objects matched" if wide else ""
-    return f"numbers of checks{objects}: a check is one rule evaluated for one object"
+    objects = ", except the objects matched" if wide else ""
+    return f"in checks{objects}; a check is one rule evaluated for one object"
 
 
 def _table(console: Console, document: Document, rows: Sequence[_Row], *, wide: bool) -> None:

@@ -44,6 +44,17 @@ def test_incomplete_scan(snapshot: SnapshotAssertion) -> None:
     assert shown(partial_record()) == snapshot
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_summary_at_usual_widths(columns: int, snapshot: SnapshotAssertion) -> None:
+    """The summary of an incomplete scan on a narrow, a usual and a wide terminal."""
+    assert shown(partial_record(), COLUMNS=str(columns)) == snapshot
+
+
+def test_a_wide_summary(snapshot: SnapshotAssertion) -> None:
+    """All columns and tables."""
+    assert shown(partial_record(), screen=WIDE) == snapshot
+
+
 @pytest.mark.parametrize(
     ("state", "word"),
     [(ScanState.INCOMPLETE, "INCOMPLETE"), (ScanState.FAILED, "FAILED"), (ScanState.RUNNING, "NOT FINISHED")],
