@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from scanner.cli.completion import subjects
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.explain_description import description_of, expression
 from scanner.cli.explain_finding import finding, problem
@@ -34,6 +35,7 @@ def command(
         typer.Argument(
             metavar="POLICY|PROBLEM|FINDING",
             help="Name of a policy, or id of a problem or finding, or the beginning of one.",
+            autocompletion=subjects,
         ),
     ],
     db: DbOption = "",

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.moments import AtOption
@@ -24,7 +25,10 @@ _INCOMPLETE: Final = 3
 def command(
     arguments: typer.Context,
     scan: Annotated[
-        str, typer.Argument(metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …")
+        str,
+        typer.Argument(
+            metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …", autocompletion=scans
+        ),
     ] = "last",
     output: OutputOption = DEFAULT,
     *,
