@@ -13,7 +13,6 @@ from scanner.cli.database import address
 if TYPE_CHECKING:
     from pathlib import Path
 
-_ID_LENGTH: Final = 12
 _KUBECONFIG: Final = "~/.kube/config"
 _LARGEST: Final = 4_000_000
 """The size in bytes of the largest kubeconfig that is read while a shell waits."""
@@ -89,8 +88,11 @@ def _database(context: typer.Context) -> str:
 
 
 def _configured(context: typer.Context) -> str:
-    from scanner.cli.catalog import settings
-    from scanner.config.configuration import read
+    """The database that the configuration file names, or an empty string."""
+    from pathlib import Path
 
-    value = read(settings(), str(context.params.get("config") or ""), os.environ).values.get("db")
-    return str(value.value) if value is not None and value.value else ""
+    from scanner.config.file import file_at, find
+    from scanner.config.setting import Setting
+
+    path = find(str(context.params.get("config") or ""), os.environ, Path())
+    return str(file_at(path, (Setting("db", "--db"),)).values.get("db", ("", None))[0]) if path else ""

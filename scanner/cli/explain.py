@@ -73,12 +73,11 @@ def _lines(store: SqlReader, subject: str, cluster: str, *, python: bool) -> Ite
 
 def _unknown(subject: str, record: ScanRecord) -> str:
     """The message for a subject that is neither a policy nor an id, with the most similar policy."""
-    from difflib import get_close_matches
+    from scanner.model.nearest import did_you_mean
 
     names = sorted({used.policy.name for used in record.policies})
-    near = get_close_matches(subject, names, n=1) or [name for name in names if subject in name][:1]
-    policies = f"Did you mean {near[0]}?" if near else f"The policies are: {_some(names)}."
-    return f"{subject} is neither a policy of the last scan nor the id of a finding or problem. {policies}"
+    policies = did_you_mean(subject, names) or f" The policies are: {_some(names)}."
+    return f"{subject} is neither a policy of the last scan nor the id of a finding or problem.{policies}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -12,13 +12,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 from scanner.cluster.simple_kubeconfig import Entries, plain_account, plain_kubeconfig
 from scanner.errors import ClusterError
 from scanner.model.json import Json, as_list, as_text, dig, texts
+from scanner.model.nearest import did_you_mean
 
 _DEFAULT: Final = "~/.kube/config"
 _ENTRY: Final = re.compile(r"\S*\{.*", re.DOTALL)
@@ -140,11 +140,11 @@ def _reject_unknown_context(files: Mapping[str, Json], context: str, paths: str)
     if _named(files, "contexts", context) is not None:
         return
     names = sorted(context_names(files.values()))
-    near = get_close_matches(context, names, n=1)
-    meant = f"Did you mean {near[0]}? " if near else ""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     listed = f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
-    raise ClusterError(f"the kubeconfig {paths} has no context {context!r}. {meant}The contexts are: {listed}")
+    raise ClusterError(
+        f"the kubeconfig {paths} has no context {context!r}.{did_you_mean(context, names)} The contexts are: {listed}"
+    )
 
 
 def context_names(files: Iterable[Json]) -> set[str]:

@@ -56,6 +56,15 @@ def test_policies(scanned: Assay, home: Path) -> None:
     assert ["strict-labels"] == completed(home, "explain", "str")
 
 
+def test_the_database_of_the_configuration(scanned: Assay, home: Path, write: Write) -> None:
+    """A file names it, as for the command itself."""
+    scanned("scan", "--from", "all.yaml", "-q", "--db", "other.db")
+    write("assay.yaml", "db: other.db\n")
+    (home / ".local").rename(home / "gone")
+
+    assert ["strict-labels"] == completed(home, "explain", "str")
+
+
 def test_problems_and_findings(scanned: Assay, home: Path) -> None:
     """By their first characters."""
     report = json.loads(scanned("report", "-o", "json").stdout)["findings"][0]
