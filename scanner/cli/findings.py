@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeAlias, TypeVar,
 
 import typer
 
+from scanner.cli.completion import ids as finding_ids
+from scanner.cli.completion import policies as policy_names
+from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
@@ -109,10 +112,20 @@ class Filter:
 def command(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Ids of findings, or the beginnings of them, or ids of problems."),
+        typer.Argument(
+            metavar="[ID]...",
+            help="Ids of findings, or the beginnings of them, or ids of problems.",
+            autocompletion=finding_ids,
+        ),
     ] = None,
     policies: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="NAME", help="Only this policy; accepts globs (repeatable).")
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Only this policy; accepts globs (repeatable).",
+            autocompletion=policy_names,
+        ),
     ] = None,
     namespaces: Annotated[
         list[str] | None,
@@ -165,7 +178,13 @@ def command(
         bool, typer.Option("--problems", help="Print problems instead: one line for a check and a workload.")
     ] = False,
     scan: Annotated[
-        str, typer.Option("--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
+        str,
+        typer.Option(
+            "--scan",
+            metavar="SCAN",
+            help="Scan id or the beginning of one, `last`, `last~1` …",
+            autocompletion=scans,
+        ),
     ] = "last",
     at: AtOption = "",
     controls: ControlsOption = None,

@@ -6,17 +6,24 @@ import sys
 from typing import TYPE_CHECKING
 
 from scanner.cli.output import standard_output
+from scanner.cli.report_flags import DEFAULT
 from scanner.report import FORMATS
 
 if TYPE_CHECKING:
     from scanner.cli.report_flags import Export, Exports
     from scanner.report.document import Document
+    from scanner.report.screen import Screen
 
 
-def to_stdout(document: Document, name: str) -> None:
+def to_stdout(document: Document, name: str, screen: Screen) -> None:
     """Render the format of that name onto standard output, which carries nothing else."""
     report_format = FORMATS[name]
     with standard_output() as out:
+        if name == DEFAULT:
+            from scanner.report import table
+
+            table.render(document, out, screen=screen)
+            return
         report_format.render(document, out.buffer if report_format.target == "binary" else out)
 
 

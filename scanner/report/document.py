@@ -34,6 +34,7 @@ from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
+from scanner.report.previews import Preview, previews_of
 from scanner.report.waivers import WaiversSection, waivers_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
@@ -119,8 +120,9 @@ class Document:
     `narrowed` is true if the user limited the scope. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
     `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
-    findings, the resolved ones included, of which those of a problem follow each other; `worst` are the worst problems. `population` and `evaluated` stream the objects
-    that the scan examined, and those that each check matched.
+    findings, the resolved ones included, of which those of a problem follow each other; `worst` are the worst problems.
+    `previews` are the results of assumed bindings, which `policies` count, too.
+    `population` and `evaluated` stream the objects that the scan examined, and those that each check matched.
     """
 
     provenance: Provenance
@@ -159,6 +161,7 @@ class Document:
     controls: tuple[FrameworkSection, ...] = ()
     waivers: WaiversSection | None = None
     score_with_waivers: Score | None = None
+    previews: Mapping[PolicyKey, Preview] = field(default_factory=dict)
 
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
@@ -215,6 +218,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         controls=frameworks_of(record, census, triage),
         waivers=waivers_of(triage),
         score_with_waivers=_score_with_waivers(record, triage),
+        previews=previews_of(record, census),
     )
 
 

@@ -190,7 +190,7 @@ def test_a_finding_is_explained_with_its_owner(scanned: Assay) -> None:
 
 def test_the_report_counts_by_owner_and_severity(scanned: Assay) -> None:
     """In the table and in JSON, where every owner has a score."""
-    table = scanned("report").stdout.decode()
+    table = scanned("report", "--wide").stdout.decode()
     report: Any = scanned("report", "-o", "json").report
     owners = {owner["owner"]: (owner["findings"]["total"], owner["score"]["decided"]) for owner in report["owners"]}
 

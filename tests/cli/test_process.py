@@ -114,7 +114,7 @@ def test_a_terminal_shows_colours_and_a_live_line(home: Path, cluster: Path) -> 
     drawn = on_a_terminal(home, cluster, {})
 
     assert "\x1b[1;32m" in drawn
-    assert "\r\x1b[Kv1 ConfigMap: 1 object, 1 evaluated" in drawn
+    assert "v1 ConfigMap: 1 object, 1 evaluated" in drawn
 
 
 def test_no_colours_on_request(home: Path, cluster: Path) -> None:

@@ -10,9 +10,13 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.scan import ScanRecord, ScanState, Scope
 from scanner.report.document import document_of
+from scanner.report.screen import Screen
 from scanner.report.table import render
 
 from .records import hostile_record, large_record, partial_record, scan, small_record
+
+SCREEN = Screen()
+WIDE = Screen(wide=True)
 
 
 class Terminal(StringIO):
@@ -23,10 +27,10 @@ class Terminal(StringIO):
         return True
 
 
-def shown(record: ScanRecord, **environ: str) -> str:
+def shown(record: ScanRecord, *, screen: Screen = SCREEN, **environ: str) -> str:
     """The summary that is written to a file."""
     out = StringIO()
-    render(document_of(record), out, environ=environ)
+    render(document_of(record), out, environ=environ, screen=screen)
     return out.getvalue()
 
 
@@ -38,6 +42,17 @@ def test_complete_scan(snapshot: SnapshotAssertion) -> None:
 def test_incomplete_scan(snapshot: SnapshotAssertion) -> None:
     """The summary of an incomplete scan begins with its gaps."""
     assert shown(partial_record()) == snapshot
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_summary_at_usual_widths(columns: int, snapshot: SnapshotAssertion) -> None:
+    """The summary of an incomplete scan on a narrow, a usual and a wide terminal."""
+    assert shown(partial_record(), COLUMNS=str(columns)) == snapshot
+
+
+def test_a_wide_summary(snapshot: SnapshotAssertion) -> None:
+    """All columns and tables."""
+    assert shown(partial_record(), screen=WIDE) == snapshot
 
 
 @pytest.mark.parametrize(
@@ -91,7 +106,7 @@ def test_an_ascii_terminal_receives_escapes() -> None:
 
 def test_long_lists_state_their_length() -> None:
     """A cut list has the number of its shown items, and of all items."""
-    text = shown(large_record(400, policies=40, namespaces=30))
+    text = shown(large_record(400, policies=40, namespaces=30), screen=WIDE)
     assert "25 of 40 policies shown" in text
     assert "25 of 30 namespaces shown" in text
 
