@@ -18,10 +18,13 @@ from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.problem_group import ProblemGroup
 from scanner.model.problem_totals import ProblemTotals
+from scanner.model.register import Register
 from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ProblemFinding, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
+from scanner.posture.problem_groups import problem_groups
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
 from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
@@ -122,7 +125,8 @@ class Document:
     `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
     findings, the resolved ones included, of which those of a problem follow each other; `worst` are the worst problems.
     `previews` are the results of assumed bindings, which `policies` count, too.
-    `population` and `evaluated` stream the objects that the scan examined, and those that each check matched.
+    `groups` counts the open problems by policy, action and outcome, `register` the scans of the
+    cluster. `population` and `evaluated` stream the objects that the scan examined, and those that each check matched.
     """
 
     provenance: Provenance
@@ -150,6 +154,8 @@ class Document:
     problems: ProblemTotals = field(default_factory=ProblemTotals)
     worst: tuple[WorstProblem, ...] = ()
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
+    groups: Callable[[], tuple[ProblemGroup, ...]] = tuple
+    register: Callable[[], Register] = Register
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
@@ -207,6 +213,8 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         problems=problems,
         worst=worst,
         by_problem=record.by_problem,
+        groups=partial(problem_groups, record, triage),
+        register=record.register,
         population=record.population,
         evaluated=record.evaluated,
         titles=_titles(policies),
