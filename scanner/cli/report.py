@@ -55,7 +55,7 @@ def command(
         compared = baseline_of(store, baseline, record.scan.cluster.name)
         gates = evaluate(store, record, fail_on or (), compared, posture, min_severity)
         document = document_of(record, posture.of(store, record), posture.day)
-        to_stdout(document, output, screen_of(arguments, db, wide=wide, color=color))
+        to_stdout(document, output, screen_of(arguments, db, wide=wide, color=color, pages="html" in folders))
         to_folders(document, folders)
         if fail_on and record.scan.state is not ScanState.COMPLETE:
             raise typer.Exit(_INCOMPLETE)

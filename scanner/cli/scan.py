@@ -360,7 +360,7 @@ def command(
         run_record.because(_reason(record, code) or gates.line)
         try:
             with interruption.interruptible():
-                screen = screen_of(arguments, db, wide=wide, color=color)
+                screen = screen_of(arguments, db, wide=wide, color=color, pages="html" in folders)
                 _print_report(record, posture.of(store, record), output, folders, progress, code, cluster, screen)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
