@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import orjson
@@ -112,7 +112,7 @@ def _near(connection: Connection, near: Near, cluster: int, revision: int) -> It
     yield FINDINGS.c.object.in_(objects)
 
 
-def _kept(connection: Connection, labels: Set[tuple[str, str]]) -> list[int]:
+def _kept(connection: Connection, labels: frozenset[tuple[str, str]]) -> list[int]:
     """The ids of the kept labels that have one of some labels."""
     if not labels:
         return []
