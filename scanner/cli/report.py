@@ -10,7 +10,7 @@ from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.moments import AtOption
-from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, with_export_flags
+from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, with_export_flags
 from scanner.cli.screen import ColorOption, WideOption, screen_of
 from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.severities import MinSeverityOption
@@ -55,7 +55,7 @@ def command(
         compared = baseline_of(store, baseline, record.scan.cluster.name)
         gates = evaluate(store, record, fail_on or (), compared, posture, min_severity)
         document = document_of(record, posture.of(store, record), posture.day)
-        to_stdout(document, output, screen_of(arguments, db, wide=wide, color=color))
+        to_stdout(document, output, screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports)))
         to_exports(document, exports)
         if fail_on and record.scan.state is not ScanState.COMPLETE:
             raise typer.Exit(_INCOMPLETE)

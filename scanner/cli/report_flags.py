@@ -52,6 +52,11 @@ OutputOption = Annotated[
 ]
 
 
+def has_pages(exports: Exports) -> bool:
+    """Whether the pages of the HTML report are among the exports."""
+    return any(export.name == "html" for export in exports)
+
+
 def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Replace a command's parameter `exports` by `--export` and by one flag for each format that fills a folder."""
     parameters = list(inspect.signature(command, eval_str=True).parameters.values())

@@ -38,7 +38,7 @@ from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
-from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, with_export_flags
+from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, with_export_flags
 from scanner.cli.run_record import RunRecord
 from scanner.cli.scope import (
     POLICIES,
@@ -360,7 +360,7 @@ def command(
         run_record.because(_reason(record, code) or gates.line)
         try:
             with interruption.interruptible():
-                screen = screen_of(arguments, db, wide=wide, color=color)
+                screen = screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports))
                 _print_report(record, posture.of(store, record), output, exports, progress, code, cluster, screen)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")

@@ -25,7 +25,7 @@ WideOption = Annotated[
 _TYPED: Final = "COMMANDLINE"
 
 
-def screen_of(context: typer.Context, db: str, *, wide: bool, color: Color) -> Screen:
+def screen_of(context: typer.Context, db: str, *, wide: bool, color: Color, pages: bool = False) -> Screen:
     """The screen of a command: later commands need the database and the configuration that the user typed.
 
     A database URL with a password is not printed.
@@ -41,7 +41,9 @@ def screen_of(context: typer.Context, db: str, *, wide: bool, color: Color) -> S
     if _is_typed(context, "config"):
         options += ["--config", str(context.params["config"])]
     command = context.find_root().info_name or "assay"
-    return Screen(wide=wide, color=color, command=command.replace("-", " "), options=shlex.join(options), note=note)
+    return Screen(
+        wide=wide, color=color, command=command.replace("-", " "), options=shlex.join(options), note=note, pages=pages
+    )
 
 
 def _is_typed(context: typer.Context, parameter: str) -> bool:

@@ -68,7 +68,11 @@ def first(document: Document, screen: Screen) -> Command:
 
 
 def second(document: Document, screen: Screen) -> Command:
-    """Write the report that shows everything."""
+    """Write the pages that show everything; where they are written already, list the problems."""
+    if screen.pages:
+        new = " --status new" if document.problems.new and document.provenance.previous_scan_id else ""
+        problems = f"findings --problems --scan {document.provenance.scan_id}{new}"
+        return Command(_line(screen, problems), f"all {'new ' if new else ''}problems")
     return Command(
         _line(screen, f"report {document.provenance.scan_id} --html assay-report"), "every finding, as pages to browse"
     )

@@ -22,7 +22,7 @@ from scanner.report.printing import ROWS, Style, cut_note, line, show
 from scanner.report.sentences import worst_policies
 from scanner.report.words import auditability, listed, plural
 
-_LEAST_NAME: Final = 16
+_LEAST_NAME: Final = 24
 _OUTCOMES: Final = tuple(each.name for each in fields(Counts))
 
 

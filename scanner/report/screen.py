@@ -16,7 +16,7 @@ class Color(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What the user asked for. `command` and `options` begin and end each recommended command, as a shell reads them.
+    """What the user asked for. `pages` is true if the same command writes HTML pages, which need no recommendation then. `command` and `options` begin and end each recommended command, as a shell reads them.
 
     `options` name the database and the configuration. `note` is a sentence about them, empty for none.
     """
@@ -26,3 +26,4 @@ class Screen:
     command: str = "assay"
     options: str = ""
     note: str = ""
+    pages: bool = False
