@@ -105,7 +105,7 @@ def write_cluster(folder: Path, count: int) -> None:
     folder.mkdir()
     dice = random.Random(1)
     for start in range(0, count, _PAGE):
-        items = [_object(dice, number) for number in range(start, min(start + _PAGE, count))]
+        items = written_objects(dice, range(start, min(start + _PAGE, count)))
         _page(folder / f"page-{start // _PAGE:05}.json", items)
     _page(folder / "namespaces.json", [made.body for made in namespaces()])
     _page(
@@ -115,6 +115,11 @@ def write_cluster(folder: Path, count: int) -> None:
 
 def _page(path: Path, items: list[JsonObject]) -> None:
     path.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+
+def written_objects(dice: random.Random, numbers: range) -> list[JsonObject]:
+    """Make the config maps with these numbers, in namespaces by chance."""
+    return [_object(dice, number) for number in numbers]
 
 
 def _object(dice: random.Random, number: int) -> JsonObject:

@@ -20,6 +20,7 @@ from scanner.report.by_owner import OwnerSection
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.finding_pages import DRIFT, NEW, of_namespace, place_of, write_policy_pages
+from scanner.report.findings_html import write_findings
 from scanner.report.folder import replaced
 from scanner.report.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.site import Site, site_of
@@ -40,6 +41,7 @@ def render(document: Document, folder: Path) -> None:
         site = site_of(document, fresh)
         spill = Spill(fresh.with_name("aside"))
         write_policy_pages(site, spill)
+        write_findings(site, spill)
         _write_namespaces(site, spill)
         _write_changes(site, spill)
         _write_lists(site)

@@ -20,14 +20,14 @@ _ESCAPED = re.compile("[&<>\"']")
 
 
 class RowForm:
-    """The rows of one macro of `rows.html`; a macro may print more texts than it has parameters."""
+    """The rows of one macro of a template; a macro may print more texts than it has parameters."""
 
-    def __init__(self, templates: Environment, macro: str) -> None:
-        self._macro: Callable[..., str] = getattr(templates.get_template("rows.html").module, macro)
+    def __init__(self, templates: Environment, macro: str, *, template: str = "rows.html") -> None:
+        self._macro: Callable[..., str] = getattr(templates.get_template(template).module, macro)
         self._forms: dict[tuple[object, ...], str] = {}
 
     def row(self, words: tuple[object, ...], texts: Iterable[str]) -> str:
-        """The HTML of a row on one line: `words` are the macro's first arguments, `texts` all others, which are escaped."""
+        """The HTML of a row on one line: `words` are the macro's first arguments, `texts` all others, which are escaped if they are no HTML."""
         harmless = [_harmless(text) for text in texts]
         key = len(harmless), *words
         form = self._forms.get(key)
@@ -47,6 +47,8 @@ def joined(rows: Iterable[str]) -> Markup:
 
 def _harmless(text: str) -> str:
     """The text as the templates print it, with line ends; most texts need no change."""
+    if isinstance(text, Markup):
+        return text
     if len(text) <= LONGEST and text.isprintable() and not _ESCAPED.search(text):
         return text
     return str(escape(visible(cut(text), lines=True)))

@@ -12,16 +12,18 @@ from jinja2 import Environment
 
 from scanner.model.policy import PolicyKey
 from scanner.report.batches import Batch, batched
+from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.rows import RowForm, joined
 from scanner.report.sentences import sentences_of
 from scanner.report.slugs import slugs_of
-from scanner.report.templates import environment, style_hash
+from scanner.report.templates import content_hash, environment
 
 ItemT = TypeVar("ItemT")
 
 _SECTIONS = (
     ("index.html", "Summary"),
+    ("findings.html", "Findings"),
     ("policies.html", "Policies"),
     ("namespaces.html", "Namespaces"),
     ("owners.html", "Owners"),
@@ -33,7 +35,7 @@ _SECTIONS = (
     ("health.html", "Policy health"),
     ("about.html", "About"),
 )
-_AFTER = 4
+_AFTER = 5
 _CONTROLS = ("controls.html", "Controls")
 _CLUSTER_SCOPED = "_cluster"
 
@@ -46,6 +48,7 @@ class Site:
     folder: Path
     templates: Environment
     shared: Mapping[str, object]
+    sections: Mapping[PolicyKey, PolicySection]
     policies: dict[PolicyKey, str]
     namespaces: dict[str, str]
     finding_rows: RowForm
@@ -60,9 +63,15 @@ class Site:
         slug = self.namespaces[namespace] if namespace else _CLUSTER_SCOPED
         return _numbered(f"namespaces/{slug}.html", number)
 
-    def write(self, path: str, template: str, title: str, **context: object) -> None:
-        """Render a template into a page."""
-        page = self.templates.get_template(template).render(
+    def section(self, policy: PolicyKey) -> PolicySection:
+        """The section of a policy. Raises ValueError for one whose findings were not counted."""
+        if policy not in self.sections:
+            raise ValueError(f"findings of {policy[1]} were not counted")
+        return self.sections[policy]
+
+    def page(self, path: str, template: str, title: str, **context: object) -> str:
+        """Render a template."""
+        return self.templates.get_template(template).render(
             title=title,
             path=path,
             section=_section(path),
@@ -72,7 +81,10 @@ class Site:
             **self.shared,
             **context,
         )
-        (self.folder / path).write_text(page, "utf-8", newline="\n")
+
+    def write(self, path: str, template: str, title: str, **context: object) -> None:
+        """Render a template into a page."""
+        (self.folder / path).write_text(self.page(path, template, title, **context), "utf-8", newline="\n")
 
     def write_list(
         self,
@@ -135,7 +147,7 @@ def site_of(document: Document, folder: Path) -> Site:
         "sentences": sentences_of(document),
         "sections": _sections(document),
         "style": style,
-        "style_hash": style_hash(style),
+        "style_hash": content_hash(style),
         "policy_slugs": policies,
         "tables_show": 100,
         "namespaces_show": 500,
@@ -148,6 +160,7 @@ def site_of(document: Document, folder: Path) -> Site:
         folder=folder,
         templates=templates,
         shared=shared,
+        sections={section.key: section for section in document.policies},
         policies=policies,
         namespaces=slugs_of(section.namespace for section in document.namespaces),
         finding_rows=RowForm(templates, "finding_row"),
@@ -161,6 +174,9 @@ def _sections(document: Document) -> tuple[tuple[str, str], ...]:
 
 
 def _section(path: str) -> str:
+    """The entry of the navigation to which a page belongs."""
+    if path.startswith("f/"):
+        return "findings.html"
     return re.sub(r"(_\d+)?\.html$|/.*", "", path) + ".html"
 
 

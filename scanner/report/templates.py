@@ -87,9 +87,9 @@ def environment() -> Environment:
     return templates
 
 
-def style_hash(style: str) -> str:
-    """The source expression of a style sheet for a Content-Security-Policy, so that no other style is applied."""
-    return f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}"
+def content_hash(text: str) -> str:
+    """The source expression of a style sheet or script for a Content-Security-Policy, so that no other one is applied."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 def _folder() -> Path:

@@ -34,7 +34,7 @@ class Page(HTMLParser):
             self.faults.append(f"</{tag}> at {self.getpos()}")
 
     def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
+        if not {"style", "script"} & set(self.open):
             self.text += data
 
     def named(self, tag: str) -> list[dict[str, str]]:

@@ -185,10 +185,24 @@ def _key(finding: Finding) -> TallyKey:
     )
 
 
+def with_findings(
+    record: ScanRecord, findings: Sequence[StoredFinding], resolved: Sequence[StoredFinding] = ()
+) -> ScanRecord:
+    """The record with other findings, each a problem of its own."""
+    return replace(
+        record,
+        findings=lambda: iter(findings),
+        resolved=lambda: iter(resolved),
+        by_problem=lambda: as_problems([*findings, *resolved]),
+    )
+
+
 def as_problems(findings: Iterable[StoredFinding]) -> Iterator[ProblemFinding]:
-    """The findings as problems of their own, all of them checked."""
+    """The findings as problems of their own, all of them checked; previews belong to no problem."""
     for stored in findings:
         match stored.status:
+            case "preview":
+                pass
             case "new" | "reopened":
                 yield ProblemFinding(stored, checked=True, episode=stored.status)
             case _:

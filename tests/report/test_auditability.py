@@ -22,7 +22,7 @@ from scanner.report.screen import Screen
 from scanner.report.table import render as render_table
 from scanner.report.words import AUDITABILITY, AUDITABILITY_MEANINGS, HEALTH_MEANINGS, HEALTH_TITLES
 
-from .records import binding, check, finding, policy, small_record
+from .records import binding, check, finding, policy, small_record, with_findings
 
 ASKS = check("request.userInfo.username == 'bob'")
 PLAIN = check("object.spec.x == 1")
@@ -42,14 +42,13 @@ def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | Non
         for checked, depends in ((ASKS, requester), (PLAIN, False))
         for outcome, number in ((OutcomeName.PASSED, 9), (OutcomeName.VIOLATED, 1))
     }
-    return replace(
+    record = replace(
         small_record(),
         policies=(PolicyRecord(shown, (binding("b", "a", "Deny", assumed=assumed),), 10, reading=reading),),
         tallies=tallies,
         health=(),
-        findings=lambda: iter(findings),
-        resolved=lambda: iter(()),
     )
+    return with_findings(record, findings)
 
 
 def in_json(record: ScanRecord) -> Any:

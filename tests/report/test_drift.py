@@ -13,7 +13,7 @@ from scanner.model.scan import OutcomeName, ScanRecord, TallyKey
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 
-from .records import finding, small_record
+from .records import finding, small_record, with_findings
 
 MUTATION = Check(CheckKind.MUTATION, 0, "Object{spec: Object.spec{replicas: 3}}")
 PATCH = (Change("replace", "/spec/replicas", 3, was=1), Change("add", "/metadata/labels/<b>", "x"))
@@ -31,7 +31,7 @@ def drifting() -> ScanRecord:
     small = small_record()
     key = TallyKey("require-limits", "b", "", "", MUTATION, "apps/v1", "Deployment", "shop", OutcomeName.WOULD_CHANGE)
     findings = sorted([*small.findings(), DRIFT], key=lambda stored: stored.finding.policy)
-    return replace(small, findings=lambda: iter(findings), tallies={**small.tallies, key: 1})
+    return with_findings(replace(small, tallies={**small.tallies, key: 1}), findings)
 
 
 def test_drift_has_counts_of_its_own_and_no_part_in_the_score() -> None:

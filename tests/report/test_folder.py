@@ -14,7 +14,7 @@ from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.folder import MARKER, replaced
 
-from .records import small_record
+from .records import small_record, with_findings
 
 
 @pytest.fixture
@@ -44,9 +44,7 @@ def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:
     """None of its pages stays."""
     folder = tmp_path / "report"
     FORMATS["html"].render(document_of(small_record()), folder)
-    FORMATS["html"].render(
-        document_of(replace(small_record(), policies=(), tallies={}, findings=lambda: iter(()))), folder
-    )
+    FORMATS["html"].render(document_of(with_findings(replace(small_record(), policies=(), tallies={}), ())), folder)
     assert [] == list((folder / "policies").iterdir())
 
 

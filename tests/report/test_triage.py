@@ -16,7 +16,7 @@ from scanner.report.counts import FindingCounts
 from scanner.report.document import document_of
 from scanner.report.sentences import worst_owners, worst_policies
 
-from .records import small_record
+from .records import small_record, with_findings
 
 kept = st.builds(
     KeptOfObject,
@@ -62,7 +62,7 @@ def with_labels(labels: list[KeptOfObject | None]) -> ScanRecord:
         replace(stored, kept=labels[place % len(labels)] if labels else None)
         for place, stored in enumerate(record.findings())
     ]
-    return replace(record, findings=lambda: iter(findings))
+    return with_findings(record, findings, tuple(record.resolved()))
 
 
 def total(*counts: FindingCounts) -> FindingCounts:
@@ -136,7 +136,7 @@ def test_the_worst_owner_comes_first() -> None:
         for stored in record.findings()
     ]
     settings = Settings((DescriptionOverride("max-replicas", severity=Severity.CRITICAL),))
-    document = document_of(replace(record, findings=lambda: iter(findings)), settings)
+    document = document_of(with_findings(record, findings), settings)
 
     assert ["red", "blue", ""] == [section.owner for section in worst_owners(document.owners)]
 

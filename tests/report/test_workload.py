@@ -15,7 +15,7 @@ from scanner.model.scan import ScanRecord, StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.words import workload_name
-from tests.report.records import finding, small_record
+from tests.report.records import finding, small_record, with_findings
 
 OF_POD = Workload("apps/v1", "Deployment", "shop", "web")
 DERIVED = replace(OF_POD, derived=True)
@@ -28,7 +28,7 @@ def about(workload: Workload | None, kind: str = "Pod", name: str = "web-6b7f9c-
 
 def record(*findings: StoredFinding) -> ScanRecord:
     """A scan with these findings."""
-    return replace(small_record(), findings=lambda: iter(findings), resolved=lambda: iter(()))
+    return with_findings(small_record(), findings)
 
 
 def rendered(name: str, *findings: StoredFinding) -> Any:
@@ -94,7 +94,7 @@ def test_pages_do_not_repeat_the_object(tmp_path: Path) -> None:
 def test_the_name_of_a_workload_is_text(tmp_path: Path) -> None:
     """Names in files have not been validated."""
     html = pages(tmp_path, about(replace(OF_POD, name="<script>\x1b[2J{0}")))
-    assert ("<script>" in html, "\x1b" in html, 2) == (
+    assert ("<script>\\x1b" in html, "\x1b" in html, 2) == (
         False,
         False,
         html.count("&lt;script&gt;\\x1b[2J{0}</bdi></span><span"),

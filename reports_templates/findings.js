@@ -1,0 +1,229 @@
+"use strict";
+(() => {
+  const FIELDS = ["text", "policy", "namespace", "owner", "severity", "action", "status", "sort"];
+  const NUMBERS = 9, ROWS = 100, NEAR = 2;
+  const CHIP = 0, ACTION = 1, SEVERITY = 2, STATUS = 3, POLICY = 4, NAMESPACE = 5, OWNER = 6, OPENED = 7, WAIVED = 8;
+  const filter = document.querySelector(".filter"), found = document.querySelector(".found");
+  const table = document.querySelector(".problems"), body = table.tBodies[0], caption = table.caption;
+  const above = document.querySelector(".above"), below = document.querySelector(".below");
+  const parts = document.querySelector("#parts").content;
+  const written = { rows: [...body.childNodes], caption: caption.textContent, above: [...above.childNodes], below: [...below.childNodes] };
+  const field = Object.fromEntries(FIELDS.map((name) => [name, filter.querySelector(`[name=${name}]`)]));
+  let index = null, chunks = [], loaded = 0, asked = false, timer = 0;
+
+  const element = (name, attributes, ...children) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  };
+  const part = (name) => {
+    const kept = parts.querySelector(`[data-part="${name}"]`);
+    return kept ? [...kept.cloneNode(true).childNodes] : [];
+  };
+  const quiet = (text) => element("span", { class: "quiet" }, text);
+  const load = (path) => document.head.append(Object.assign(document.createElement("script"), { src: path }));
+
+  window.assay = {
+    index(data) {
+      index = data;
+      options("policy", data.policies.map(([name]) => [name, name]));
+      options("namespace", data.namespaces.map((name) => [name || "_cluster", name || "cluster-scoped objects"]));
+      options("owner", data.owners.map((name) => [name || "unowned", name || "unowned"]));
+      filter.hidden = false;
+      show();
+    },
+    rows(number, numbers, lines) {
+      const texts = lines.split("\n");
+      chunks[number] = { numbers: Int32Array.from(numbers), texts, search: lines.toLowerCase().split("\n") };
+      loaded += 1;
+      if (loaded === index.chunks) show();
+    },
+  };
+
+  function options(name, values) {
+    const select = field[name];
+    for (const [value, text] of [...values].sort((a, b) => (a[1] < b[1] ? -1 : 1))) {
+      select.append(element("option", { value }, text));
+    }
+  }
+
+  function state() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    const values = Object.fromEntries(FIELDS.map((name) => [name, given.get(name) || ""]));
+    return { ...values, page: Math.max(1, parseInt(given.get("page"), 10) || 1), any: FIELDS.some((name) => values[name]) };
+  }
+
+  function address(values, page) {
+    const kept = FIELDS.filter((name) => values[name]).map((name) => [name, values[name]]);
+    if (page > 1) kept.push(["page", page]);
+    return "#" + new URLSearchParams(kept);
+  }
+
+  function chosen() {
+    return Object.fromEntries(FIELDS.map((name) => [name, field[name].value]));
+  }
+
+  function show() {
+    if (!index) return;
+    const wanted = state();
+    for (const name of FIELDS) {
+      if (field[name] === document.activeElement && name === "text") continue;
+      field[name].value = wanted[name];
+    }
+    if (!wanted.any && wanted.page === 1) return restore();
+    if (!asked) {
+      asked = true;
+      for (let number = 0; number < index.chunks; number += 1) load(`data/${String(number).padStart(4, "0")}.js`);
+    }
+    if (loaded < index.chunks) {
+      found.textContent = "Loading the findings …";
+      return undefined;
+    }
+    return render(wanted, ordered(matching(wanted), wanted.sort));
+  }
+
+  function restore() {
+    body.replaceChildren(...written.rows);
+    caption.textContent = written.caption;
+    above.replaceChildren(...written.above);
+    below.replaceChildren(...written.below);
+    found.textContent = "";
+  }
+
+  function matching(wanted) {
+    const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const rules = index.policies.map(([name, title]) => `${name} ${title}`.toLowerCase());
+    const owners = index.owners.map((name) => name.toLowerCase());
+    const inRule = words.map((word) => rules.map((text) => text.includes(word)));
+    const ofOwner = words.map((word) => owners.map((text) => text.includes(word)));
+    const tests = conditions(wanted);
+    const rows = [];
+    chunks.forEach((chunk, place) => {
+      const { numbers, search } = chunk;
+      next: for (let row = 0; row < search.length; row += 1) {
+        const at = row * NUMBERS;
+        for (const test of tests) if (!test(numbers, at)) continue next;
+        for (let word = 0; word < words.length; word += 1) {
+          if (!search[row].includes(words[word]) && !inRule[word][numbers[at + POLICY]] && !ofOwner[word][numbers[at + OWNER]]) continue next;
+        }
+        rows.push(place * index.size + row);
+      }
+    });
+    return rows;
+  }
+
+  function conditions(wanted) {
+    const tests = [];
+    const equal = (column, value) => tests.push((numbers, at) => numbers[at + column] === value);
+    if (wanted.policy) equal(POLICY, index.policies.findIndex(([name]) => name === wanted.policy));
+    if (wanted.namespace) equal(NAMESPACE, index.namespaces.indexOf(wanted.namespace === "_cluster" ? "" : wanted.namespace));
+    if (wanted.owner) equal(OWNER, index.owners.indexOf(wanted.owner === "unowned" ? "" : wanted.owner));
+    if (wanted.severity) equal(SEVERITY, index.severities.indexOf(wanted.severity));
+    if (wanted.action === "Errored" || wanted.action === "change") {
+      const chips = (wanted.action === "change" ? ["drift"] : ["refused-error", "error"]).map((name) => index.chips.indexOf(name));
+      tests.push((numbers, at) => chips.includes(numbers[at + CHIP]));
+    } else if (wanted.action) equal(ACTION, index.actions.indexOf(wanted.action));
+    if (wanted.status === "waived") equal(WAIVED, 1);
+    else if (wanted.status === "open") {
+      const resolved = index.statuses.indexOf("resolved");
+      tests.push((numbers, at) => numbers[at + STATUS] !== resolved);
+    } else if (wanted.status) equal(STATUS, index.statuses.indexOf(wanted.status));
+    return tests;
+  }
+
+  const number = (row, column) => chunks[Math.floor(row / index.size)].numbers[(row % index.size) * NUMBERS + column];
+  const line = (row) => chunks[Math.floor(row / index.size)].texts[row % index.size];
+
+  function ordered(rows, by) {
+    const keys = {
+      oldest: (row) => number(row, OPENED),
+      newest: (row) => -number(row, OPENED),
+      severity: (row) => number(row, SEVERITY),
+      workload: (row) => line(row).split("\t", 3)[2],
+      rule: (row) => index.policies[number(row, POLICY)][1],
+      owner: (row) => index.owners[number(row, OWNER)] || "\uffff",
+    };
+    if (!keys[by]) return rows;
+    return rows.map((row) => [keys[by](row), row]).sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : a[1] - b[1])).map((pair) => pair[1]);
+  }
+
+  function render(wanted, rows) {
+    const last = Math.max(1, Math.ceil(rows.length / ROWS)), page = Math.min(wanted.page, last);
+    const first = (page - 1) * ROWS, shown = rows.slice(first, first + ROWS);
+    body.replaceChildren(...shown.map(rowOf));
+    const words = rows.length ? `Rows ${count(first + 1)} to ${count(first + shown.length)} of ${count(rows.length)} that match` : "No row matches";
+    caption.textContent = words;
+    found.textContent = words;
+    above.replaceChildren(...pager(wanted, page, last, "Pages, above the list"));
+    below.replaceChildren(...pager(wanted, page, last, "Pages, below the list"));
+  }
+
+  const count = (value) => value.toLocaleString("en-US");
+
+  function age(row) {
+    const minutes = Math.max(0, index.end - number(row, OPENED));
+    if (minutes >= 1440) return `${count(Math.floor(minutes / 1440))} d`;
+    return minutes >= 60 ? `${Math.floor(minutes / 60)} h` : `${minutes} min`;
+  }
+
+  const place = (id) => `f/${id.slice(0, 3)}.html#f-${id}`;
+  const cell = (name, ...children) => element("td", { role: "cell", class: `k-${name}` }, ...children);
+
+  function rowOf(row) {
+    const [id, kind, name, members, , ...objects] = line(row).split("\t");
+    const [, title, path] = index.policies[number(row, POLICY)];
+    const severity = index.severities[number(row, SEVERITY)], owner = index.owners[number(row, OWNER)];
+    const named = [quiet(`${kind} `), element("bdi", {}, name)];
+    const what = objects.length
+      ? element("details", {}, element("summary", {}, ...named, " ", quiet(members)), element("ul", { class: "objects" }, ...items(objects)))
+      : element("a", { href: place(id) }, ...named);
+    return element(
+      "tr", { role: "row" },
+      cell("action", ...part(`chip-${index.chips[number(row, CHIP)]}`)),
+      cell("sev", element("span", { class: `sev sev-${severity}` }, severity)),
+      element("th", { scope: "row", role: "rowheader", class: "k-what" }, what),
+      cell("rule", element("a", { href: path }, element("bdi", {}, title))),
+      cell("owner", owner ? element("bdi", {}, owner) : quiet("unowned")),
+      cell("age", ...part(`status-${index.statuses[number(row, STATUS)]}`), ...(number(row, WAIVED) ? part("status-waived") : []), " ", element("time", {}, age(row))),
+      cell("id", element("a", { class: "fid", href: place(id) }, id)),
+    );
+  }
+
+  function items(objects) {
+    const made = [];
+    for (let at = 0; at + 3 < objects.length; at += 4) {
+      const [id, status, name, message] = objects.slice(at, at + 4);
+      made.push(element("li", {}, element("a", { href: place(id) }, element("bdi", {}, name)), " ", ...part(`status-${status}`), " ", quiet(message)));
+    }
+    return made;
+  }
+
+  function pager(wanted, page, last, label) {
+    if (last === 1) return [];
+    const list = element("ol", {});
+    let before = 0;
+    for (let at = 1; at <= last; at += 1) {
+      if (at !== 1 && at !== last && Math.abs(at - page) > NEAR) continue;
+      if (at > before + 1) list.append(element("li", { "aria-hidden": "true" }, "…"));
+      const current = at === page ? { "aria-current": "page" } : {};
+      list.append(element("li", {}, element("a", { href: address(wanted, at), ...current }, element("span", { class: "sr" }, "Page "), count(at))));
+      before = at;
+    }
+    return [element("nav", { class: "numbers", "aria-label": label }, list)];
+  }
+
+  const changed = () => location.replace(address(chosen(), 1));
+  filter.addEventListener("change", changed);
+  field.text.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(changed, 120);
+  });
+  filter.querySelector("button").addEventListener("click", () => {
+    for (const name of FIELDS) field[name].value = "";
+    changed();
+    field.text.focus();
+  });
+  window.addEventListener("hashchange", show);
+  load("data/index.js");
+})();

@@ -1,0 +1,134 @@
+"""The texts of policies with line numbers, and the lines at which their checks stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, assert_never
+
+import yaml
+
+from scanner.model.outcome import Check, CheckKind
+from scanner.report.by_policy import PolicySection
+from scanner.report.definition import definition_of
+
+_Lines: TypeAlias = range
+_CONTEXT: Final = 6
+_SHOWN: Final = 9_000
+"""The characters of a text that a page of findings repeats as a whole; of a longer one, the lines around its checks."""
+_LINE: Final = 1_000
+_MOST: Final = 60
+_READABLE: Final = 200_000
+"""The characters of a text in which checks are searched: an object of Kubernetes may be longer, but no policy is read by people then."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line of a text; `number` is 0 for the mark of lines that are left out."""
+
+    number: int
+    text: str
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedText:
+    """The text of a policy as lines. `places` has the lines of each check of which the place is known, from 1."""
+
+    lines: tuple[str, ...]
+    places: dict[Check, _Lines] = field(default_factory=dict)
+
+    def marking(self, checks: Iterable[Check]) -> MarkedText:
+        """The same text, of which only the lines of some checks are marked."""
+        return MarkedText(self.lines, {check: self.places[check] for check in checks if check in self.places})
+
+    def shown(self) -> Iterator[TextLine]:
+        """The text, or if it is long its beginning and the lines around the checks."""
+        marked = {number for place in self.places.values() for number in place}
+        numbers: Sequence[int] = range(1, len(self.lines) + 1)
+        if sum(map(len, self.lines)) > _SHOWN:
+            near = {
+                other for number in sorted(marked)[:_MOST] for other in range(number - _CONTEXT, number + _CONTEXT + 1)
+            }
+            numbers = sorted({*range(1, _CONTEXT), *near}.intersection(numbers))
+        before = 0
+        for number in numbers:
+            if number > before + 1:
+                yield TextLine(0, f"… {number - before - 1:,} lines are left out here")
+            text = self.lines[number - 1]
+            yield TextLine(number, text if len(text) <= _LINE else f"{text[:_LINE]}…", number in marked)
+            before = number
+        if before < len(self.lines):
+            yield TextLine(0, f"… {len(self.lines) - before:,} lines are left out here")
+
+
+def marked_text(section: PolicySection, checks: Sequence[Check]) -> MarkedText:
+    """The text of a policy with the lines of some checks; no lines if the scan did not record the policy."""
+    text = definition_of(section)
+    if not text or len(text) > _READABLE:
+        return MarkedText(tuple(text.splitlines()))
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    places = {check: lines for check in checks if (lines := _place(root, check)) is not None}
+    return MarkedText(tuple(text.splitlines()), places)
+
+
+def _place(root: yaml.Node | None, check: Check) -> _Lines | None:
+    """The lines of a check: where the policy's form has it, else where its expression stands."""
+    expected = _at(root, *_path(check))
+    wanted = check.expression.strip()
+    if expected is not None and (not wanted or _has(expected, wanted)):
+        node = next((each for each in _scalars(expected) if each.value.strip() == wanted), expected)
+        return _lines(node)
+    found = next((each for each in _scalars(root) if each.value.strip() == wanted), None) if wanted else None
+    return None if found is None else _lines(found)
+
+
+def _path(check: Check) -> tuple[str | int, ...]:
+    match check.kind:
+        case CheckKind.VALIDATION:
+            return "spec", "validations", check.index
+        case CheckKind.AUDIT_ANNOTATION:
+            return "spec", "auditAnnotations", check.index
+        case CheckKind.MUTATION:
+            return "spec", "mutations", check.index
+        case CheckKind.CONDITIONS:
+            return "spec", "matchConditions"
+        case CheckKind.CONFIGURATION:
+            return "spec", "paramKind"
+        case _ as never:
+            assert_never(never)
+
+
+def _at(node: yaml.Node | None, *path: str | int) -> yaml.Node | None:
+    for step in path:
+        match node, step:
+            case yaml.MappingNode(), str():
+                node = next((value for key, value in node.value if key.value == step), None)
+            case yaml.SequenceNode(), int() if step < len(node.value):
+                node = node.value[step]
+            case _:
+                return None
+    return node
+
+
+def _has(node: yaml.Node, text: str) -> bool:
+    return any(each.value.strip() == text for each in _scalars(node))
+
+
+def _scalars(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
+    match node:
+        case yaml.ScalarNode():
+            yield node
+        case yaml.SequenceNode():
+            for item in node.value:
+                yield from _scalars(item)
+        case yaml.MappingNode():
+            for _, value in node.value:
+                yield from _scalars(value)
+
+
+def _lines(node: yaml.Node) -> _Lines:
+    """The lines of a node, from 1; a block ends at the beginning of the line after it."""
+    first, end = node.start_mark.line + 1, node.end_mark
+    last = end.line if end.column == 0 else end.line + 1
+    return range(first, max(first, last) + 1)
