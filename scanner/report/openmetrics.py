@@ -133,7 +133,9 @@ def _samples(document: Document) -> Mapping[str, Samples]:
         "assay_scan_complete": [((), int(document.complete))],
         "assay_scan_end_timestamp_seconds": [((), _unix(end))],
         "assay_last_complete_scan_timestamp_seconds": [((), _unix(complete))] if complete else [],
-        "assay_last_complete_scan_age_seconds": [((), max(round(_unix(end) - _unix(complete), 3), 0))] if complete else [],
+        "assay_last_complete_scan_age_seconds": [((), max(round(_unix(end) - _unix(complete), 3), 0))]
+        if complete
+        else [],
         "assay_scan_duration_seconds": [((), round(_unix(end) - _unix(provenance.started_at), 3))],
         "assay_coverage_ratio": [((), _ratio(coverage.states))],
         "assay_gaps": _counted(str(gap.kind) for gap in document.gaps),
