@@ -11,6 +11,7 @@ from rich.text import Text
 from scanner.report.document import Document
 from scanner.report.printing import line, one_line
 from scanner.report.screen import Screen
+from scanner.report.sentences import nothing_line
 
 _CONTINUED: Final = " \\"
 
@@ -52,7 +53,7 @@ def _continued(console: Console, command: str) -> None:
 
 
 def first(document: Document, screen: Screen) -> Command:
-    """Explain the worst problem; without problems, list the policies."""
+    """Explain the worst problem. Without problems, list previews or policies, or show how to scan something."""
     if document.worst:
         return Command(
             _line(screen, f"explain {document.worst[0].problem.id}"), "why the worst problem breaks its rule"
@@ -62,6 +63,8 @@ def first(document: Document, screen: Screen) -> Command:
         return Command(
             _line(screen, f"findings --scan {scan} --status preview"), "what the previewed policies would find"
         )
+    if nothing_line(document):
+        return Command(f"{screen.command} scan --help", "how to choose the cluster or files, and the policies")
     return Command(
         _line(screen, f"policies --scan {document.provenance.scan_id}"), "the policies, and what they matched"
     )

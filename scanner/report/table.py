@@ -208,6 +208,8 @@ def _closing(console: Console, document: Document, *, wide: bool) -> None:
         _opinion(console, document.second_opinion)
     if outside := outside_line(document):
         _fact(console, "Outside", f"{outside}: these also decide about requests, but are not evaluated")
+    if not wide:
+        _fact(console, "More", "--wide also prints namespaces, owners, controls and policy health")
 
 
 def _fact(console: Console, title: str, sentence: str) -> None:

@@ -78,9 +78,9 @@ def rule(document: Document, worst: WorstProblem) -> str:
 
 
 def age(document: Document, worst: WorstProblem) -> str:
-    """The time since a problem began, until the scan: `new`, `45 min`, `5 h`, `12 d`."""
+    """The time since a problem began, until the scan: `new`, `45 min`, `5 h`, `12 d`; empty in the first scan of a cluster."""
     if worst.problem.status == "new":
-        return "new"
+        return "new" if document.provenance.previous_scan_id else ""
     return elapsed(worst.problem.opened_at, document.provenance.finished_at or document.provenance.started_at)
 
 
@@ -111,7 +111,8 @@ def _two_lines(console: Console, document: Document, worst: WorstProblem) -> Non
         hanging(console, _INDENT, where)
     else:
         one_line(console, Text.assemble(begin, head, where))
-    end = f" ({age(document, worst)}, {_short(visible(owner_title(document.triage.owner(worst.problem))), console.width // 3)})"
+    owner = _short(visible(owner_title(document.triage.owner(worst.problem))), console.width // 3)
+    end = f" ({', '.join(part for part in (age(document, worst), owner) if part)})"
     safe_end = text_of(console, end).plain
     room = max(console.width - len(_INDENT) - cell_len(safe_end), _LEAST)
     rule_text = _short(text_of(console, rule(document, worst)).plain, room)
@@ -129,20 +130,18 @@ def _table(console: Console, document: Document) -> None:
     owners = [_short(visible(owner_title(document.triage.owner(worst.problem))), _OWNER) for worst in document.worst]
     room = console.width - _FIXED - max(map(cell_len, owners))
     for_place = min(max(map(cell_len, places)), room // 2)
-    rows = [
-        (
-            worst.problem.id,
-            effect(worst),
-            _severity(document, worst),
-            _short(where, for_place),
-            _short(rule(document, worst), room - for_place),
-            age(document, worst),
-            owner,
-        )
-        for worst, where, owner in zip(document.worst, places, owners, strict=True)
-    ]
-    heads = ("Problem", "Would be", "Severity", "Workload", "Rule", "Age", "Owner")
-    show(console, heads, rows, numbers=("Age",), styles={"Would be": _style}, gap=False)
+    columns = {
+        "Problem": [worst.problem.id for worst in document.worst],
+        "Would be": [effect(worst) for worst in document.worst],
+        "Severity": [_severity(document, worst) for worst in document.worst],
+        "Workload": [_short(where, for_place) for where in places],
+        "Rule": [_short(rule(document, worst), room - for_place) for worst in document.worst],
+        "Age": [age(document, worst) for worst in document.worst],
+        "Owner": owners,
+    }
+    shown = {head: cells for head, cells in columns.items() if any(cells)}
+    rows = list(zip(*shown.values(), strict=True))
+    show(console, list(shown), rows, numbers=("Age",), styles={"Would be": _style}, gap=False)
 
 
 def _style(cell: str) -> str:
