@@ -2,7 +2,7 @@
 (() => {
   const FIELDS = ["text", "policy", "namespace", "owner", "severity", "action", "status", "sort"];
   const NUMBERS = 9, ROWS = 100, NEAR = 2;
-  const CHIP = 0, ACTION = 1, SEVERITY = 2, STATUS = 3, POLICY = 4, NAMESPACE = 5, OWNER = 6, OPENED = 7, WAIVED = 8;
+  const CHIP = 0, ACTION = 1, SEVERITY = 2, STATUS = 3, POLICY = 4, OPENED = 5, WAIVED = 6, NAMESPACE = 7, OWNER = 8;
   const filter = document.querySelector(".filter"), found = document.querySelector(".found");
   const table = document.querySelector(".problems"), body = table.tBodies[0], caption = table.caption;
   const above = document.querySelector(".above"), below = document.querySelector(".below");

@@ -426,7 +426,7 @@ class ScanRecord:
     """All data of a report about one stored scan. Findings are streams, because there can be many.
 
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
-    those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
+    those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `by_problem_of` those of some policies alone, if the source of the record can choose; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
     the second opinion, if any. `census` and `resolved_total` count `findings` (with
     the owners that a function names) and `resolved`, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
     may be pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `population` yields the objects that the scan examined, and `evaluated` the objects that
@@ -449,6 +449,7 @@ class ScanRecord:
     findings: Callable[[], Iterator[StoredFinding]]
     resolved: Callable[[], Iterator[StoredFinding]]
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
+    by_problem_of: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]] | None = None
     unchecked: int = 0
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
@@ -473,6 +474,12 @@ class ScanRecord:
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""
         return census_of(self.findings(), owner_of) if self.census is None else self.census(owner_of)
+
+    def problem_findings(self, policies: frozenset[PolicyKey]) -> Iterator[ProblemFinding]:
+        """Those of `by_problem` that belong to some policies."""
+        if self.by_problem_of is not None:
+            return self.by_problem_of(policies)
+        return (each for each in self.by_problem() if each.stored.finding.policy_key in policies)
 
     def candidates(self, near: Near) -> Iterator[Candidate]:
         """The open findings to which waivers may apply, and maybe others of their policies, without their texts, in no order."""

@@ -123,7 +123,8 @@ class Document:
     `narrowed` is true if the user limited the scope. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
     `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
-    findings, the resolved ones included, of which those of a problem follow each other; `worst` are the worst problems.
+    findings, the resolved ones included, of which those of a problem follow each other, `problem_findings` those of some policies;
+    `worst` are the worst problems.
     `previews` are the results of assumed bindings, which `policies` count, too.
     `groups` counts the open problems by policy, action and outcome, `register` the scans of the
     cluster. `population` and `evaluated` stream the objects that the scan examined, and those that each check matched.
@@ -158,6 +159,7 @@ class Document:
     register: Callable[[], Register] = Register
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
+    problem_findings: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]] = lambda _: iter(())
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
     second_opinion: Opinion | None = None
     method: MethodSection | None = None
@@ -217,6 +219,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         register=record.register,
         population=record.population,
         evaluated=record.evaluated,
+        problem_findings=record.problem_findings,
         titles=_titles(policies),
         second_opinion=record.opinion,
         method=method_of(record),

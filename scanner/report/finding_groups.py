@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import chain, groupby
 from typing import TypeAlias
 
+from scanner.model.policy import PolicyKey
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import strictest
 from scanner.report.document import Document
@@ -47,21 +48,26 @@ class FindingGroup:
         return phase, not self.refused, self.severity, _ACTIONS.index(self.action)
 
 
-def groups_of(document: Document) -> Iterator[FindingGroup]:
-    """Every problem of a report with its findings, previews included, ordered by policy."""
+def groups_of(document: Document, policies: frozenset[PolicyKey]) -> Iterator[FindingGroup]:
+    """Every problem of some policies with its findings, previews included, ordered by policy."""
     rank = document.triage.severity
-    for _, members in groupby(_findings(document), key=lambda each: each.stored.problem or each.stored.id):
+    for _, members in groupby(_findings(document, policies), key=lambda each: each.stored.problem or each.stored.id):
         own = tuple(members)
         yield _group(
             own if len(own) == 1 else tuple(sorted(own, key=_badness)), rank(own[0].stored.finding.policy_key).rank
         )
 
 
-def _findings(document: Document) -> Iterable[ProblemFinding]:
+def _findings(document: Document, policies: frozenset[PolicyKey]) -> Iterable[ProblemFinding]:
+    findings = document.problem_findings(policies)
     if not document.findings_total.preview:
-        return document.by_problem()
-    previews = (stored for stored in document.findings() if stored.status == "preview")
-    return chain(document.by_problem(), (ProblemFinding(stored, checked=True, episode="open") for stored in previews))
+        return findings
+    previews = (
+        ProblemFinding(stored, checked=True, episode="open")
+        for stored in document.findings()
+        if stored.status == "preview" and stored.finding.policy_key in policies
+    )
+    return chain(findings, previews)
 
 
 def _badness(each: ProblemFinding) -> tuple[bool, bool, bool]:

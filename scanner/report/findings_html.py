@@ -1,23 +1,52 @@
-"""The findings of the HTML report: one pass over the problems fills the list and the places of their findings."""
+"""The findings of the HTML report: two processes read the problems of half the policies each, then write half the pages each."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from scanner.model.policy import PolicyKey
+from scanner.report.document import Document
 from scanner.report.finding_groups import groups_of
 from scanner.report.finding_list import FindingList
-from scanner.report.place_pages import PlacePages
+from scanner.report.finding_rows import FindingRows
+from scanner.report.group_files import GroupReader, GroupWriter
+from scanner.report.halves import in_halves
+from scanner.report.place_pages import PlacePages, keep_place
 from scanner.report.place_texts import PlaceTexts
 from scanner.report.places import Places
 from scanner.report.site import Site
-from scanner.report.spill import Spill
 
 
-def write_findings(site: Site, spill: Spill) -> None:
-    """Write `findings.html` and the pages in `f`. Raises ValueError if findings of a policy were not counted."""
+def write_findings(site: Site, aside: Path) -> None:
+    """Write `findings.html` and the pages in `f`; `aside` is a folder to work in. Raises ValueError if findings were not counted."""
     texts = PlaceTexts(site)
-    places, pages, rows = Places(site, texts), PlacePages(site, spill, texts), FindingList(site, spill)
-    for group in groups_of(site.document):
+    halves = _halves(site.document)
+    folders = [aside / str(half) for half in range(len(halves))]
+    in_halves(lambda half: _collect(site, texts, halves[half], GroupWriter(folders[half])))
+    spilled = GroupReader(folders)
+    PlacePages(site, spilled, texts).write()
+    FindingList(site, spilled).write()
+
+
+def _collect(site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], spill: GroupWriter) -> None:
+    """GroupWriter the places and the rows of the problems of some policies."""
+    places, rows = Places(site, texts), FindingRows(site, spill)
+    for group in groups_of(site.document, policies):
         rows.add(group)
         for each in group.findings:
-            pages.add(places.placed(each))
-    pages.write()
-    rows.write()
+            keep_place(spill, places.placed(each))
+    spill.flush()
+
+
+def _halves(document: Document) -> tuple[frozenset[PolicyKey], frozenset[PolicyKey]]:
+    """The policies in order of their names, cut where half of the findings are on either side."""
+    sections = sorted(document.policies, key=lambda section: (section.name, section.language))
+    half, before = sum(section.findings.total for section in sections) / 2, 0
+    first: list[PolicyKey] = []
+    for section in sections:
+        if before >= half:
+            break
+        first.append(section.key)
+        before += section.findings.total
+    chosen = frozenset(first)
+    return chosen, frozenset(section.key for section in sections) - chosen

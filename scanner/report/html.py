@@ -1,12 +1,11 @@
-"""The report as static HTML pages without scripts or requests, for screens, phones and paper.
+"""The report as static HTML pages without requests, for screens, phones and paper.
 
 Every page shows the provenance of the scan. A Content-Security-Policy forbids everything but the page's own style
-sheet, so that text from a cluster stays text even where an escape is missing.
+sheet, so that text from a cluster stays text even where an escape is missing. The list of findings has a script; it is complete without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,17 +13,15 @@ from scanner.model.outcome import Gap
 from scanner.model.scan import Health
 from scanner.posture.score import NO_SCORE, Score
 from scanner.report.batches import weight
-from scanner.report.brief import brief_row
 from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.by_owner import OwnerSection
 from scanner.report.counts import NO_FINDINGS
+from scanner.report.definition import definition_of
 from scanner.report.document import Document
-from scanner.report.finding_pages import DRIFT, NEW, of_namespace, place_of, write_policy_pages
 from scanner.report.findings_html import write_findings
 from scanner.report.folder import replaced
 from scanner.report.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.site import Site, site_of
-from scanner.report.spill import Spill
 from scanner.report.templates import NAME
 from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import owner_title
@@ -39,16 +36,21 @@ def render(document: Document, folder: Path) -> None:
     """
     with replaced(folder) as fresh:
         site = site_of(document, fresh)
-        spill = Spill(fresh.with_name("aside"))
-        write_policy_pages(site, spill)
-        write_findings(site, spill)
-        _write_namespaces(site, spill)
-        _write_changes(site, spill)
+        write_findings(site, fresh.with_name("aside"))
+        _write_policies(site)
+        _write_namespaces(site)
+        _write_changes(site)
         _write_lists(site)
         _write_summary(site)
 
 
-def _write_namespaces(site: Site, spill: Spill) -> None:
+def _write_policies(site: Site) -> None:
+    for section in site.document.policies:
+        shown = {"policy": section, "definition": definition_of(section)}
+        site.write(site.policy_path(section.key), "policy.html", section.name, **shown)
+
+
+def _write_namespaces(site: Site) -> None:
     document = site.document
     ordered = worst_namespaces(document.namespaces)
     site.write_list(
@@ -59,27 +61,14 @@ def _write_namespaces(site: Site, spill: Spill) -> None:
         weigh=lambda section: weight(section.namespace[:NAME]),
     )
     for section in document.namespaces:
-        name, total = section.namespace, section.findings.total
-        path, title = site.namespace_path(name), namespace_title(name)
-        rows = spill.rows(of_namespace(name))
-        site.write_rows(path, title, rows, total=total, template="namespace.html", namespace=section)
+        path, title = site.namespace_path(section.namespace), namespace_title(section.namespace)
+        site.write(path, "namespace.html", title, namespace=section)
 
 
-def _write_changes(site: Site, spill: Spill) -> None:
-    changes = site.document.changes
-    first = not site.document.provenance.previous_scan_id
-    new = 0 if first else changes.new + changes.reopened
-    site.write_rows("new.html", "New findings", spill.rows(NEW), total=new)
-    drift = site.document.findings_total.drift
-    site.write_rows("drift.html", "Drift", spill.rows(DRIFT), total=drift)
-    site.write_rows("resolved.html", "Resolved findings", _resolved(site), total=changes.resolved)
-
-
-def _resolved(site: Site) -> Iterator[str]:
-    for stored in site.document.resolved():
-        policy = stored.finding.policy_key
-        path = site.policy_path(policy) if policy in site.policies else ""
-        yield brief_row(site.brief_rows, stored, place_of(site, stored, path, path))
+def _write_changes(site: Site) -> None:
+    site.write("new.html", "new.html", "New findings")
+    site.write("drift.html", "drift.html", "Drift")
+    site.write("resolved.html", "resolved.html", "Resolved findings")
 
 
 def _write_lists(site: Site) -> None:

@@ -11,11 +11,10 @@ import yaml
 from scanner.model.outcome import Check, CheckKind
 from scanner.report.by_policy import PolicySection
 from scanner.report.definition import definition_of
+from scanner.report.words import plural
 
 _Lines: TypeAlias = range
-_CONTEXT: Final = 6
-_SHOWN: Final = 9_000
-"""The characters of a text that a page of findings repeats as a whole; of a longer one, the lines around its checks."""
+_CONTEXT: Final = 3
 _LINE: Final = 1_000
 _MOST: Final = 60
 _READABLE: Final = 200_000
@@ -42,24 +41,28 @@ class MarkedText:
         """The same text, of which only the lines of some checks are marked."""
         return MarkedText(self.lines, {check: self.places[check] for check in checks if check in self.places})
 
-    def shown(self) -> Iterator[TextLine]:
-        """The text, or if it is long its beginning and the lines around the checks."""
+    def shown(self, longest: int) -> Iterator[TextLine]:
+        """The text, or if it has more characters than `longest` only the lines around the checks."""
         marked = {number for place in self.places.values() for number in place}
         numbers: Sequence[int] = range(1, len(self.lines) + 1)
-        if sum(map(len, self.lines)) > _SHOWN:
+        if sum(map(len, self.lines)) > longest:
             near = {
-                other for number in sorted(marked)[:_MOST] for other in range(number - _CONTEXT, number + _CONTEXT + 1)
+                line for number in sorted(marked)[:_MOST] for line in range(number - _CONTEXT, number + _CONTEXT + 1)
             }
-            numbers = sorted({*range(1, _CONTEXT), *near}.intersection(numbers))
+            numbers = sorted((near or {*range(1, _MOST)}).intersection(numbers))
         before = 0
         for number in numbers:
             if number > before + 1:
-                yield TextLine(0, f"… {number - before - 1:,} lines are left out here")
+                yield TextLine(0, _left_out(number - before - 1))
             text = self.lines[number - 1]
             yield TextLine(number, text if len(text) <= _LINE else f"{text[:_LINE]}…", number in marked)
             before = number
         if before < len(self.lines):
-            yield TextLine(0, f"… {len(self.lines) - before:,} lines are left out here")
+            yield TextLine(0, _left_out(len(self.lines) - before))
+
+
+def _left_out(number: int) -> str:
+    return f"… {plural(number, 'line')} left out: the page of the policy has the whole text"
 
 
 def marked_text(section: PolicySection, checks: Sequence[Check]) -> MarkedText:

@@ -11,22 +11,29 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
-from scanner.report.frames import Frame, place
+from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.halves import in_halves
 from scanner.report.place_texts import PlaceTexts
 from scanner.report.places import PlacedFinding
 from scanner.report.site import Site
-from scanner.report.spill import Spill
 
 FOLDER: Final = "f"
 PREFIX: Final = 3
 _HEAVIEST: Final = 300_000
+_TEXTS: Final = 16_000
+"""The characters of policy texts on a page: of many or long ones, it shows the lines around the checks."""
+_SHORTEST: Final = 1_000
 _DIGITS: Final = "0123456789abcdef"
 
 
 def place_path(identifier: str) -> str:
     """The page of a finding, from the top folder."""
     return f"{FOLDER}/{identifier[:PREFIX]}.html"
+
+
+def keep_place(spill: GroupWriter, placed: PlacedFinding) -> None:
+    """Keep a place until its page is written."""
+    spill.add(_group(placed.id), "\t".join(map(str, placed)))
 
 
 @dataclass(slots=True)
@@ -40,35 +47,24 @@ class _Part:
 
 
 class PlacePages:
-    """Collects the places of findings on disk, and writes their pages."""
+    """Writes the pages of the places that were collected."""
 
-    def __init__(self, site: Site, spill: Spill, texts: PlaceTexts) -> None:
+    def __init__(self, site: Site, spilled: GroupReader, texts: PlaceTexts) -> None:
         macros: Any = site.templates.get_template("places.html").module
-        self._site, self._spill, self._texts = site, spill, texts
+        self._site, self._spilled, self._texts = site, spilled, texts
         self._moved: Final = macros.moved
-        self._frame: Final = Frame(
-            site.page(
-                f"{FOLDER}/",
-                "place_page.html",
-                place("title"),
-                **{name: place(name) for name in ("heading", "places", "texts")},
-            )
-        )
-
-    def add(self, placed: PlacedFinding) -> None:
-        """Keep a place until its page is written."""
-        self._spill.add(_group(placed.id), "\t".join(map(str, placed)))
+        names = "heading", "places", "texts"
+        self._frame: Final = site.frame(f"{FOLDER}/", "place_page.html", names, rows="places.html")
 
     def write(self) -> None:
         """Write all pages, in two processes."""
         (self._site.folder / FOLDER).mkdir()
-        self._spill.flush()
         groups = [f"{first}{second}" for first in _DIGITS for second in _DIGITS]
         in_halves(lambda half: self._write_groups(groups[half::2]))
 
     def _write_groups(self, groups: Iterable[str]) -> None:
         for digits in groups:
-            placed = sorted(map(_read, self._spill.rows(_group(digits))))
+            placed = sorted(map(_read, self._spilled.rows(_group(digits))))
             for prefix, findings in groupby(placed, key=lambda each: each.id[:PREFIX]):
                 self._write_prefix(prefix, list(self._parts(findings)))
 
@@ -89,7 +85,7 @@ class PlacePages:
         """The bytes by which a finding makes a page larger, with the texts that the page does not show yet."""
         size = _bytes(placed.html)
         if placed.policy not in part.policies:
-            size += _bytes(self._texts.policy_html(placed.policy, (placed.check,)))
+            size += _bytes(self._texts.policy_html(placed.policy, (placed.check,), _TEXTS))
         if placed.param >= 0 and placed.param not in part.params:
             size += _bytes(self._texts.param_html(placed.param))
         return size
@@ -118,9 +114,17 @@ class PlacePages:
 
     def _part_texts(self, part: _Part) -> Iterator[str]:
         for number, checks in sorted(part.policies.items()):
-            yield self._texts.policy_html(number, checks)
+            yield self._texts.policy_html(number, checks, _share(len(part.policies)))
         for number in sorted(part.params):
             yield self._texts.param_html(number)
+
+
+def _share(policies: int) -> int:
+    """The characters that each text of a page may have: a half, a quarter … of all, so that few forms of a text are needed."""
+    share = _TEXTS
+    while share > _SHORTEST and share * policies > _TEXTS:
+        share //= 2
+    return share
 
 
 def _file(prefix: str, number: int) -> str:

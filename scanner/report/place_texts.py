@@ -30,7 +30,7 @@ class PlaceTexts:
         self._params: Final = params
         self._param_numbers: Final = {_named(rule.name): number for number, rule in enumerate(params)}
         self._marked: Final[dict[int, MarkedText]] = {}
-        self._policies: Final[dict[tuple[int, frozenset[int]], str]] = {}
+        self._policies: Final[dict[tuple[int, frozenset[int], int], str]] = {}
         self._rendered_params: Final[dict[int, str]] = {}
 
     def number(self, policy: PolicyKey) -> int:
@@ -57,9 +57,9 @@ class PlaceTexts:
         kind = section.param_kind.partition(" ")[0]
         return self._param_numbers.get((kind, param_name(finding.param_namespace, finding.param_name)), -1)
 
-    def policy_html(self, number: int, checks: Iterable[int]) -> str:
-        """The text of a policy, with the lines of some of its checks marked."""
-        key = number, frozenset(checks)
+    def policy_html(self, number: int, checks: Iterable[int], longest: int) -> str:
+        """The text of a policy, with the lines of some of its checks marked; if it is longer, the lines around these."""
+        key = number, frozenset(checks), longest
         if key not in self._policies:
             self._policies[key] = self._policy(*key)
         return self._policies[key]
@@ -72,7 +72,7 @@ class PlaceTexts:
             self._rendered_params[number] = str(self._param_macro(number, rule.name, rule.masked, text))
         return self._rendered_params[number]
 
-    def _policy(self, number: int, checks: frozenset[int]) -> str:
+    def _policy(self, number: int, checks: frozenset[int], longest: int) -> str:
         section = self._sections[number]
         own = [section.checks[place].check for place in sorted(checks) if place >= 0]
         return str(
@@ -85,6 +85,7 @@ class PlaceTexts:
                 _cut(section.description),
                 _cut(section.remediation),
                 self._text(number).marking(own),
+                longest,
             )
         )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 from typing import Final, NamedTuple, assert_never
 
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
@@ -40,19 +43,36 @@ _STATUSES: Final = {
 }
 
 
-class Has(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rule:
+    """What the findings of one check under one binding and param share, as texts, and the numbers of its texts on the page."""
+
+    number: int
+    check_number: int
+    param_number: int
+    severity: str
+    title: str
+    path: str
+    policy: str
+    check: str
+    expression: str
+    line: int
+    lines: str
+    binding: str
+    actions: str
+    action: str
+    param: str
+    controls: str
+    depends: bool
+
+
+class _Has(NamedTuple):
     """The parts that a place has; the others are left out of its HTML."""
 
-    expression: bool
-    line: bool
     excerpt: bool
     uid: bool
     workload: bool
     owner: bool
-    param: bool
-    param_text: bool
-    controls: bool
-    cause: bool
     waiver: bool
 
 
@@ -72,102 +92,88 @@ class Places:
     def __init__(self, site: Site, texts: PlaceTexts) -> None:
         self._site = site
         self._texts = texts
-        self._form = RowForm(site.templates, "place", template="places.html")
+        self._form = RowForm(site.templates, "places.html", "place")
         self._requester = site.document.provenance.requester.username or "the user that scanned"
-        self._checks: dict[tuple[int, object], int] = {}
+        self._rules: dict[tuple[object, ...], _Rule] = {}
 
     def placed(self, each: ProblemFinding) -> PlacedFinding:
         """The place of a finding. Raises ValueError if findings of its policy were not counted."""
-        stored, document = each.stored, self._site.document
-        finding, triage = stored.finding, document.triage
-        number = self._texts.number(finding.policy_key)
-        section = self._texts.section(number)
-        lines = self._texts.lines(number, finding.check)
-        param = self._texts.param_number(section, finding) if finding.param_name else -1
+        stored, triage = each.stored, self._site.document.triage
+        finding, evidence = stored.finding, stored.finding.evidence
+        rule = self._rule(finding)
         workload, owner = workload_name(stored), triage.owner(stored)
         waiver = waiver_text(triage.waiver(stored))
-        controls = listed(triage.controls(finding.policy_key))
-        has = Has(
-            expression=bool(finding.check.expression),
-            line=lines is not None,
-            excerpt=bool(finding.evidence.excerpt),
-            uid=bool(finding.uid),
-            workload=bool(workload),
-            owner=bool(owner),
-            param=bool(finding.param_name),
-            param_text=param >= 0,
-            controls=bool(controls),
-            cause=stored.cause is not None,
-            waiver=bool(waiver),
-        )
+        has = _Has(bool(evidence.excerpt), bool(finding.uid), bool(workload), bool(owner), bool(waiver))
+        cause = cause_text(stored.cause) if stored.cause else ""
         status = stored.status if each.checked else "unchecked"
-        words = (
-            chip_of_finding(finding, strictest(finding.actions)),
-            str(section.severity),
-            status,
-            has,
-            number,
-        )
+        words = chip_of_finding(finding, rule.action), status, has, rule, cause, _status(each)
         texts = (
             stored.id,
             _name(finding.kind),
             _name(object_name(finding)),
-            _name(section.title),
-            self._site.policy_path(finding.policy_key),
-            _name(document.title(finding.policy_key)),
-            self._admission(stored),
+            self._admission(stored, rule),
             message_of(finding),
-            check_title(finding.check),
-            cut(finding.check.expression, _EXPRESSION),
-            str(lines[0]) if lines else "",
-            _lines(lines),
-            _name(finding.binding),
-            listed(finding.actions) or "no action",
             _name(finding.api_version),
             _name(finding.uid),
             _name(finding.resource_version) or "not known",
             _name(workload),
             _name(owner),
-            _name(param_name(finding.param_namespace, finding.param_name)),
-            str(param),
-            _status(each),
             _clocks(stored),
-            cause_text(stored.cause) if stored.cause else "",
             _name(waiver),
-            cut(controls, _CONTROLS),
-            finding.evidence.excerpt,
-            *evidence_lines(finding.evidence),
+            evidence.excerpt,
+            *evidence_lines(evidence),
         )
         html = self._form.row(words, texts).replace("\n", "&#10;")
-        return PlacedFinding(stored.id, number, self._check(number, finding), param, html)
+        return PlacedFinding(stored.id, rule.number, rule.check_number, rule.param_number, html)
 
-    def _check(self, number: int, finding: Finding) -> int:
-        key = number, finding.check
-        if key not in self._checks:
-            self._checks[key] = self._texts.check_number(number, finding.check)
-        return self._checks[key]
+    def _rule(self, finding: Finding) -> _Rule:
+        param = finding.param_namespace, finding.param_name
+        key = finding.policy_key, finding.binding, param, finding.check, finding.actions
+        if key not in self._rules:
+            self._rules[key] = self._made_rule(finding)
+        return self._rules[key]
 
-    def _admission(self, stored: StoredFinding) -> str:
+    def _made_rule(self, finding: Finding) -> _Rule:
+        texts, document, policy = self._texts, self._site.document, finding.policy_key
+        number = texts.number(policy)
+        section = texts.section(number)
+        lines = texts.lines(number, finding.check)
+        return _Rule(
+            number=number,
+            check_number=texts.check_number(number, finding.check),
+            param_number=texts.param_number(section, finding) if finding.param_name else -1,
+            severity=str(section.severity),
+            title=_name(section.title),
+            path=self._site.policy_path(policy),
+            policy=_name(document.title(policy)),
+            check=check_title(finding.check),
+            expression=cut(finding.check.expression, _EXPRESSION),
+            line=lines[0] if lines else 0,
+            lines=_lines(lines),
+            binding=_name(finding.binding),
+            actions=listed(finding.actions) or "no action",
+            action=strictest(finding.actions),
+            param=_name(param_name(finding.param_namespace, finding.param_name)),
+            controls=cut(listed(document.triage.controls(policy)), _CONTROLS),
+            depends=(policy, finding.check) in document.requester_checks,
+        )
+
+    def _admission(self, stored: StoredFinding, rule: _Rule) -> str:
         """What admission would decide about a write of the object, and for which user."""
-        finding, document = stored.finding, self._site.document
-        request = f"{_OPERATIONS[finding.operation]} of this object"
-        asks = (finding.policy_key, finding.check) in document.requester_checks
-        whose = f" by {self._requester}" if asks else ""
-        others = "; it may differ for other users" if asks else ""
+        request = f"{_OPERATIONS[stored.finding.operation]} of this object"
         if stored.status == "resolved":
             return f"{request} was last evaluated before this scan resolved the finding"
-        return f"{request}{whose} {_decision(finding)}{others}"
+        whose, others = (f" by {self._requester}", "; it may differ for other users") if rule.depends else ("", "")
+        return f"{request}{whose} {_decision(stored.finding, rule)}{others}"
 
 
-def _decision(finding: Finding) -> str:
+def _decision(finding: Finding, rule: _Rule) -> str:
     if finding.excepted_by:
         return "would be admitted, because the object is excepted"
+    if finding.denies and isinstance(finding.outcome, Errored):
+        return "would be refused, because the evaluation fails"
     if finding.denies:
-        return (
-            "would be refused, for every user"
-            if not isinstance(finding.outcome, Errored)
-            else "would be refused, because the evaluation fails"
-        )
+        return "would be refused" if rule.depends else "would be refused, for every user"
     match finding.outcome:
         case WouldChange():
             return "would be changed by the policy"
@@ -195,16 +201,19 @@ def _status(each: ProblemFinding) -> str:
 
 
 def _clocks(stored: StoredFinding) -> str:
-    parts = [f"first seen {minute(stored.first_seen)} UTC"]
-    if stored.opened_at and stored.opened_at != stored.first_seen:
-        parts.append(f"open since {minute(stored.opened_at)} UTC")
-    parts.append(f"last seen {minute(stored.last_seen)} UTC")
-    if stored.problem:
-        opened = f" since {minute(stored.problem_opened_at)} UTC" if stored.problem_opened_at else ""
-        parts.append(f"problem {stored.problem}{opened}")
-    if stored.continues:
-        parts.append(f"continues finding {stored.continues}")
-    return ", ".join(parts)
+    first, last = _minute(stored.first_seen), _minute(stored.last_seen)
+    opened = _minute(stored.opened_at) if stored.opened_at else first
+    since = f", open since {opened} UTC" if opened != first else ""
+    problem = f", problem {stored.problem}" if stored.problem else ""
+    began = _minute(stored.problem_opened_at) if problem and stored.problem_opened_at else opened
+    older = f" since {began} UTC" if began != opened else ""
+    continued = f", continues finding {stored.continues}" if stored.continues else ""
+    return f"first seen {first} UTC{since}, last seen {last} UTC{problem}{older}{continued}"
+
+
+@lru_cache(maxsize=1_000)
+def _minute(moment: datetime) -> str:
+    return minute(moment)
 
 
 def _lines(lines: range | None) -> str:

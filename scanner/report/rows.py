@@ -1,54 +1,80 @@
-"""The rows of findings, which a report has by the thousand: template macros as format strings.
+"""The rows of findings, which a report has by the thousand: template macros as lists of pieces.
 
-The first arguments of a macro choose the HTML, the others are the texts of the row. The macro runs once for each choice,
-with placeholders for the texts; each row fills escaped texts into the result. That is about ten times as fast as running
-the macro for every row, and the HTML stays in the template.
+The first arguments of a macro choose the HTML, or are texts that many rows share; the others are the texts of the row. The macro runs
+once for each choice, with places for the texts; each row fills escaped texts into the result. That is about ten times as fast as
+running the macro for every row, and the HTML stays in the template.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Final
 
 from jinja2 import Environment
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from scanner.report.words import LONGEST, cut, visible
 
-_ESCAPED = re.compile("[&<>\"']")
+_ESCAPED: Final = re.compile("[&<>]")
+_PLACE: Final = re.compile("<!--([0-9]+)-->")
+_MOST: Final = 2_000
+"""The forms that memory keeps: findings come by policy, so forms that were left behind are not needed again."""
 
 
 class RowForm:
     """The rows of one macro of a template; a macro may print more texts than it has parameters."""
 
-    def __init__(self, templates: Environment, macro: str, *, template: str = "rows.html") -> None:
+    def __init__(self, templates: Environment, template: str, macro: str) -> None:
         self._macro: Callable[..., str] = getattr(templates.get_template(template).module, macro)
-        self._forms: dict[tuple[object, ...], str] = {}
+        self._forms: dict[tuple[object, ...], _Form] = {}
 
     def row(self, words: tuple[object, ...], texts: Iterable[str]) -> str:
-        """The HTML of a row on one line: `words` are the macro's first arguments, `texts` all others, which are escaped if they are no HTML."""
+        """The HTML of a row: `words` are the macro's first arguments, `texts` all others, which are escaped if they are no HTML."""
         harmless = [_harmless(text) for text in texts]
         key = len(harmless), *words
         form = self._forms.get(key)
         if form is None:
-            form = self._forms[key] = self._form(words, len(harmless))
-        return form.format(*harmless)
-
-    def _form(self, words: tuple[object, ...], texts: int) -> str:
-        places: list[Any] = [Markup(f"{{{place}}}") for place in range(texts)]  # noqa: S704 - a number in braces
-        return str(self._macro(*words, *places))
+            if len(self._forms) >= _MOST:
+                self._forms.clear()
+            form = self._forms[key] = _Form(self._macro, words, len(harmless))
+        return form.filled(harmless)
 
 
-def joined(rows: Iterable[str]) -> Markup:
-    """Rows of HTML, joined by line ends and not escaped again."""
-    return Markup("\n".join(rows))  # noqa: S704 - every text in a row is escaped already
+class _Form:
+    """The HTML of a macro, cut at the places of texts. Text of a cluster cannot look like a place: its `<` is escaped."""
+
+    def __init__(self, macro: Callable[..., str], words: tuple[object, ...], texts: int) -> None:
+        places = (Markup(f"<!--{place}-->") for place in range(texts))  # noqa: S704 - a number in a comment
+        parts = _PLACE.split(str(macro(*words, *places)).replace(">\n<", "><"))
+        self._parts: Final = parts
+        numbers = [(number, int(parts[number])) for number in range(1, len(parts), 2)]
+        in_tags = {number for number, _ in numbers if _is_in_tag("".join(parts[0:number:2]))}
+        self._in_texts: Final = [each for each in numbers if each[0] not in in_tags]
+        self._in_tags: Final = [each for each in numbers if each[0] in in_tags]
+
+    def filled(self, texts: list[str]) -> str:
+        parts = self._parts.copy()
+        for number, place in self._in_texts:
+            parts[number] = texts[place]
+        for number, place in self._in_tags:
+            parts[number] = texts[place].replace('"', "&#34;").replace("'", "&#39;")
+        return "".join(parts)
+
+
+def _is_in_tag(before: str) -> bool:
+    return before.rfind("<") > before.rfind(">")
 
 
 def _harmless(text: str) -> str:
-    """The text as the templates print it, with line ends; most texts need no change."""
+    """The text as the templates print it outside of tags, with line ends; most texts need no change."""
     if isinstance(text, Markup):
         return text
-    if len(text) <= LONGEST and text.isprintable() and not _ESCAPED.search(text):
-        return text
-    return str(escape(visible(cut(text), lines=True)))
+    if len(text) <= LONGEST and text.isprintable():
+        return text if not _ESCAPED.search(text) else _escaped(text)
+    return _escaped(visible(cut(text), lines=True))
+
+
+def _escaped(text: str) -> str:
+    """The text with what begins a tag or an entity escaped; a quote ends an attribute alone, and is long when it is escaped."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from scanner.model.policy import PolicyKey
 from scanner.posture.severity import Severity
 from scanner.report.chips import CHIPS, STATUSES
 from scanner.report.site import Site
@@ -26,85 +27,86 @@ ACTIONS: Final = ("Deny", "Warn", "Audit", "")
 _MINUTE: Final = 60
 
 
-class RowNumbers(NamedTuple):
-    """The numbers of a row, in the order in which the script reads them; `opened` in minutes."""
+class RowFacts(NamedTuple):
+    """The facts by which the script filters and sorts a row, in its order: numbers, but for namespace and owner; `opened` in minutes."""
 
     chip: int
     action: int
     severity: int
     status: int
     policy: int
-    namespace: int
-    owner: int
     opened: int
     waived: int
+    namespace: str
+    owner: str
 
 
-class SearchData:
-    """The tables of names to which the numbers of rows refer, and the files of a report."""
+class RowData:
+    """The data of rows, as lines; namespaces and owners get their numbers when all rows are known."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._policies = {key: number for number, key in enumerate(site.sections)}
-        self._namespaces: dict[str, int] = {}
-        self._owners: dict[str, int] = {}
         self._severities = {severity: number for number, severity in enumerate(Severity)}
 
-    def numbers(
+    def facts(
         self,
         *,
         chip: str,
         action: str,
         status: str,
-        policy: tuple[str, str],
+        policy: PolicyKey,
         namespace: str,
         owner: str,
         opened: datetime,
         waived: bool,
-    ) -> RowNumbers:
-        """The numbers of a row."""
-        return RowNumbers(
+    ) -> RowFacts:
+        """The facts of a row."""
+        return RowFacts(
             CHIPS.index(chip),
             ACTIONS.index(action),
             self._severities[self._site.sections[policy].severity],
             STATUSES.index(status),
             self._policies[policy],
-            self._namespaces.setdefault(namespace, len(self._namespaces)),
-            self._owners.setdefault(owner, len(self._owners)),
             minutes(opened),
             int(waived),
+            _name(namespace),
+            _name(owner),
         )
 
-    def write(self, rows: Iterator[str], end: datetime) -> None:
-        """Write all files, given the lines of `row_text` in the order of the list."""
-        folder = self._site.folder / FOLDER
-        folder.mkdir()
-        number = 0
-        while portion := list(islice(rows, SIZE)):
-            (folder / f"{number:04}.js").write_bytes(_file(number, portion))
-            number += 1
-        document = self._site.document
-        index = {
-            "policies": [
-                (_name(document.title(key)), _name(section.title), self._site.policy_path(key))
-                for key, section in self._site.sections.items()
-            ],
-            "namespaces": list(map(_name, self._namespaces)),
-            "owners": list(map(_name, self._owners)),
-            "severities": list(map(str, Severity)),
-            "actions": ACTIONS,
-            "statuses": STATUSES,
-            "chips": CHIPS,
-            "chunks": number,
-            "size": SIZE,
-            "end": minutes(end),
-        }
-        (folder / "index.js").write_bytes(b"assay.index(" + orjson.dumps(index) + b")\n")
 
-
-def row_text(numbers: RowNumbers, texts: Iterable[str]) -> str:
+def row_text(facts: RowFacts, texts: Iterable[str]) -> str:
     """A row as one line; the texts have no tabs and no line ends."""
-    return f"{','.join(map(str, numbers))}\t{chr(9).join(texts)}"
+    numbers = ",".join(map(str, facts[:-2]))
+    return "\t".join((numbers, facts.namespace, facts.owner, *texts))
+
+
+def write_data(site: Site, rows: Iterator[str], end: datetime) -> None:
+    """Write all files, given the lines of `row_text` in the order of the list."""
+    folder = site.folder / FOLDER
+    folder.mkdir()
+    namespaces, owners = dict[str, int](), dict[str, int]()
+    number = 0
+    while portion := list(islice(rows, SIZE)):
+        (folder / f"{number:04}.js").write_bytes(_file(number, portion, namespaces, owners))
+        number += 1
+    document = site.document
+    index = {
+        "policies": [
+            (_name(document.title(key)), _name(section.title), site.policy_path(key))
+            for key, section in site.sections.items()
+        ],
+        "namespaces": list(namespaces),
+        "owners": list(owners),
+        "severities": list(map(str, Severity)),
+        "actions": ACTIONS,
+        "statuses": STATUSES,
+        "chips": CHIPS,
+        "chunks": number,
+        "size": SIZE,
+        "end": minutes(end),
+    }
+    (folder / "index.js").write_bytes(b"assay.index(" + orjson.dumps(index) + b")\n")
 
 
 def minutes(moment: datetime) -> int:
@@ -116,8 +118,11 @@ def _name(text: str) -> str:
     return visible(cut(text, NAME))
 
 
-def _file(number: int, rows: Iterable[str]) -> bytes:
-    split = [row.partition("\t") for row in rows]
-    numbers = ",".join(numbers for numbers, _, _ in split)
-    texts = "\n".join(text for _, _, text in split)
-    return b"assay.rows(%d,[%s],%s)\n" % (number, numbers.encode(), orjson.dumps(texts))
+def _file(number: int, rows: Iterable[str], namespaces: dict[str, int], owners: dict[str, int]) -> bytes:
+    numbers, texts = [], []
+    for row in rows:
+        known, namespace, owner, text = row.split("\t", 3)
+        place = namespaces.setdefault(namespace, len(namespaces)), owners.setdefault(owner, len(owners))
+        numbers.append(f"{known},{place[0]},{place[1]}")
+        texts.append(text)
+    return b"assay.rows(%d,[%s],%s)\n" % (number, ",".join(numbers).encode(), orjson.dumps("\n".join(texts)))

@@ -14,12 +14,14 @@ from scanner.model.policy import PolicyKey
 from scanner.report.batches import Batch, batched
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
-from scanner.report.rows import RowForm, joined
+from scanner.report.frames import Frame, place
 from scanner.report.sentences import sentences_of
 from scanner.report.slugs import slugs_of
+from scanner.report.styles import used_style
 from scanner.report.templates import content_hash, environment
 
 ItemT = TypeVar("ItemT")
+_WORD = re.compile(r"[\w-]+")
 
 _SECTIONS = (
     ("index.html", "Summary"),
@@ -51,8 +53,6 @@ class Site:
     sections: Mapping[PolicyKey, PolicySection]
     policies: dict[PolicyKey, str]
     namespaces: dict[str, str]
-    finding_rows: RowForm
-    brief_rows: RowForm
 
     def policy_path(self, policy: PolicyKey, number: int = 1) -> str:
         """The path of page `number` of a policy."""
@@ -82,6 +82,23 @@ class Site:
             **context,
         )
 
+    def frame(self, path: str, template: str, names: Iterable[str], *, rows: str, **context: object) -> Frame:
+        """The frame of pages with places of these names, and one for the title; `rows` is the template of what they are filled with.
+
+        Its style sheet has only the rules that the words of the page and of that template can need.
+        """
+        places = {name: place(name) for name in names}
+        page = self.page(path, template, place("title"), **places, **context)
+        loader = self.templates.loader
+        source = loader.get_source(self.templates, rows)[0] if loader else ""
+        style = used_style(self.style, set(_WORD.findall(page.replace(self.style, "")) + _WORD.findall(source)))
+        return Frame(page.replace(self.style, style).replace(content_hash(self.style), content_hash(style)))
+
+    @property
+    def style(self) -> str:
+        """The style sheet of ordinary pages."""
+        return str(self.shared["style"])
+
     def write(self, path: str, template: str, title: str, **context: object) -> None:
         """Render a template into a page."""
         (self.folder / path).write_text(self.page(path, template, title, **context), "utf-8", newline="\n")
@@ -101,15 +118,6 @@ class Site:
         for batch in batched(items, weigh):
             pages = pager(path, batch, total)
             self.write(_numbered(path, batch.number), template or path, title, rows=batch.rows, pager=pages, **context)
-
-    def write_rows(
-        self, path: str, title: str, rows: Iterable[str], *, total: int, template: str = "", **context: object
-    ) -> None:
-        """Write a list of HTML rows, page after page."""
-        for batch in batched(rows, lambda row: len(row.encode())):
-            pages = pager(path, batch, total)
-            shown = joined(batch.rows)
-            self.write(_numbered(path, batch.number), template or path, title, rows=shown, pager=pages, **context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +171,6 @@ def site_of(document: Document, folder: Path) -> Site:
         sections={section.key: section for section in document.policies},
         policies=policies,
         namespaces=slugs_of(section.namespace for section in document.namespaces),
-        finding_rows=RowForm(templates, "finding_row"),
-        brief_rows=RowForm(templates, "brief_row"),
     )
 
 

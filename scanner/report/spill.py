@@ -28,19 +28,18 @@ class Spill:
         self._unwritten[group].append(row)
         self._size += len(row)
         if self._size > _FULL:
-            self.flush()
+            self._flush()
 
     def rows(self, group: str) -> Iterator[str]:
         """The rows of a group, in the order in which they were added; none for an unknown group."""
-        self.flush()
+        self._flush()
         if group not in self._files:
             return
         with self._files[group].open(encoding="utf-8", newline="\n") as lines:
             for line in lines:
                 yield line.removesuffix("\n")
 
-    def flush(self) -> None:
-        """Write the rows that memory still holds, so that a forked process can read them."""
+    def _flush(self) -> None:
         for group, rows in self._unwritten.items():
             path = self._files.setdefault(group, self._folder / str(len(self._files)))
             with path.open("a", encoding="utf-8", newline="\n") as file:

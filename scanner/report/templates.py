@@ -10,6 +10,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -67,6 +68,7 @@ def environment() -> Environment:
         percent_ceil=percent_ceil,
     )
     templates.globals.update(
+        findings_link=findings_link,
         severities=tuple(map(str, Severity)),
         result_words={word: _word(templates, word) for word in ("Violated", "Errored", "Drift")},
         check_title=check_title,
@@ -85,6 +87,14 @@ def environment() -> Environment:
         },
     )
     return templates
+
+
+def findings_link(**filters: str) -> str:
+    """The list of findings with filters, from the top folder: `findings.html#action=Deny&namespace=prod`.
+
+    The keys are those of the list's fields; a namespace of cluster-scoped objects is `_cluster`, no owner `unowned`.
+    """
+    return f"findings.html#{urlencode(filters, errors='surrogatepass')}"
 
 
 def content_hash(text: str) -> str:

@@ -38,6 +38,7 @@ from sqlalchemy.engine import make_url
 
 from scanner.errors import StoreError
 from scanner.store.address import Address
+from scanner.store.forking import with_own_connections
 from scanner.store.shared_statements import sharing_engine
 from scanner.store.store_errors import as_store_error
 
@@ -74,11 +75,11 @@ def engine_for(address: Address) -> Engine:
     """An engine, not yet connected. Raises StoreError when the driver is missing."""
     with as_store_error(address):
         if address.path is None:
-            engine = sharing_engine(address.url, pool_pre_ping=True)
+            engine = with_own_connections(sharing_engine(address.url, pool_pre_ping=True))
             event.listen(engine, "connect", _send_lists_in_binary)
             return engine
         arguments = {"timeout": _WAIT, "isolation_level": None}
-        engine = sharing_engine(address.url, connect_args=arguments)
+        engine = with_own_connections(sharing_engine(address.url, connect_args=arguments))
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     return engine
@@ -96,7 +97,9 @@ def reading_engine_for(address: Address) -> Engine:
     if address.path is None:
         return engine_for(address).execution_options(postgresql_readonly=True)
     path = address.path
-    engine = sharing_engine(make_url("sqlite://"), creator=lambda: _connect_to_read(path), poolclass=QueuePool)
+    engine = with_own_connections(
+        sharing_engine(make_url("sqlite://"), creator=lambda: _connect_to_read(path), poolclass=QueuePool)
+    )
     event.listen(engine, "begin", _begin)
     return engine
 

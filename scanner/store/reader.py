@@ -121,6 +121,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             findings=_streaming(engine, address, stored, _seen),
             resolved=_streaming(engine, address, stored, _resolved),
             by_problem=_streaming(engine, address, stored, _by_problem),
+            by_problem_of=_by_problem_of(engine, address, stored),
             census=_census(engine, address, stored),
             resolved_total=_resolved_total(connection, stored),
             comparable=comparable(connection, scan_id),
@@ -275,6 +276,24 @@ def _seen(connection: Connection, stored: StoredScan, revision: int) -> Iterator
 
 def _by_problem(connection: Connection, stored: StoredScan, revision: int) -> Iterator[ProblemFinding]:
     return by_problem(connection, stored.cluster, revision, _unchecked(connection, stored))
+
+
+def _by_problem_of(
+    engine: Engine, address: Address, stored: StoredScan
+) -> Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]]:
+    """The findings of some policies by problem, over a connection of its own."""
+
+    def of_policies(policies: frozenset[PolicyKey]) -> Iterator[ProblemFinding]:
+        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[ProblemFinding]:
+            unchecked = _unchecked(connection, scan)
+            chosen = CHECKS.c.policy.in_(sorted({name for _, name in policies}))
+            for each in by_problem(connection, scan.cluster, revision, unchecked, chosen):
+                if each.stored.finding.policy_key in policies:
+                    yield each
+
+        return _streaming(engine, address, stored, read)()
+
+    return of_policies
 
 
 def _waivable(engine: Engine, address: Address, stored: StoredScan) -> Callable[[Near], Iterator[Candidate]]:

@@ -1,0 +1,70 @@
+"""Rows that wait on disk until their page is written, from several processes.
+
+The store yields findings by policy; pages need them by the id of the finding, or by the rank of the problem. Each group of rows is a
+file with a row on each line, so that memory holds a few megabytes for any number of findings.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shutil import rmtree
+
+_FULL = 8_000_000
+
+
+class GroupWriter:
+    """Lists of rows by group, written into `folder`, which is created anew. A group keeps the order of its rows."""
+
+    def __init__(self, folder: Path) -> None:
+        rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self._unwritten: defaultdict[str, list[str]] = defaultdict(list)
+        self._size = 0
+
+    def add(self, group: str, row: str) -> None:
+        """Add a row without line ends to a group, whose name is fit for a file."""
+        self._unwritten[group].append(row)
+        self._size += len(row)
+        if self._size > _FULL:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that memory still holds."""
+        for group, rows in self._unwritten.items():
+            with (self._folder / group).open("a", encoding="utf-8", newline="\n") as file:
+                file.write("\n".join(rows) + "\n")
+        self._unwritten.clear()
+        self._size = 0
+
+
+class GroupReader:
+    """What several writers wrote, as one: the rows of a group are those of the first folder, then those of the next."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = tuple(folders)
+
+    def groups(self, beginning: str) -> list[str]:
+        """The names of groups that begin with a text, in order."""
+        names = {path.name for folder in self._folders for path in folder.iterdir()}
+        return sorted(name for name in names if name.startswith(beginning))
+
+    def rows(self, group: str) -> Iterator[str]:
+        """The rows of a group, in the order in which they were added; none for an unknown group."""
+        for folder in self._folders:
+            path = folder / group
+            if path.exists():
+                with path.open(encoding="utf-8", newline="\n") as lines:
+                    for line in lines:
+                        yield line.removesuffix("\n")
+
+    def sizes(self, group: str) -> Iterator[int]:
+        """The bytes of each row of a group."""
+        for folder in self._folders:
+            path = folder / group
+            if path.exists():
+                with path.open("rb") as lines:
+                    for line in lines:
+                        yield len(line) - 1

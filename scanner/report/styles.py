@@ -1,0 +1,45 @@
+"""The part of the style sheet that a page can use, for pages that a report has by the thousand.
+
+A rule is left out if its selectors name a class that no word of the page is. Rules that are too clever for that are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Final
+
+_RULE: Final = re.compile(r"([^{}]+)\{((?:[^{}]|\{[^{}]*\})*)\}")
+_CLASS: Final = re.compile(r"\.([A-Za-z][\w-]*)")
+_SPACE: Final = re.compile(r"\s+")
+_AROUND: Final = re.compile(r"\s*([;:,])\s*")
+
+
+def used_style(style: str, words: Collection[str]) -> str:
+    """The rules of a style sheet whose classes are among some words, without the spaces that only people need."""
+    return "\n".join(_used(style, words))
+
+
+def _used(style: str, words: Collection[str]) -> Iterator[str]:
+    for prelude, body in _RULE.findall(style):
+        selector = _SPACE.sub(" ", prelude).strip()
+        if selector.startswith("@media"):
+            inner = "".join(_used(body, words))
+            if inner:
+                yield f"{selector}{{{inner}}}"
+        elif selector.startswith("@"):
+            yield f"{selector}{{{_SPACE.sub(' ', body)}}}"
+        elif kept := _selectors(selector, words):
+            yield f"{kept}{{{_declarations(body)}}}"
+
+
+def _selectors(selector: str, words: Collection[str]) -> str:
+    if "(" in selector:
+        return selector
+    parts = (part.strip() for part in selector.split(","))
+    return ",".join(part for part in parts if all(name in words for name in _CLASS.findall(part)))
+
+
+def _declarations(body: str) -> str:
+    text = _SPACE.sub(" ", body).strip().rstrip(";")
+    return text if '"' in text else _AROUND.sub(r"\1", text)
