@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scanner.model.release import Minor
     from scanner.model.scan import PolicyRecord, ScanRecord
     from scanner.store import SqlReader
+    from scanner.store.lookup import ExplainedFinding
 
 _ID: Final = re.compile(r"(?P<problem>p-)?[0-9a-f]{1,64}", re.IGNORECASE)
 _SHOWN: Final = 20
@@ -67,8 +68,19 @@ def _lines(store: SqlReader, subject: str, cluster: str, *, python: bool) -> Ite
     if python:
         raise UsageError(f"{subject} is no policy of the last scan: --python needs the name of a policy")
     if _ID.fullmatch(subject):
-        return finding(store.finding(subject))
+        return finding(_finding(store, subject, record))
     raise UsageError(_unknown(subject, record))
+
+
+def _finding(store: SqlReader, subject: str, record: ScanRecord) -> ExplainedFinding:
+    """The finding with the beginning of an id, which may also be the misspelled name of a policy. Raises UsageError."""
+    from scanner.model.nearest import did_you_mean
+
+    try:
+        return store.finding(subject)
+    except UsageError as error:
+        policy = did_you_mean(subject, (used.policy.name for used in record.policies))
+        raise UsageError(f"{error}{policy}") from error
 
 
 def _unknown(subject: str, record: ScanRecord) -> str:

@@ -184,3 +184,15 @@ def test_a_resolved_problem_has_the_time_and_the_reason(assay: Assay, write: Wri
     assert f"Problem {problem}: 1 resolved of one check and one workload" == lines[0]
     [state] = [line for line in lines if line.startswith("First seen")]
     assert re.search(r"now resolved \d{4}-\d\d-\d\d \d\d:\d\dZ: the object is gone\.$", state)
+
+
+def test_a_long_list_of_findings_names_the_command_for_the_rest(assay: Assay, write: Write) -> None:
+    """Twenty findings are printed, and the others are counted."""
+    objects = "---\n".join(config_map(f"map-{number}") for number in range(25))
+    write("all.yaml", f"{objects}---\n{bound('strict')}")
+    assay("scan", "--from", "all.yaml", "-q")
+
+    lines = assay("explain", "strict").stdout.decode().splitlines()
+
+    assert "    and 5 more: assay findings --policy strict --limit 0" == lines[-1]
+    assert 20 == sum("  ConfigMap shop/map-" in line for line in lines)
