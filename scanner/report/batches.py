@@ -1,4 +1,4 @@
-"""Splits long lists into pages of at most 500 rows and well under 2 MB of HTML, which a browser opens at once.
+"""Splits long lists into pages of at most 500 rows and under 500 kB of HTML, which a browser opens at once.
 
 The weight of a row is an upper bound for its bytes: escapes can make hostile text ten times as long.
 """
@@ -15,7 +15,7 @@ from scanner.report.words import LONGEST
 ItemT = TypeVar("ItemT")
 
 ROWS = 500
-HEAVIEST = 1_000_000
+HEAVIEST = 350_000
 
 _ROW_WEIGHT = 800
 _SPELLED = 10

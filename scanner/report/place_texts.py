@@ -15,6 +15,8 @@ from scanner.report.site import Site
 from scanner.report.words import param_name
 
 _PROSE: Final = 600
+_DESCRIBED: Final = 4_000
+"""The characters of a text beside which a page has room for the description of its policy, too."""
 
 
 class PlaceTexts:
@@ -82,7 +84,7 @@ class PlaceTexts:
                 _cut(self._site.document.title(section.key)),
                 self._site.policy_path(section.key),
                 str(section.severity),
-                _cut(section.description),
+                _cut(section.description) if longest >= _DESCRIBED else "",
                 _cut(section.remediation),
                 self._text(number).marking(own),
                 longest,

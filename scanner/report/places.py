@@ -8,8 +8,10 @@ from functools import lru_cache
 from typing import Final, NamedTuple, assert_never
 
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
+from scanner.model.reading import Auditability
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import strictest
+from scanner.report.by_policy import PolicySection
 from scanner.report.chips import chip_of_finding
 from scanner.report.evidence import evidence_lines
 from scanner.report.place_texts import PlaceTexts
@@ -19,6 +21,7 @@ from scanner.report.templates import NAME
 from scanner.report.waivers import waiver_text
 from scanner.report.words import (
     RESOLUTIONS,
+    auditability,
     cause_text,
     check_title,
     cut,
@@ -63,6 +66,7 @@ class _Rule:
     action: str
     param: str
     controls: str
+    limits: str
     depends: bool
 
 
@@ -155,6 +159,7 @@ class Places:
             action=strictest(finding.actions),
             param=_name(param_name(finding.param_namespace, finding.param_name)),
             controls=cut(listed(document.triage.controls(policy)), _CONTROLS),
+            limits=_limits(section, finding),
             depends=(policy, finding.check) in document.requester_checks,
         )
 
@@ -214,6 +219,12 @@ def _clocks(stored: StoredFinding) -> str:
 @lru_cache(maxsize=1_000)
 def _minute(moment: datetime) -> str:
     return minute(moment)
+
+
+def _limits(section: PolicySection, finding: Finding) -> str:
+    """How far the check stands for admission, if not fully; empty also for a scan of an older version."""
+    classes = next((each.auditability for each in section.checks if each.check == finding.check), ())
+    return auditability(classes) if classes and classes != (Auditability.FULL,) else ""
 
 
 def _lines(lines: range | None) -> str:

@@ -1,6 +1,6 @@
 """The part of the style sheet that a page can use, for pages that a report has by the thousand.
 
-A rule is left out if its selectors name a class that no word of the page is. Rules that are too clever for that are kept.
+A rule is left out if its selectors name a class or an element that no word of the page is. Rules that are too clever for that are kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 _RULE: Final = re.compile(r"([^{}]+)\{((?:[^{}]|\{[^{}]*\})*)\}")
-_CLASS: Final = re.compile(r"\.([A-Za-z][\w-]*)")
+_NAME: Final = re.compile(r"(?:^|[\s>+~.])([A-Za-z][\w-]*)")
 _SPACE: Final = re.compile(r"\s+")
 _AROUND: Final = re.compile(r"\s*([;:,])\s*")
 
@@ -37,7 +37,7 @@ def _selectors(selector: str, words: Collection[str]) -> str:
     if "(" in selector:
         return selector
     parts = (part.strip() for part in selector.split(","))
-    return ",".join(part for part in parts if all(name in words for name in _CLASS.findall(part)))
+    return ",".join(part for part in parts if all(name in words for name in _NAME.findall(part)))
 
 
 def _declarations(body: str) -> str:

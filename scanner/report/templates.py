@@ -94,7 +94,8 @@ def findings_link(**filters: str) -> str:
 
     The keys are those of the list's fields; a namespace of cluster-scoped objects is `_cluster`, no owner `unowned`.
     """
-    return f"findings.html#{urlencode(filters, errors='surrogatepass')}"
+    shown = {key: visible(cut(value, NAME)) for key, value in filters.items()}
+    return f"findings.html#{urlencode(shown)}"
 
 
 def content_hash(text: str) -> str:

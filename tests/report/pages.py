@@ -55,6 +55,11 @@ def read(path: Path) -> Page:
     return page
 
 
+def places_of(folder: Path) -> str:
+    """The HTML of all pages of findings of a report, in order."""
+    return "".join(path.read_text("utf-8") for path in sorted((folder / "f").iterdir()))
+
+
 def main_of(path: Path) -> str:
     """The text of the `main` element."""
     text = path.read_text("utf-8")

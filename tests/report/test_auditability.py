@@ -22,6 +22,7 @@ from scanner.report.screen import Screen
 from scanner.report.table import render as render_table
 from scanner.report.words import AUDITABILITY, AUDITABILITY_MEANINGS, HEALTH_MEANINGS, HEALTH_TITLES
 
+from .pages import places_of
 from .records import binding, check, finding, policy, small_record, with_findings
 
 ASKS = check("request.userInfo.username == 'bob'")
@@ -95,12 +96,14 @@ def test_the_table_states_dependent_outcomes() -> None:
 
 
 def test_html_states_dependent_outcomes(tmp_path: Path) -> None:
-    """They are on the summary and on the page of the policy."""
+    """They are on the summary, on the page of the policy, and in the place of each finding."""
     FORMATS["html"].render(document_of(record_of()), tmp_path / "report")
     assert "10 of 20 outcomes" in (tmp_path / "report" / "index.html").read_text("utf-8")
     page = (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
     assert "9 passed, 1 violated, 0 errored checks depend on the user, and may differ for other users." in page
-    assert '<h3>validations[0] <span class="tag">depends on requester</span></h3>' in page
+    assert 1 == places_of(tmp_path / "report").count(
+        'it may differ for other users <span class="tag">depends on requester</span>'
+    )
 
 
 def test_outcomes_that_depend_on_the_user_are_undecided() -> None:
@@ -135,12 +138,11 @@ def test_previews_do_not_count_for_the_score() -> None:
 
 
 def test_previews_are_not_new(tmp_path: Path) -> None:
-    """The page of new findings lacks them; the page of the policy marks them and the assumed binding."""
+    """The page of new findings lacks them; their places mark them, and the page of the policy the assumed binding."""
     FORMATS["html"].render(document_of(record_of(assumed=True)), tmp_path / "report")
     assert "Preview</span>" not in (tmp_path / "report" / "new.html").read_text("utf-8")
-    page = (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
-    assert page.count("Preview</span>") == 2
-    assert "assumed for this scan" in page
+    assert 2 == places_of(tmp_path / "report").count("Preview</span>")
+    assert "assumed for this scan" in (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
 
 
 def test_the_policies_of_an_older_scan_are_classed_by_their_words() -> None:

@@ -44,9 +44,8 @@ def test_a_finding_is_shown(tmp_path: Path) -> None:
     """A browser shows the finding that the anchor names."""
     folder = tmp_path / "report"
     FORMATS["html"].render(document_of(hostile_record()), folder)
-    (page,) = (folder / "policies").glob("script-*.html")
     (stored,) = (finding for finding in hostile_record().findings() if finding.finding.name == HOSTILE[0])
-    dom = loaded(page, tmp_path / "profile")
+    dom = loaded(folder / "f" / f"{stored.id[:3]}.html", tmp_path / "profile")
     assert f'id="f-{stored.id}"' in dom
 
 

@@ -13,6 +13,7 @@ from scanner.model.scan import OutcomeName, ScanRecord, TallyKey
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 
+from .pages import places_of
 from .records import finding, small_record, with_findings
 
 MUTATION = Check(CheckKind.MUTATION, 0, "Object{spec: Object.spec{replicas: 3}}")
@@ -44,17 +45,16 @@ def test_drift_has_counts_of_its_own_and_no_part_in_the_score() -> None:
 
 
 def test_the_pages_show_a_diff(tmp_path: Path) -> None:
-    """Drift has a page, and the page of its policy shows each change, escaped."""
+    """The list has a row with the changes, and the place of the finding shows each change on a line, escaped."""
     FORMATS["html"].render(document_of(drifting()), tmp_path / "report")
-    drift_page = (tmp_path / "report" / "drift.html").read_text("utf-8")
-    policy_page = (tmp_path / "report" / "policies" / "require-limits.html").read_text("utf-8")
+    places = places_of(tmp_path / "report")
 
-    for page in (drift_page, policy_page):
-        assert "~ /spec/replicas: 1 → 3" in page
-        assert "+ /metadata/labels/&lt;b&gt;: &#34;x&#34;" in page
-        assert "would change it" in page
-    assert "not idempotent" in policy_page
-    assert "depends on their order" in policy_page
+    assert '~ /spec/replicas: 1 → 3&#10;+ /metadata/labels/&lt;b&gt;: "x"&#10;' in places
+    assert "A CREATE of this object would be changed by the policy" in places
+    assert "not idempotent" in places
+    assert "depends on their order" in places
+    data = (tmp_path / "report" / "data" / "0000.js").read_text("utf-8")
+    assert "~ /spec/replicas: 1 → 3; + /metadata/labels/<b>:" in data
 
 
 def test_a_scan_without_drift_has_a_page_that_states_it(tmp_path: Path) -> None:

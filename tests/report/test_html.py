@@ -11,12 +11,12 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.outcome import Gap, GapKind, Violated
-from scanner.model.scan import ScanRecord, StoredFinding
+from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.templates import content_hash
 
-from .pages import main_of, read
+from .pages import main_of, places_of, read
 from .records import finding, hostile_record, large_record, partial_record, small_record, with_findings
 
 Render = Callable[[ScanRecord], Path]
@@ -47,7 +47,16 @@ def test_pages_of_an_incomplete_scan(render: Render, page: str, snapshot: Snapsh
 
 @pytest.mark.parametrize(
     "page",
-    ["index.html", "policies.html", "policies/max-replicas.html", "namespaces/shop.html", "new.html", "resolved.html"],
+    [
+        "index.html",
+        "findings.html",
+        "f/1e9.html",
+        "policies.html",
+        "policies/max-replicas.html",
+        "namespaces/shop.html",
+        "new.html",
+        "resolved.html",
+    ],
 )
 def test_pages_of_a_complete_scan(render: Render, page: str, snapshot: SnapshotAssertion) -> None:
     """The text of the pages about a complete scan."""
@@ -74,7 +83,7 @@ def test_pages_are_well_formed(render: Render, record: ScanRecord) -> None:
 
 @pytest.mark.parametrize("record", [small_record(), hostile_record(), large_record(700, policies=1, namespaces=2)])
 def test_every_link_leads_somewhere(render: Render, record: ScanRecord) -> None:
-    """Links lead to pages of the report, and to an id of the page."""
+    """Links lead to pages of the report, and to an id of the page or to a filter of the list."""
     folder = render(record)
     ids = {path.resolve(): set(read(path).ids()) for path in pages_of(folder)}
     for path in ids:
@@ -82,7 +91,7 @@ def test_every_link_leads_somewhere(render: Render, record: ScanRecord) -> None:
             target, _, anchor = link["href"].partition("#")
             page = (path.parent / target).resolve() if target else path
             assert page in ids, (path, link)
-            assert not anchor or anchor in ids[page], (path, link)
+            assert not anchor or "=" in anchor or anchor in ids[page], (path, link)
 
 
 @pytest.mark.parametrize("record", [small_record(), hostile_record()])
@@ -137,23 +146,47 @@ def test_same_scan_same_pages(render: Render) -> None:
 
 
 def test_findings_are_cut_into_pages(render: Render) -> None:
-    """Every finding is once on the pages of its policy, at most 500 on a page, with the total beside the number."""
-    folder = render(large_record(1_300, policies=1, namespaces=2))
-    pages = [read(folder / "policies" / name) for name in ("policy-000.html", "policy-000_2.html", "policy-000_3.html")]
-    identifiers = [[identifier for identifier in page.ids() if identifier.startswith("f-")] for page in pages]
-    assert [500, 500, 300] == [len(ids) for ids in identifiers]
-    assert 1_300 == len({identifier for ids in identifiers for identifier in ids})
-    assert ["1–500 of 1,300", "501–1,000 of 1,300", "1,001–1,300 of 1,300"] == [
-        match.group() for page in pages if (match := re.search(r"[\d,]+–[\d,]+ of 1,300", page.text))
+    """Every problem is one row of the list, a hundred on a page, with the total beside the number."""
+    folder = render(large_record(250, policies=1, namespaces=2))
+    pages = [read(folder / name) for name in ("findings.html", "findings-2.html", "findings-3.html")]
+    assert [100, 100, 50] == [len(page.named("tr")) - 1 for page in pages]
+    assert ["Rows 1 to 100 of 250", "Rows 101 to 200 of 250", "Rows 201 to 250 of 250"] == [
+        match.group() for page in pages if (match := re.search(r"Rows [\d,]+ to [\d,]+ of 250", page.text))
     ]
 
 
-def test_namespaces_have_their_findings(render: Render) -> None:
-    """The pages of a namespace list the findings of all policies in it."""
-    folder = render(large_record(1_300, policies=2, namespaces=2))
-    rows = [len(read(path).named("tr")) - 1 for path in sorted((folder / "namespaces").glob("team-0000_*.html"))]
-    first = main_of(folder / "namespaces" / "team-0000.html")
-    assert 650 == sum(rows) + first.count("#f-")
+def test_page_numbers_stand_above_and_below(render: Render) -> None:
+    """They lead to the first, the last and the near pages, and name the current one."""
+    html = main_of(render(large_record(1_150, policies=1, namespaces=2)) / "findings-6.html")
+    links = re.findall(r'<li><a href="([^"]+)"( aria-current="page")?>', html)
+    expected = ["findings.html", *(f"findings-{number}.html" for number in (4, 5, 6, 7, 8, 12))]
+    assert expected * 2 == [href for href, _ in links]
+    assert ["findings-6.html"] * 2 == [href for href, current in links if current]
+
+
+def test_every_finding_has_one_place(render: Render) -> None:
+    """Its address follows from its id alone: resolved findings have a place, too."""
+    folder, record = render(small_record()), small_record()
+    stored = [*record.findings(), *record.resolved()]
+    assert sorted((f"{each.id[:3]}.html", f"f-{each.id}") for each in stored) == sorted(
+        (path.name, identifier)
+        for path in (folder / "f").iterdir()
+        for identifier in read(path).ids()
+        if identifier.startswith("f-")
+    )
+
+
+def test_a_place_keeps_its_address_on_a_full_page(render: Render) -> None:
+    """Findings that have no room on their page keep an anchor there, with a link to the page that has them."""
+    findings = [
+        replace(finding(f"web-{number}", outcome=Violated("é" * 5_000)), id=f"abc{number:09x}") for number in range(60)
+    ]
+    folder = render(with_findings(small_record(), findings)) / "f"
+    first, second = read(folder / "abc.html"), read(folder / "abc-2.html")
+    assert {f"f-{each.id}" for each in findings} == {each for each in first.ids() if each.startswith("f-")}
+    moved = [link["href"] for link in first.named("a") if link["href"].startswith("abc-2.html#")]
+    assert sorted(each for each in second.ids() if each.startswith("f-")) == [href.partition("#")[2] for href in moved]
+    assert max(path.stat().st_size for path in folder.iterdir()) < 500_000
 
 
 def test_first_scan_does_not_repeat_everything_as_new(render: Render) -> None:
@@ -165,36 +198,23 @@ def test_first_scan_does_not_repeat_everything_as_new(render: Render) -> None:
 
 @pytest.mark.parametrize("text", ["x" * 20_000, "&" * 20_000, "\u202e" * 20_000, "\U000e0001" * 20_000, "€" * 20_000])
 def test_no_page_is_too_big(render: Render, text: str) -> None:
-    """A page stays under 2 MB with any messages and names."""
+    """A page stays under 500 kB with any messages and names."""
     findings = [finding(f"{number}{text}", outcome=Violated(text)) for number in range(60)]
     gaps = tuple(Gap(GapKind.OBJECT, f"{number}{text}", text) for number in range(40))
     record = with_findings(replace(small_record(), gaps=gaps), findings)
-    assert max(path.stat().st_size for path in pages_of(render(record))) < 2_000_000
+    assert max(path.stat().st_size for path in pages_of(render(record))) < 500_000
 
 
 def test_long_messages_say_that_they_are_cut(render: Render) -> None:
     """A cut message has the number of its characters."""
-    findings = [finding("web", outcome=Violated("x" * 9_000))]
-    text = main_of(render(with_findings(small_record(), findings)) / "policies" / "require-limits.html")
-    assert "6,000 of 9,000 characters shown" in text
+    folder = render(with_findings(small_record(), [finding("web", outcome=Violated("x" * 9_000))]))
+    assert "6,000 of 9,000 characters shown" in places_of(folder)
 
 
 def test_messages_keep_their_lines(render: Render) -> None:
     """A message of several lines is shown in several lines."""
-    findings = [finding("web", outcome=Violated("first\nsecond"))]
-    text = main_of(render(with_findings(small_record(), findings)) / "policies" / "require-limits.html")
-    assert "first\nsecond" in text
-
-
-def test_findings_out_of_order_raise(render: Render) -> None:
-    """Findings that are not ordered by policy would overwrite each other's pages, so no report is written."""
-
-    def shuffled() -> list[StoredFinding]:
-        findings = list(small_record().findings())
-        return [findings[0], findings[2], findings[1]]
-
-    with pytest.raises(ValueError, match="max-replicas are not in one sequence"):
-        render(replace(small_record(), findings=lambda: iter(shuffled())))
+    folder = render(with_findings(small_record(), [finding("web", outcome=Violated("first\nsecond"))]))
+    assert "first&#10;second" in places_of(folder)
 
 
 def test_an_empty_scan_has_pages(render: Render) -> None:

@@ -80,15 +80,20 @@ def test_policy_reports_have_the_workload_as_a_property(name: str) -> None:
 
 
 def test_pages_show_the_workload_below_the_object(tmp_path: Path) -> None:
-    """On the page of the policy and in the lists of findings, and never twice in a row."""
+    """In the place of a finding; the list has a row of the workload, in which the object is folded."""
     html = pages(tmp_path, about(OF_POD))
-    assert 2 == html.count('<span class="quiet"> workload <bdi>Deployment web</bdi></span><span')
+    assert (1, 1) == (
+        html.count("<dt>Workload</dt><dd><bdi>Deployment web</bdi>"),
+        html.count(
+            '<summary><span class="quiet">Deployment </span><bdi>shop/web</bdi> <span class="quiet">1 object</span>'
+        ),
+    )
 
 
 def test_pages_do_not_repeat_the_object(tmp_path: Path) -> None:
     """An object that is its own workload, or has none that is known."""
     own = Workload("apps/v1", "Deployment", "shop", "api")
-    assert 0 == pages(tmp_path, about(own, "Deployment", "api"), about(None)).count("> workload <")
+    assert 0 == pages(tmp_path, about(own, "Deployment", "api"), about(None)).count("Workload</dt>")
 
 
 def test_the_name_of_a_workload_is_text(tmp_path: Path) -> None:
@@ -97,5 +102,5 @@ def test_the_name_of_a_workload_is_text(tmp_path: Path) -> None:
     assert ("<script>\\x1b" in html, "\x1b" in html, 2) == (
         False,
         False,
-        html.count("&lt;script&gt;\\x1b[2J{0}</bdi></span><span"),
+        html.count("&lt;script&gt;\\x1b[2J{0}</bdi>"),
     )
