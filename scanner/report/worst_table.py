@@ -26,8 +26,8 @@ _LEAST: Final = 8
 _EFFECTS: Final = {"Deny": "refused", "Warn": "warned", "Audit": "audited", "": "recorded"}
 _STYLES: Final = {"refused": "bold red", "warned": "yellow", "changed": "cyan"}
 _OWNER: Final = 20
-_FIXED: Final = 14 + 8 + 8 + 6 + 6 * 2
-"""The cells of the other columns of the table: id, effect, severity and age, and those between all columns."""
+_FIXED: Final = 14 + 8 + 8 + 6 * 2
+"""The cells of id, effect and severity in the table, and those between all columns."""
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _DAY: Final = 24 * _HOUR
@@ -128,7 +128,8 @@ def _table(console: Console, document: Document) -> None:
     """A line for each problem; the texts of unbounded length share the room that the others leave."""
     places = [place(worst) for worst in document.worst]
     owners = [_short(visible(owner_title(document.triage.owner(worst.problem))), _OWNER) for worst in document.worst]
-    room = console.width - _FIXED - max(map(cell_len, owners))
+    ages = [age(document, worst) for worst in document.worst]
+    room = console.width - _FIXED - max(map(cell_len, owners)) - max(map(cell_len, ages))
     for_place = min(max(map(cell_len, places)), room // 2)
     columns = {
         "Problem": [worst.problem.id for worst in document.worst],
@@ -136,7 +137,7 @@ def _table(console: Console, document: Document) -> None:
         "Severity": [_severity(document, worst) for worst in document.worst],
         "Workload": [_short(where, for_place) for where in places],
         "Rule": [_short(rule(document, worst), room - for_place) for worst in document.worst],
-        "Age": [age(document, worst) for worst in document.worst],
+        "Age": ages,
         "Owner": owners,
     }
     shown = {head: cells for head, cells in columns.items() if any(cells)}
