@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from scanner.cli.escaped_stderr import escaped
+from scanner.cli.logs import log, restored
 
 _NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
@@ -37,7 +38,8 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
     sys.stderr = escaped(sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    code = _run(arguments)
+    with restored():
+        code = _run(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     from scanner.cli.output import flush_streams
@@ -101,4 +103,4 @@ def _fault(error: Exception) -> str:
 
 def _print_error(text: str) -> None:
     with suppress(OSError):
-        sys.stderr.write(f"assay: {text}\n")
+        log(sys.stderr, f"assay: {text}", {}, level="error")

@@ -65,7 +65,7 @@ application.command("diff", epilog=diff.EPILOG, short_help="Print what changed b
 )
 application.command("trend", epilog=trend.EPILOG, short_help="Print the daily tallies of a cluster.")(trend.command)
 application.command("policies", short_help="List the policies of a stored scan.")(policies.command)
-application.command("explain", short_help="Explain a policy or a finding.")(explain.command)
+application.command("explain", short_help="Explain a policy, a problem or a finding.")(explain.command)
 application.command(
     "verify-parity",
     cls=GroupedCommand,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scanner.cli.completion import contexts
 from scanner.cli.values import seconds
 
 if TYPE_CHECKING:
@@ -23,7 +24,12 @@ KubeconfigOption = Annotated[
 ContextOption = Annotated[
     str,
     typer.Option(
-        "--context", metavar="NAME", help="Name of the kubeconfig context.", rich_help_panel=PANEL, show_default=False
+        "--context",
+        metavar="NAME",
+        help="Name of the kubeconfig context.",
+        rich_help_panel=PANEL,
+        show_default=False,
+        autocompletion=contexts,
     ),
 ]
 AsOption = Annotated[

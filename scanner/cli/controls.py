@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
+from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
@@ -39,7 +40,10 @@ class Output(StrEnum):
 
 def command(
     scan: Annotated[
-        str, typer.Argument(metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …")
+        str,
+        typer.Argument(
+            metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …", autocompletion=scans
+        ),
     ] = "last",
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     at: AtOption = "",

@@ -23,7 +23,7 @@ DbOption = Annotated[
         "--db",
         envvar="ASSAY_DB",
         metavar="URL",
-        help="Database: a path, sqlite:///PATH or postgresql://USER@HOST/NAME. Default: a SQLite file in the user's data directory.",
+        help="Database: a path, sqlite:PATH or postgresql://USER@HOST/NAME. Default: a SQLite file in the user's data directory.",
         show_default=False,
         show_envvar=True,
     ),

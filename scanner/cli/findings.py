@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeAlias, TypeVar,
 
 import typer
 
+from scanner.cli.completion import ids as finding_ids
+from scanner.cli.completion import policies as policy_names
+from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
@@ -109,10 +112,20 @@ class Filter:
 def command(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Ids of findings, or the beginnings of them, or ids of problems."),
+        typer.Argument(
+            metavar="[ID]...",
+            help="Ids of findings, or the beginnings of them, or ids of problems.",
+            autocompletion=finding_ids,
+        ),
     ] = None,
     policies: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="NAME", help="Only this policy; accepts globs (repeatable).")
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Only this policy; accepts globs (repeatable).",
+            autocompletion=policy_names,
+        ),
     ] = None,
     namespaces: Annotated[
         list[str] | None,
@@ -165,7 +178,13 @@ def command(
         bool, typer.Option("--problems", help="Print problems instead: one line for a check and a workload.")
     ] = False,
     scan: Annotated[
-        str, typer.Option("--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
+        str,
+        typer.Option(
+            "--scan",
+            metavar="SCAN",
+            help="Scan id or the beginning of one, `last`, `last~1` …",
+            autocompletion=scans,
+        ),
     ] = "last",
     at: AtOption = "",
     controls: ControlsOption = None,
@@ -222,8 +241,9 @@ def _is_owner(pattern: str, owner: str) -> bool:
 def _print_findings(
     record: ScanRecord, triage: Triage, wanted: Filter, output: Output, limit: int, sort: Sort | None
 ) -> None:
+    from scanner.report import csv
     from scanner.report.json import finding_json
-    from scanner.report.words import object_name, owner_title, result_word, workload_name
+    from scanner.report.words import object_name, owner_title
 
     requester = frozenset((key.policy_key, key.check) for key in record.tallies if key.requester)
 
@@ -239,37 +259,14 @@ def _print_findings(
         return stored.id, status, f"{stored.first_seen:%Y-%m-%d}", severity, owner, finding.policy, place
 
     def columns(stored: StoredFinding) -> tuple[str, ...]:
-        finding = stored.finding
-        resolved = f"{stored.resolved_at:%Y-%m-%dT%H:%M:%SZ}" if stored.resolved_at else ""
-        return (
-            stored.id,
-            stored.problem,
-            stored.status,
-            f"{stored.first_seen:%Y-%m-%dT%H:%M:%SZ}",
-            resolved,
-            stored.resolution,
-            stored.cause.kind if stored.cause else "",
-            finding.language,
-            finding.policy,
-            finding.binding,
-            result_word(finding.outcome),
-            ",".join(finding.actions),
-            finding.kind,
-            finding.namespace,
-            finding.name,
-            workload_name(stored),
-            finding.outcome.message,
-            *_described(triage, finding.policy_key),
-            triage.owner(stored),
-            waiver.name if (waiver := triage.waiver(stored)) else "",
-        )
+        return csv.cells(stored, triage)
 
     def key(stored: StoredFinding) -> _SortKey:
         return _key(sort, triage, stored.finding.policy_key, triage.owner(stored), stored.first_seen)
 
     selected = (each for each in chain(record.findings(), record.resolved()) if wanted.selects(each, triage))
     chosen = _sorted(selected, sort, key, limit)
-    form = _Form("findings", _FINDING, cells, _FINDING_COLUMNS, columns, as_json)
+    form = _Form("findings", _FINDING, cells, csv.TITLES, columns, as_json)
     _print(record, chosen, form, output, limit)
 
 
@@ -279,6 +276,7 @@ def _print_problems(
     from dataclasses import replace
 
     from scanner.posture.problem_rows import problems
+    from scanner.report.csv import described
     from scanner.report.json import problem_json
     from scanner.report.words import check_title, owner_title
 
@@ -314,7 +312,7 @@ def _print_problems(
             top.kind,
             top.namespace,
             top.name,
-            *_described(triage, (problem.language, problem.policy)),
+            *described((problem.language, problem.policy), triage),
             triage.owner(problem),
             problem.waiver.name if problem.waiver else "",
         )
@@ -339,12 +337,6 @@ def _print_problems(
         lambda problem: problem_json(problem, record.check_ids, triage),
     )
     _print(record, chosen, form, output, limit)
-
-
-def _described(triage: Triage, policy: PolicyKey) -> tuple[str, str, str]:
-    """Severity, title and category of a policy."""
-    description = triage.description(policy)
-    return str(description.severity), description.title, description.category
 
 
 def _key(sort: Sort | None, triage: Triage, policy: PolicyKey, owner: str, first_seen: datetime) -> _SortKey:
@@ -378,11 +370,6 @@ def _sorted(rows: Iterator[_Row], sort: Sort | None, key: Callable[[_Row], _Sort
 
 
 _FINDING: Final = ("FINDING", "STATUS", "SINCE", "SEVERITY", "OWNER", "POLICY", "OBJECT")
-_FINDING_COLUMNS: Final = (
-    *("id", "problem", "status", "firstSeen", "resolvedAt", "resolution", "cause", "language", "policy", "binding"),
-    *("outcome", "actions", "kind", "namespace", "name", "workload", "message", "severity", "title", "category"),
-    *("owner", "waiver"),
-)
 _PROBLEM: Final = ("PROBLEM", "STATUS", "SINCE", "FINDINGS", "SEVERITY", "OWNER", "POLICY", "WORKLOAD")
 _PROBLEM_COLUMNS: Final = (
     *("id", "status", "firstSeen", "openedAt", "resolvedAt", "resolution", "cause", "findings", "language", "policy"),

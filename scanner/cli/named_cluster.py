@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,9 +23,20 @@ class NamedCluster:
     An interruption may end calls that wait for the cluster, and nothing else.
     """
 
-    def __init__(self, cluster: Cluster, name: str = "", interruption: Interruption | None = None) -> None:
-        """Read the identity. Raises ClusterError when the cluster cannot be reached."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str = "",
+        interruption: Interruption | None = None,
+        expected: Callable[[int | None], None] = lambda _: None,
+    ) -> None:
+        """Read the identity. `expected` is called with the number of objects that the lists will have, as far as it is known.
+
+        Raises ClusterError when the cluster cannot be reached.
+        """
         self._cluster = cluster
+        self._counts: Mapping[str, int] = {}
+        self._expected = expected
         self._interruptible = interruption.interruptible if interruption else nullcontext
         with self._interruptible():
             identity = cluster.identity()
@@ -55,7 +66,14 @@ class NamedCluster:
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """See Cluster."""
-        self._cluster.expect(lists)
+        named = tuple(lists)
+        self._expected(self._total(kind for kind, _, _ in named))
+        self._cluster.expect(named)
+
+    def _total(self, kinds: Iterable[Kind]) -> int | None:
+        """The number of objects of some kinds that the server counts, None without counts."""
+        names = {kind.resource for kind in kinds}
+        return sum(self._counts.get(name, 0) for name in names) if self._counts else None
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """See Cluster."""
@@ -76,7 +94,9 @@ class NamedCluster:
     def object_counts(self) -> ServerCounts:
         """See Cluster."""
         with self._interruptible():
-            return self._cluster.object_counts()
+            counts = self._cluster.object_counts()
+        self._counts = counts.counts
+        return counts
 
     def while_waiting(self, beat: Callable[[], None]) -> None:
         """See Cluster."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
+from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.settings import settings
@@ -36,7 +37,13 @@ _NO_POLICIES = (
 
 def command(
     scan: Annotated[
-        str, typer.Option("--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
+        str,
+        typer.Option(
+            "--scan",
+            metavar="SCAN",
+            help="Scan id or the beginning of one, `last`, `last~1` …",
+            autocompletion=scans,
+        ),
     ] = "last",
     sort: Annotated[PolicyOrder, typer.Option("--sort", help="Order of the list.")] = PolicyOrder.NAME,
     min_severity: Annotated[

@@ -6,26 +6,33 @@ from typing import Annotated, Final
 
 import typer
 
+from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.moments import AtOption
-from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
+from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, with_export_flags
+from scanner.cli.screen import ColorOption, WideOption, screen_of
 from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.severities import MinSeverityOption
 from scanner.cli.stored_scan import stored_scan
 from scanner.cli.waivers import Posture, WaiversOption
+from scanner.report.screen import Color
 
 _INCOMPLETE: Final = 3
 
 
-@with_folder_flags
+@with_export_flags
 def command(
+    arguments: typer.Context,
     scan: Annotated[
-        str, typer.Argument(metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …")
+        str,
+        typer.Argument(
+            metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …", autocompletion=scans
+        ),
     ] = "last",
     output: OutputOption = DEFAULT,
     *,
-    folders: Folders,
+    exports: Exports,
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     min_severity: MinSeverityOption = None,
@@ -34,9 +41,11 @@ def command(
     waivers: WaiversOption = None,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
+    wide: WideOption = False,
+    color: ColorOption = Color.AUTO,
 ) -> None:
     """Render the report of a stored scan again, without the cluster."""
-    from scanner.cli.render import to_folders, to_stdout
+    from scanner.cli.render import to_exports, to_stdout
     from scanner.model.scan import ScanState
     from scanner.report.document import document_of
 
@@ -46,8 +55,8 @@ def command(
         compared = baseline_of(store, baseline, record.scan.cluster.name)
         gates = evaluate(store, record, fail_on or (), compared, posture, min_severity)
         document = document_of(record, posture.of(store, record), posture.day)
-        to_stdout(document, output)
-        to_folders(document, folders)
+        to_stdout(document, output, screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports)))
+        to_exports(document, exports)
         if fail_on and record.scan.state is not ScanState.COMPLETE:
             raise typer.Exit(_INCOMPLETE)
         raise typer.Exit(gates.code)

@@ -1,12 +1,14 @@
 """The flags that choose report formats. They follow from the table `scanner.report.FORMATS`.
 
-`-o` names the format of standard output. Each format that fills a folder has a flag of its own: `--html DIR`.
+`-o` names the format of standard output. `--export FORMAT=PATH` writes a format into a file or folder, and each format that
+fills a folder has a flag of its own, too: `--html DIR`. All of them are checked before a scan begins.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -19,8 +21,16 @@ STREAMS: Final = tuple(name for name, form in FORMATS.items() if form.target != 
 FOLDERS: Final = tuple(name for name, form in FORMATS.items() if form.target == "folder")
 DEFAULT: Final = STREAMS[0]
 
-Folders: TypeAlias = dict[str, Path]
-"""Folders to write, by format."""
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A format and the file or folder to write it into."""
+
+    name: str
+    path: Path
+
+
+Exports: TypeAlias = tuple[Export, ...]
 
 
 def _stream(name: str) -> str:
@@ -42,23 +52,81 @@ OutputOption = Annotated[
 ]
 
 
-def with_folder_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's parameter `folders` by one flag for each format that fills a folder."""
+def has_pages(exports: Exports) -> bool:
+    """Whether the pages of the HTML report are among the exports."""
+    return any(export.name == "html" for export in exports)
+
+
+def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace a command's parameter `exports` by `--export` and by one flag for each format that fills a folder."""
     parameters = list(inspect.signature(command, eval_str=True).parameters.values())
-    place = [parameter.name for parameter in parameters].index("folders")
+    place = [parameter.name for parameter in parameters].index("exports")
 
     @wraps(command)
     def run(**values: object) -> None:
-        given = {name: values.pop(name) for name in FOLDERS}
-        command(**values, folders={name: folder for name, folder in given.items() if folder})
+        given = values.pop("export")
+        exports = [_read(str(text)) for text in given or ()]  # type: ignore[attr-defined]
+        folders = {name: values.pop(name) for name in FOLDERS}
+        exports += [Export(name, Path(str(folder))) for name, folder in folders.items() if folder]
+        command(**values, exports=_checked(exports))
 
-    flags = [_flag(name) for name in FOLDERS]
+    flags = [_export_flag(), *map(_folder_flag, FOLDERS)]
     run.__signature__ = inspect.Signature([*parameters[:place], *flags, *parameters[place + 1 :]])  # type: ignore[attr-defined]
     return run
 
 
-def _flag(name: str) -> inspect.Parameter:
-    option = typer.Option(f"--{name}", metavar="DIR", help=f"Folder for the {name.upper()} report.", show_default=False)
+def _export_flag() -> inspect.Parameter:
+    option = typer.Option(
+        "--export",
+        metavar="FORMAT=PATH",
+        autocompletion=lambda: [f"{name}=" for name in FORMATS],
+        help=f"Also write the report into a file or folder (repeatable). Formats: {', '.join(FORMATS)}.",
+        show_default=False,
+    )
+    return inspect.Parameter(
+        "export", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, option]
+    )
+
+
+def _folder_flag(name: str) -> inspect.Parameter:
+    option = typer.Option(
+        f"--{name}",
+        metavar="DIR",
+        help=f"Folder for the {name.upper()} report; the same as --export {name}=DIR.",
+        show_default=False,
+    )
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, option]
     )
+
+
+def _read(text: str) -> Export:
+    name, equals, path = text.partition("=")
+    if not equals or not path:
+        raise typer.BadParameter(f"{text!r} is not FORMAT=PATH, such as json=report.json.", param_hint="--export")
+    if name not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, FORMATS))}.", param_hint="--export")
+    if path == "-":
+        raise typer.BadParameter(f"{text!r} names no file: write to standard output with -o.", param_hint="--export")
+    return Export(name, Path(path).expanduser())
+
+
+def _checked(exports: Iterable[Export]) -> Exports:
+    """The exports, if each can be written to a place of its own."""
+    places: dict[Path, Export] = {}
+    for export in exports:
+        place = export.path.expanduser().resolve()
+        if (other := places.setdefault(place, export)) is not export:
+            raise typer.BadParameter(
+                f"{other.name} and {export.name} would both be written to {export.path}.", param_hint="--export"
+            )
+        if FORMATS[export.name].target != "folder":
+            _reject_unwritable(export)
+    return tuple(places.values())
+
+
+def _reject_unwritable(export: Export) -> None:
+    if export.path.is_dir():
+        raise typer.BadParameter(f"{export.path} is a folder: name a file for {export.name}.", param_hint="--export")
+    if not export.path.resolve().parent.is_dir():
+        raise typer.BadParameter(f"The folder of {export.path} does not exist: create it.", param_hint="--export")

@@ -31,12 +31,14 @@ from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluat
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
+from scanner.cli.logs import LogFormat, LogFormatOption
+from scanner.cli.logs import use as use_log_format
 from scanner.cli.method import method_of
 from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
-from scanner.cli.report_flags import DEFAULT, Folders, OutputOption, with_folder_flags
+from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, with_export_flags
 from scanner.cli.run_record import RunRecord
 from scanner.cli.scope import (
     POLICIES,
@@ -48,6 +50,7 @@ from scanner.cli.scope import (
     SkipKindsOption,
     scope_of,
 )
+from scanner.cli.screen import ColorOption, WideOption, screen_of
 from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.severities import MinSeverityOption
 from scanner.cli.simulated_request import (
@@ -62,6 +65,7 @@ from scanner.cli.simulated_request import (
 from scanner.cli.values import assumption, kubernetes_version, seconds
 from scanner.cli.waivers import Posture, WaiversNamespaceOption, WaiversOption, waivers_of_scan
 from scanner.model.scan import SILENCE, ScanState
+from scanner.report.screen import Color
 
 if TYPE_CHECKING:
     from scanner.model.method import Method
@@ -71,6 +75,7 @@ if TYPE_CHECKING:
     from scanner.opinion.comparison import Comparison
     from scanner.policies.kyverno.libraries import Network
     from scanner.posture.settings import Settings
+    from scanner.report.screen import Screen
     from scanner.scan.edges import Cluster
     from scanner.scan.options import Options
     from scanner.store import SqlStore
@@ -93,7 +98,7 @@ class KyvernoCompat(StrEnum):
     CLI = "cli"
 
 
-@with_folder_flags
+@with_export_flags
 def command(
     arguments: typer.Context,
     source: Annotated[
@@ -242,7 +247,7 @@ def command(
     waivers_namespace: WaiversNamespaceOption = "",
     output: OutputOption = DEFAULT,
     *,
-    folders: Folders,
+    exports: Exports,
     controls: ControlsOption = None,
     db: DbOption = "",
     cluster_name: Annotated[
@@ -268,13 +273,17 @@ def command(
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     min_severity: MinSeverityOption = None,
+    wide: WideOption = False,
+    color: ColorOption = Color.AUTO,
     quiet: QuietOption = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Evaluate every object against every bound policy, store the results and print a report."""
     from scanner.cluster.labels import parse_selector
     from scanner.model.population import DEFAULT_KEYS
 
+    use_log_format(log_format)
     connection = Connection(
         kubeconfig=kubeconfig,
         context=context,
@@ -338,7 +347,7 @@ def command(
                 else:
                     cluster = live = connection.cluster()
                     run_record.name(live.place)
-            named = NamedCluster(cluster, cluster_name, interruption)
+            named = NamedCluster(cluster, cluster_name, interruption, progress.expect)
             _register(store, named, restored=restored_cluster)
             compared = baseline_of(store, baseline, named.identity().key)
             options = replace(options, waivers=waivers_of_scan(cluster, waivers, waivers_namespace, options.kept))
@@ -351,7 +360,8 @@ def command(
         run_record.because(_reason(record, code) or gates.line)
         try:
             with interruption.interruptible():
-                _print_report(record, posture.of(store, record), output, folders, progress, code, cluster)
+                screen = screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports))
+                _print_report(record, posture.of(store, record), output, exports, progress, code, cluster, screen)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
@@ -502,12 +512,13 @@ def _print_report(
     record: ScanRecord,
     posture: Settings,
     output: str,
-    folders: Folders,
+    exports: Exports,
     progress: Progress,
     code: int,
     cluster: Cluster,
+    screen: Screen,
 ) -> None:
-    from scanner.cli.render import to_folders, to_stdout
+    from scanner.cli.render import to_exports, to_stdout
     from scanner.report.document import document_of
 
     _print_requests(cluster, progress)
@@ -518,5 +529,6 @@ def _print_report(
         if sentence := _nothing(record):
             progress.print_line(sentence)
     document = document_of(record, posture)
-    to_stdout(document, output)
-    to_folders(document, folders)
+    progress.finish()
+    to_stdout(document, output, screen)
+    to_exports(document, exports)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -262,11 +262,12 @@ def _line(counts: Mapping[date, int], period: Period) -> str:
     )
 
 
-def _groups(period: Period) -> Iterator[Sequence[date]]:
-    """The days of each character of a line."""
+@cache
+def _groups(period: Period) -> Sequence[Sequence[date]]:
+    """The days of each character of a line; every policy has the same."""
     days = list(period)
     size = -(-len(days) // _WIDTH)
-    return (days[start : start + size] for start in range(0, len(days), size))
+    return [days[start : start + size] for start in range(0, len(days), size)]
 
 
 def _levels() -> str:

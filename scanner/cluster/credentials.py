@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,12 @@ from typing import Any, Final
 from scanner.cluster.simple_kubeconfig import Entries, plain_account, plain_kubeconfig
 from scanner.errors import ClusterError
 from scanner.model.json import Json, as_list, as_text, dig, texts
+from scanner.model.nearest import did_you_mean
 
 _DEFAULT: Final = "~/.kube/config"
 _ENTRY: Final = re.compile(r"\S*\{.*", re.DOTALL)
 _HEADER: Final = re.compile(r"[\x20-\x7e]*")
+_SHOWN: Final = 20
 _LOGIN: Final = "check it with `kubectl config view`, or name another with --kubeconfig or --context"
 
 
@@ -114,6 +116,7 @@ def _from_files(paths: str, context: str) -> Credentials:
     with _trouble_with(f"the kubeconfig {paths}"):
         merged = loading.kube_config.KubeConfigMerger(paths)
         chosen = context or _current_context(merged.config_files)
+        _reject_unknown_context(merged.config_files, chosen, paths)
         loader = loading.kube_config.KubeConfigLoader(merged.config, active_context=chosen, config_base_path=None)
         with _logged_messages() as complaints:
             loader.load_and_set(configuration)
@@ -130,6 +133,24 @@ def _current_context(files: Mapping[str, Json]) -> str:
     if not context:
         raise ClusterError(f"the kubeconfig {os.pathsep.join(files)} has no current context: name one with --context")
     return context
+
+
+def _reject_unknown_context(files: Mapping[str, Json], context: str, paths: str) -> None:
+    """Raise ClusterError with the names of the contexts if there is none of this name."""
+    if _named(files, "contexts", context) is not None:
+        return
+    names = sorted(context_names(files.values()))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    listed = f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
+    raise ClusterError(
+        f"the kubeconfig {paths} has no context {context!r}.{did_you_mean(context, names)} The contexts are: {listed}"
+    )
+
+
+def context_names(files: Iterable[Json]) -> set[str]:
+    """The names of the contexts of kubeconfig files."""
+    items = (item for config in files for item in as_list(dig(config, "contexts")))
+    return {name for item in items if (name := as_text(dig(item, "name")))}
 
 
 def _named(files: Mapping[str, Json], section: str, name: str) -> Json:

@@ -18,8 +18,10 @@ from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Errored, Finding, Gap, WouldChange
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Controller, EvaluatedObjects, GroupKind, KeptOfObject, RecordedObject, Workload
+from scanner.model.problem_group import ProblemGroup
 from scanner.model.problem_totals import ProblemTotals
 from scanner.model.reading import UNKNOWN, Reading
+from scanner.model.register import Register
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject
@@ -433,7 +435,8 @@ class ScanRecord:
     `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings to which
     waivers may apply, `open_of_problems` counts those of problems, and `exceptions` counts findings by `excepted_by`, if the source
     of the record can do so without reading all findings. `problem_totals` counts the problems, and yields the findings of the worst:
-    see `posture.worst_problems`.
+    see `posture.worst_problems`; `problem_groups` counts the open ones without waived rows (`posture.problem_groups`). `register`
+    counts the scans of the cluster, this one included.
     """
 
     scan: Scan
@@ -465,6 +468,8 @@ class ScanRecord:
     exceptions: Callable[[], Mapping[str, int]] | None = None
     changed_rules: tuple[CauseKind, ...] = ()
     problem_totals: ProblemQuery | None = None
+    problem_groups: Callable[[frozenset[int]], tuple[ProblemGroup, ...]] | None = None
+    register: Callable[[], Register] = Register
 
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""

@@ -40,6 +40,12 @@ class Format:
 FORMATS: dict[str, Format] = {
     "table": Format("scanner.report.table", "text"),
     "json": Format("scanner.report.json", "binary"),
+    "csv": Format("scanner.report.csv", "text"),
+    "csv-population": Format("scanner.report.csv_population", "text"),
+    "markdown": Format("scanner.report.markdown", "text"),
+    "junit": Format("scanner.report.junit", "text"),
+    "openmetrics": Format("scanner.report.openmetrics", "text"),
+    "openmetrics-detailed": Format("scanner.report.openmetrics_detailed", "text"),
     "policyreport": Format("scanner.report.policyreport", "binary"),
     "openreports": Format("scanner.report.openreports", "binary"),
     "html": Format("scanner.report.html", "folder", first_page="index.html"),

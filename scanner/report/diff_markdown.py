@@ -30,12 +30,11 @@ from scanner.report.diff_words import (
     state_words,
     workload_words,
 )
+from scanner.report.markdown_text import escaped, table_row
 from scanner.report.words import CAUSES, cut, listed, plural, visible
 
 _RULE_LINES: Final = 200
 _LONGEST: Final = 1000
-_MARKUP: Final = re.compile(r"([\\`*_\[\]~|#!])")
-_ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 _HEAD: Final = ("Change", "Problem", "Severity", "Policy", "Workload", "Findings", "Also", "Message")
 _WAIVER_HEAD: Final = ("Change", "Problem", "Policy", "Workload", "Waiver")
 _FENCE: Final = re.compile("`+")
@@ -70,12 +69,6 @@ def lines(
         yield from _rules(diff, limit)
 
 
-def escaped(text: str) -> str:
-    """Text in which no character is Markdown or HTML."""
-    marked = "".join(_ENTITIES.get(character, character) for character in visible(text))
-    return _MARKUP.sub(r"\\\1", marked)
-
-
 def _incomparable(diff: ScanDiff) -> Iterator[str]:
     if not diff.incomparable:
         return
@@ -95,10 +88,10 @@ def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None, severity: Severit
     for problem in diff.listed(kind, limit):
         if not shown:
             yield ""
-            yield _row(_HEAD)
-            yield _row(("---",) * len(_HEAD))
+            yield table_row(_HEAD)
+            yield table_row(("---",) * len(_HEAD))
         shown += 1
-        yield _row(tuple(map(escaped, _cells(problem, severity))))
+        yield table_row(tuple(map(escaped, _cells(problem, severity))))
     if more := diff.problems_of(kind) - shown:
         yield ""
         yield f"{plural(more, 'more problem')}: print all with `--limit 0`."
@@ -119,20 +112,16 @@ def _cells(problem: DifferingProblem, severity: SeverityOf) -> tuple[str, ...]:
     )
 
 
-def _row(cells: tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def _waivers(changes: WaiverChanges, limit: int | None) -> Iterator[str]:
     """The problems that are waived in one of the scans: open in both, with the same outcome."""
     yield f"## Cause {CauseKind.WAIVER}: {CAUSES[CauseKind.WAIVER]}"
     yield ""
     yield f"Problems: {counts_text(changes)}."
     yield ""
-    yield _row(_WAIVER_HEAD)
-    yield _row(("---",) * len(_WAIVER_HEAD))
+    yield table_row(_WAIVER_HEAD)
+    yield table_row(("---",) * len(_WAIVER_HEAD))
     rows = list(waiver_rows(changes))
-    yield from (_row(tuple(map(escaped, row))) for row in rows[:limit])
+    yield from (table_row(tuple(map(escaped, row))) for row in rows[:limit])
     if limit is not None and len(rows) > limit:
         yield ""
         yield f"{plural(len(rows) - limit, 'more problem')}: print all with `--limit 0`."

@@ -17,10 +17,14 @@ from scanner.model.census import without_owners
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
+from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.problem_group import ProblemGroup
 from scanner.model.problem_totals import ProblemTotals
+from scanner.model.register import Register
 from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ProblemFinding, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
+from scanner.posture.problem_groups import problem_groups
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
 from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
@@ -33,6 +37,7 @@ from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
+from scanner.report.previews import Preview, previews_of
 from scanner.report.waivers import WaiversSection, waivers_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
@@ -118,7 +123,11 @@ class Document:
     `narrowed` is true if the user limited the scope. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
     `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
-    findings, the resolved ones included, of which those of a problem follow each other, `problem_findings` those of some policies; `worst` are the worst problems.
+    findings, the resolved ones included, of which those of a problem follow each other, `problem_findings` those of some policies;
+    `worst` are the worst problems.
+    `previews` are the results of assumed bindings, which `policies` count, too.
+    `groups` counts the open problems by policy, action and outcome, `register` the scans of the
+    cluster. `population` and `evaluated` stream the objects that the scan examined, and those that each check matched.
     """
 
     provenance: Provenance
@@ -146,6 +155,10 @@ class Document:
     problems: ProblemTotals = field(default_factory=ProblemTotals)
     worst: tuple[WorstProblem, ...] = ()
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
+    groups: Callable[[], tuple[ProblemGroup, ...]] = tuple
+    register: Callable[[], Register] = Register
+    population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
+    evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
     problem_findings: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]] = lambda _: iter(())
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
     second_opinion: Opinion | None = None
@@ -156,6 +169,7 @@ class Document:
     controls: tuple[FrameworkSection, ...] = ()
     waivers: WaiversSection | None = None
     score_with_waivers: Score | None = None
+    previews: Mapping[PolicyKey, Preview] = field(default_factory=dict)
 
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
@@ -201,6 +215,10 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         problems=problems,
         worst=worst,
         by_problem=record.by_problem,
+        groups=partial(problem_groups, record, triage),
+        register=record.register,
+        population=record.population,
+        evaluated=record.evaluated,
         problem_findings=record.problem_findings,
         titles=_titles(policies),
         second_opinion=record.opinion,
@@ -211,6 +229,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         controls=frameworks_of(record, census, triage),
         waivers=waivers_of(triage),
         score_with_waivers=_score_with_waivers(record, triage),
+        previews=previews_of(record, census),
     )
 
 

@@ -1,6 +1,7 @@
 """Findings as policy reports, which the dashboards of the policy working group and of OpenReports read.
 
-One report for each namespace and one for cluster-scoped objects, to limit the size of a report. Source of truth: the
+One report for each namespace and one for cluster-scoped objects, and several of at most `MOST_BYTES` for many findings: a cluster
+stores no object above 1.5 MB. Source of truth: the
 definitions of `wgpolicyk8s.io/v1alpha2` and `openreports.io/v1alpha1`, whose results are equal, and the fields that Kyverno sets.
 The summary counts passes, but no result lists them: a scan stores no row for a pass. A waived result is a skip, as an excepted
 one is: dashboards alert on the others. Its property `waiver` names the waiver.
@@ -10,17 +11,17 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
 from scanner.model.scan import StoredFinding
 from scanner.policies.language import LANGUAGES
 from scanner.report.by_policy import PolicySection
-from scanner.report.counts import Counts
+from scanner.report.counts import NOTHING, Counts
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.evidence import evidence_lines
@@ -32,6 +33,8 @@ _SOURCES = {name: language.report_source for language in LANGUAGES for name in l
 _SKIP = "skip"
 _WAIVED = "waived"
 _ANNOTATION = "policies.kyverno.io/"
+MOST_BYTES: Final = 1_000_000
+"""The most bytes of the results in one report."""
 _MANAGED = {"app.kubernetes.io/managed-by": "assay"}
 
 
@@ -50,26 +53,51 @@ def render(document: Document, out: BinaryIO, shape: Shape) -> None:
     policies = {policy.key: policy for policy in document.policies}
     with tempfile.TemporaryDirectory() as folder:
         spill = Spill(Path(folder) / "results")
-        listed: dict[str, Counter[str]] = {}
         for stored in document.findings():
             waiver = waiver_text(document.triage.waiver(stored))
             result = _result(stored, policies[stored.finding.policy_key], document.triage.owner(stored), waiver)
             counted = _WAIVED if waiver and not stored.finding.excepted_by else str(result["result"])
-            listed.setdefault(stored.finding.namespace, Counter())[counted] += 1
-            spill.add(f"namespace {stored.finding.namespace}", dump(result).decode())
+            spill.add(f"namespace {stored.finding.namespace}", f"{counted} {dump(result).decode()}")
         out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')
         separator = b"\n"
         for section in document.namespaces:
-            numbers = listed.get(section.namespace, Counter())
-            head = _head(shape, section.namespace, _summary(section.counts, numbers))
-            rows = spill.rows(f"namespace {section.namespace}")
-            out.write(separator)
-            _write(out, head, rows)
-            separator = b",\n"
+            counts = section.counts
+            for number, part in enumerate(_parts(spill.rows(f"namespace {section.namespace}")), 1):
+                head = _head(shape, section.namespace, number, _summary(counts, part.listed))
+                out.write(separator)
+                _write(out, head, part.rows)
+                separator = b",\n"
+                counts = NOTHING
         out.write(b"\n]}\n")
 
 
-def _write(out: BinaryIO, head: JsonObject, rows: Iterator[str]) -> None:
+@dataclass(slots=True)
+class _Part:
+    """The results of one report, and their numbers by result."""
+
+    rows: list[str] = field(default_factory=list)
+    listed: Counter[str] = field(default_factory=Counter)
+    size: int = 0
+
+    def add(self, counted: str, row: str) -> None:
+        self.rows.append(row)
+        self.listed[counted] += 1
+        self.size += len(row.encode()) + len(",\n")
+
+
+def _parts(rows: Iterator[str]) -> Iterator[_Part]:
+    """The results of a namespace in parts of at most `MOST_BYTES`, one for a namespace without results."""
+    part = _Part()
+    for text in rows:
+        counted, _, row = text.partition(" ")
+        if part.rows and part.size + len(row.encode()) > MOST_BYTES:
+            yield part
+            part = _Part()
+        part.add(counted, row)
+    yield part
+
+
+def _write(out: BinaryIO, head: JsonObject, rows: Iterable[str]) -> None:
     out.write(dump(head)[:-1] + b', "results": [')
     separator = b"\n"
     for row in rows:
@@ -78,12 +106,13 @@ def _write(out: BinaryIO, head: JsonObject, rows: Iterator[str]) -> None:
     out.write(b"\n]}")
 
 
-def _head(shape: Shape, namespace: str, summary: Mapping[str, int]) -> JsonObject:
+def _head(shape: Shape, namespace: str, number: int, summary: Mapping[str, int]) -> JsonObject:
+    """The fields of a report but its results. The first report of a namespace is called `assay`, the second `assay-2`."""
     place = {"namespace": namespace} if namespace else {}
     return {
         "apiVersion": shape.api_version,
         "kind": shape.namespaced if namespace else shape.cluster_wide,
-        "metadata": {"name": "assay", **place, "labels": _MANAGED},
+        "metadata": {"name": f"assay-{number}" if number > 1 else "assay", **place, "labels": _MANAGED},
         **({"source": "assay"} if shape.sourced else {}),
         "summary": summary,
     }

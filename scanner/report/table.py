@@ -1,27 +1,31 @@
-"""The report as a summary for a terminal: gaps first, then policies, namespaces, changes and the score.
+"""The report as a summary for a terminal, which ends with what to do next.
 
-Colours only on a terminal and without NO_COLOR (https://no-color.org); otherwise plain text. Names are text, never
-markup: control characters, and characters that the terminal's encoding lacks, are printed as escapes.
+The verdict comes first, then what is incomplete, the worst problems, the policies and two commands. A wide summary also has the
+namespaces, controls, owners and policy health. Names are text, never markup: control characters, and characters that the
+terminal's encoding lacks, are printed as escapes.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TextIO
+from typing import Final, TextIO
 
-from rich import box
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from scanner.model.opinion import Opinion
 from scanner.posture.severity import Severity
 from scanner.posture.waivers import WaiverState
+from scanner.report import printing
 from scanner.report.by_control import ControlSection, FrameworkSection
+from scanner.report.console import console_of
 from scanner.report.counts import Counts
 from scanner.report.document import Document
+from scanner.report.next_commands import next_commands
+from scanner.report.policy_table import policies
+from scanner.report.printing import ROWS, cut_note, items, line, text_of
+from scanner.report.screen import Screen
 from scanner.report.sentences import (
     changes_line,
     controls_line,
@@ -30,6 +34,7 @@ from scanner.report.sentences import (
     excepted_line,
     findings_line,
     headline_of,
+    health_line,
     namespace_title,
     nothing_line,
     opinion_line,
@@ -39,6 +44,7 @@ from scanner.report.sentences import (
     score_line,
     score_with_waivers_line,
     severities_line,
+    verdict_line,
     verdict_of,
     waived_line,
     weighted_line,
@@ -46,105 +52,94 @@ from scanner.report.sentences import (
     worst_controls,
     worst_namespaces,
     worst_owners,
-    worst_policies,
 )
 from scanner.report.waivers import STATE_WORDS, WaiverLine
-from scanner.report.words import CONTROL_STATES, HEALTH_TITLES, auditability, listed, owner_title, visible
+from scanner.report.words import CONTROL_STATES, HEALTH_TITLES, owner_title, plural
+from scanner.report.worst_table import worst_problems
 
-_ROWS = 25
-_LONGEST = 300
-_LONGEST_CELL = 120
-_PLAIN_WIDTH = 120
-_ANY_WIDTH = 10_000
-_NARROW = 12
-_STYLES = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
-_BAD = "bold white on red"
-_NUMBERS = ("Passed", "Violated", "Errored", "Skipped")
-_SEVERITIES = tuple(severity.capitalize() for severity in Severity)
-_SHORT = ("Severity",)
-_COUNTED = (*_NUMBERS, *_SEVERITIES, "Objects", "Findings", "New", "Evaluations")
+_STYLES: Final = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
+_BAD: Final = "bold white on red"
+_NUMBERS: Final = ("Checks\npassed", "Violated", "Errored", "Would\nchange", "Skipped")
+_SEVERITIES: Final = tuple(severity.capitalize() for severity in Severity)
+_COUNTED: Final = (*_NUMBERS, *_SEVERITIES, "Objects", "Findings", "Findings\nnew", "New", "Evaluations")
+_TITLE: Final = 10
+"""The width of the titles of the facts at the end, with a space."""
+_PLAIN: Final = Screen()
 
 
-def render(document: Document, out: TextIO, *, environ: Mapping[str, str] = os.environ) -> None:
-    """Write the summary to `out`, as wide as COLUMNS, else as the terminal, else 120 characters."""
-    console = _console(out, environ)
+def render(
+    document: Document, out: TextIO, *, environ: Mapping[str, str] = os.environ, screen: Screen = _PLAIN
+) -> None:
+    """Write the summary to `out`: as wide as COLUMNS, else as the terminal; otherwise no line is wrapped."""
+    console = console_of(out, environ, screen.color)
     _heading(console, document)
-    _policies(console, document)
-    _namespaces(console, document)
-    _controls(console, document)
-    _owners(console, document)
-    _health(console, document)
-    _closing(console, document)
-
-
-def _console(out: TextIO, environ: Mapping[str, str]) -> Console:
-    columns = environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdecimal() and int(columns) else None
-    return Console(
-        file=out,
-        width=width or (None if out.isatty() else _PLAIN_WIDTH),
-        no_color=bool(environ.get("NO_COLOR")),
-        force_terminal=out.isatty(),
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    _incomplete(console, document)
+    worst_problems(console, document)
+    policies(console, document, wide=screen.wide)
+    if screen.wide:
+        _namespaces(console, document)
+        _controls(console, document)
+        _owners(console, document)
+        _health(console, document)
+    _closing(console, document, wide=screen.wide)
+    next_commands(console, document, screen)
 
 
 def _heading(console: Console, document: Document) -> None:
+    """The scan, its state and the numbers of problems, and a banner for what makes them differ from an earlier scan's."""
     provenance = document.provenance
     server = f" ({provenance.cluster.server_version})" if provenance.cluster.server_version else ""
-    _print(console, f"Scan {provenance.scan_id} of {provenance.cluster.name}{server}, {when_of(document)}")
+    scan = f"Scan {provenance.scan_id} of {provenance.cluster.name}{server}"
+    printing.parts(console, Text(), [scan, *when_of(document).split(", ")])
     if note := provenance.cluster.release.note:
-        _print(console, note)
+        line(console, note)
     headline = headline_of(document)
     state = Text(f" {headline.upper()} ", _STYLES.get(headline, _BAD))
-    console.print(Text.assemble(state, " ", _text(console, verdict_of(document))))
-    _items(console, document.coverage.unseen)
-    _items(console, [f"excluded on request: {exclusion}" for exclusion in provenance.exclusions])
-    if advice := nothing_line(document):
-        _print(console, advice)
-
-
-def _items(console: Console, items: Sequence[str]) -> None:
-    for item in items[:_ROWS]:
-        _print(console, f"  - {item}")
-    if len(items) > _ROWS:
-        _print(console, f"  {_ROWS} of {len(items):,} shown")
-
-
-def _policies(console: Console, document: Document) -> None:
-    rows = [
-        (
-            document.title(section.key),
-            str(section.severity),
-            listed(section.actions) or ("bound" if section.bindings else "not bound"),
-            auditability(section.auditability),
-            f"{section.matched:,}",
-            *_numbers(section.counts),
-            f"{section.findings.new:,}",
+    printing.parts(console, Text.assemble(state), verdict_line(document))
+    if rules := rules_line(document):
+        _banner(console, "RULES CHANGED", rules, "bold black on cyan")
+    if document.changes.preview:
+        previewed = plural(document.changes.preview, "finding")
+        _banner(
+            console, "PREVIEW", f"{previewed} of policies that are not bound: not in force.", "bold black on magenta"
         )
-        for section in worst_policies(document.policies)[:_ROWS]
-    ]
-    _show(console, ("Policy", "Severity", "Actions", "Auditability", "Objects", *_NUMBERS, "New"), rows)
-    _cut(console, len(document.policies), "policies")
+
+
+def _banner(console: Console, word: str, sentence: str, style: str) -> None:
+    for number, wrapped in enumerate(
+        Text.assemble((f" {word} ", style), " ", text_of(console, sentence)).wrap(console, console.width)
+    ):
+        wrapped.rstrip()
+        printing.one_line(console, Text.assemble(" " if number else "", wrapped))
+
+
+def _incomplete(console: Console, document: Document) -> None:
+    """What the scan missed, and what the user left out."""
+    exclusions = [f"excluded on request: {exclusion}" for exclusion in document.provenance.exclusions]
+    if not document.complete or exclusions:
+        console.print()
+        line(console, verdict_of(document), style="" if document.complete else "bold")
+    items(console, document.coverage.unseen)
+    items(console, exclusions)
+    if advice := nothing_line(document):
+        line(console, advice)
 
 
 def _namespaces(console: Console, document: Document) -> None:
     rows = [
         (namespace_title(section.namespace), *_numbers(section.counts), f"{section.findings.new:,}")
-        for section in worst_namespaces(document.namespaces)[:_ROWS]
+        for section in worst_namespaces(document.namespaces)[:ROWS]
     ]
-    _show(console, ("Namespace", *_NUMBERS, "New"), rows)
-    _cut(console, len(document.namespaces), "namespaces")
+    _show(console, ("Namespace", *_NUMBERS, "Findings\nnew"), rows)
+    cut_note(console, len(document.namespaces), "namespaces")
 
 
 def _controls(console: Console, document: Document) -> None:
     """A line for each framework, and the controls that are violated or errored."""
     for framework in document.controls:
         console.print()
-        _print(console, f"{framework.heading}: {controls_line(framework)}")
-        _items(console, [f"control {control.id}: {note}" for control, note in _unmatched(framework)])
+        line(console, f"{framework.heading}: {controls_line(framework)}")
+        items(console, [f"control {control.id}: {note}" for control, note in _unmatched(framework)])
         rows = [
             (
                 control.id,
@@ -156,8 +151,8 @@ def _controls(console: Console, document: Document) -> None:
             )
             for control in worst_controls(framework)
         ]
-        _show(console, ("Control", "Title", "State", "Objects", "Findings", "New"), rows[:_ROWS])
-        _cut(console, len(rows), "controls")
+        _show(console, ("Control", "Title", "State", "Objects", "Findings", "New"), rows[:ROWS])
+        cut_note(console, len(rows), "controls")
 
 
 def _unmatched(framework: FrameworkSection) -> Iterator[tuple[ControlSection, str]]:
@@ -174,46 +169,53 @@ def _owners(console: Console, document: Document) -> None:
             f"{section.findings.total:,}",
             f"{section.findings.new:,}",
         )
-        for section in worst_owners(document.owners)[:_ROWS]
+        for section in worst_owners(document.owners)[:ROWS]
     ]
     _show(console, ("Owner", *_SEVERITIES, "Findings", "New"), rows)
-    _cut(console, len(document.owners), "owners")
+    cut_note(console, len(document.owners), "owners")
 
 
 def _health(console: Console, document: Document) -> None:
     rows = [
         (HEALTH_TITLES[problem.kind], document.title(problem.policy_key), problem.binding, problem.detail)
-        for problem in document.health[:_ROWS]
+        for problem in document.health[:ROWS]
     ]
     _show(console, ("Policy health", "Policy", "Binding", "Detail"), rows)
-    _cut(console, len(document.health), "policy health entries")
+    cut_note(console, len(document.health), "policy health entries")
 
 
-def _closing(console: Console, document: Document) -> None:
+def _closing(console: Console, document: Document, *, wide: bool) -> None:
     console.print()
-    _print(console, f"Findings  {findings_line(document)}")
-    _print(console, f"Severity  {severities_line(document)}")
-    _print(console, f"Changes   {changes_line(document)}")
-    if rules := rules_line(document):
-        _print(console, f"Rules     {rules}")
-    _print(console, f"Coverage  {coverage_line(document)}")
-    _print(console, f"Score     {score_line(document)}")
-    _print(console, f"Weighted  {weighted_line(document)}")
-    if with_waivers := score_with_waivers_line(document):
-        _print(console, f"          {with_waivers}")
-    if waived := waived_line(document):
-        _print(console, f"Waived    {waived}")
-    _items(console, _waiver_troubles(document))
-    if excepted := excepted_line(document):
-        _print(console, f"Excepted  {excepted}")
+    if wide:
+        _fact(console, "Findings", findings_line(document))
+        _fact(console, "Severity", severities_line(document))
+        _fact(console, "Changes", changes_line(document))
+        _fact(console, "Weighted", weighted_line(document))
+    _fact(console, "Score", score_line(document))
+    _fact(console, "", score_with_waivers_line(document))
+    _fact(console, "Coverage", coverage_line(document))
+    _fact(console, "Waived", waived_line(document))
+    items(console, _waiver_troubles(document))
+    _fact(console, "Excepted", excepted_line(document))
     if drift := drift_line(document):
-        _print(console, f"Drift     {drift}: drift is no violation, and not part of the score")
-    if requester := requester_line(document):
-        _print(console, f"Requester {requester}")
+        _fact(console, "Drift", f"{drift}: drift is no violation, and not part of the score")
+    if not wide:
+        for framework in document.controls:
+            _fact(console, "Controls", f"{framework.heading}: {controls_line(framework)}")
+        _fact(console, "Health", health_line(document))
+    _fact(console, "Requester", requester_line(document))
     if document.second_opinion:
         _opinion(console, document.second_opinion)
     if outside := outside_line(document):
-        _print(console, f"Outside   {outside}: these also decide about requests, but are not evaluated")
+        _fact(console, "Outside", f"{outside}: these also decide about requests, but are not evaluated")
+    if not wide:
+        _fact(console, "More", "--wide also prints namespaces, owners, controls and policy health")
+
+
+def _fact(console: Console, title: str, sentence: str) -> None:
+    """A title and a sentence, nothing without a sentence."""
+    if sentence:
+        printing.hanging(console, title.ljust(_TITLE), text_of(console, sentence))
 
 
 def _waiver_troubles(document: Document) -> list[str]:
@@ -238,61 +240,24 @@ def _ending(line: WaiverLine) -> str:
 
 def _opinion(console: Console, opinion: Opinion) -> None:
     """The second opinion, which decides nothing, at the end."""
-    _print(console, f"Opinion   {opinion_line(opinion)}")
+    _fact(console, "Opinion", opinion_line(opinion))
     _show(
         console, ("Known limit", "Evaluations"), [(limit.reason, f"{limit.evaluations:,}") for limit in opinion.limits]
     )
     rows = [
         (f"{differs.policy} {differs.place}", differs.object, differs.ours, differs.theirs)
-        for differs in opinion.disagreements[:_ROWS]
+        for differs in opinion.disagreements[:ROWS]
     ]
     _show(console, ("Disagreement", "First object", "Verdict", opinion.engine), rows)
-    _cut(console, len(opinion.disagreements) + opinion.left_out, "disagreements")
+    cut_note(console, len(opinion.disagreements) + opinion.left_out, "disagreements")
 
 
 def _numbers(counts: Counts) -> tuple[str, ...]:
-    return tuple(f"{number:,}" for number in (counts.passed, counts.violated, counts.errored, counts.unanswered))
+    return tuple(
+        f"{number:,}"
+        for number in (counts.passed, counts.violated, counts.errored, counts.would_change, counts.unanswered)
+    )
 
 
 def _show(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows as a table, or each as a line where a table is too wide."""
-    if not rows:
-        return
-    table = _table(console, heads, rows)
-    console.print()
-    if Measurement.get(console, console.options.update(width=_ANY_WIDTH), table).minimum <= console.width:
-        console.print(table)
-        return
-    for row in rows:
-        _print(console, "; ".join(f"{head}: {cell}" for head, cell in zip(heads, row, strict=True) if cell))
-
-
-def _table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for head in heads:
-        number = head in _COUNTED
-        table.add_column(
-            head,
-            justify="right" if number else "left",
-            overflow="fold",
-            no_wrap=number,
-            min_width=None if number or head in _SHORT else _NARROW,
-        )
-    for row in rows:
-        table.add_row(*(_text(console, cell, _LONGEST_CELL) for cell in row))
-    return table
-
-
-def _cut(console: Console, total: int, noun: str) -> None:
-    if total > _ROWS:
-        _print(console, f"{_ROWS} of {total:,} {noun} shown; the HTML and JSON reports show all")
-
-
-def _print(console: Console, sentence: str) -> None:
-    console.print(_text(console, sentence))
-
-
-def _text(console: Console, text: str, longest: int = _LONGEST) -> Text:
-    """Text that is safe to print, cut to the length that a summary has room for."""
-    shown = visible(text if len(text) <= longest else f"{text[: longest - 1]}…")
-    return Text(shown.encode(console.encoding, "backslashreplace").decode(console.encoding))
+    printing.show(console, heads, rows, numbers=_COUNTED)

@@ -1,7 +1,34 @@
-"""The store: every scan, and the history of every finding, in SQLite or PostgreSQL."""
+"""The store: every scan, and the history of every finding, in SQLite or PostgreSQL.
 
-from scanner.store.lookup import ExplainedFinding
-from scanner.store.retention import prune, would_prune
-from scanner.store.store import SqlReader, SqlStore, open_reader, open_store, upgrade
+The names are imported when they are used: shell completion reads a database without the modules that write one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from scanner.store.lookup import ExplainedFinding
+    from scanner.store.retention import prune, would_prune
+    from scanner.store.store import SqlReader, SqlStore, open_reader, open_store, upgrade
 
 __all__ = ["ExplainedFinding", "SqlReader", "SqlStore", "open_reader", "open_store", "prune", "upgrade", "would_prune"]
+
+_HOMES: Final = {
+    "ExplainedFinding": "scanner.store.lookup",
+    "prune": "scanner.store.retention",
+    "would_prune": "scanner.store.retention",
+    "SqlReader": "scanner.store.store",
+    "SqlStore": "scanner.store.store",
+    "open_reader": "scanner.store.store",
+    "open_store": "scanner.store.store",
+    "upgrade": "scanner.store.store",
+}
+
+
+def __getattr__(name: str) -> object:
+    """A name of the store, from the module that has it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,6 +1,6 @@
 """The address of the database: the URL that the user gives, and the URL without password for messages.
 
-A bare path means a SQLite file; `postgres://` and `postgresql://` mean the psycopg driver.
+A bare path and `sqlite:PATH` mean a SQLite file; `postgres://` and `postgresql://` mean the psycopg driver.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from scanner.errors import UsageError
 
 _SQLITE = {"sqlite", "sqlite+pysqlite"}
 _POSTGRESQL = {"postgres", "postgresql", "postgresql+psycopg"}
+_SQLITE_PREFIX = "sqlite:"
 _SECRET_OPTION = re.compile(r"password|passwd|passfile|pwd|secret|token|sslkey", re.IGNORECASE)
 _KEYWORD = re.compile(
     r"(?:host|hostaddr|port|dbname|database|user|service|sslmode|application_name|options|\w*(?:password|key))\s*=",
@@ -46,6 +47,8 @@ def address_of(text: str) -> Address:
     if not text.strip():
         raise UsageError(f"The database address is empty. {_FORMS}")
     if "://" not in text:
+        if _is_short(text):
+            return _file(text.removeprefix(_SQLITE_PREFIX))
         _reject_mistyped(text)
         return _file(text)
     url = _parsed(text)
@@ -54,6 +57,11 @@ def address_of(text: str) -> Address:
     if url.drivername in _POSTGRESQL:
         return Address(url.set(drivername="postgresql+psycopg"), _shown(url), None)
     raise UsageError(f"Assay does not support databases of type {url.drivername}. {_FORMS}")
+
+
+def _is_short(text: str) -> bool:
+    """Return whether an address is `sqlite:` and a path."""
+    return text.startswith(_SQLITE_PREFIX) and text != _SQLITE_PREFIX
 
 
 def _reject_mistyped(text: str) -> None:

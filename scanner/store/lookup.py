@@ -127,7 +127,7 @@ def find_scan(connection: Connection, text: str, cluster: str | None) -> Scan:
         return scan_of(exact[0])
     if text and exact:
         raise UsageError(
-            f"Scan {text!r} is ambiguous: {_listed([row.id for row in rows])}. Give more characters of the id."
+            f"Scan {text!r} is ambiguous: {listed([row.id for row in rows])}. Give more characters of the id."
         )
     raise UsageError(f"There is no scan {text!r}: {_newest_scans(connection)}")
 
@@ -143,8 +143,8 @@ def find_finding(connection: Connection, text: str) -> ExplainedFinding:
         raise UsageError(f"There is no finding {text!r} in this database. The reports show the ids of findings.")
     if len(fingerprints) > 1:
         ids = sorted({fingerprint[:SHORT] for fingerprint in fingerprints})
-        raise UsageError(f"Finding {text!r} is ambiguous: {_listed(ids)}. Give more digits of the id.")
-    return max((_explained(connection, row) for row in rows), key=lambda explained: explained.stored.last_seen)
+        raise UsageError(f"Finding {text!r} is ambiguous: {listed(ids)}. Give more digits of the id.")
+    return max((explained(connection, row) for row in rows), key=lambda each: each.stored.last_seen)
 
 
 def _latest_rows(connection: Connection, text: str) -> list[FindingRow]:
@@ -170,7 +170,8 @@ def _latest_between(connection: Connection, low: bytes, high: bytes) -> list[Fin
     return list(map(FindingRow.of, connection.execute(wanted)))
 
 
-def _explained(connection: Connection, row: FindingRow) -> ExplainedFinding:
+def explained(connection: Connection, row: FindingRow) -> ExplainedFinding:
+    """A finding, by its latest row."""
     history = row.history
     cluster = history.cluster
     times = times_of(connection, cluster)
@@ -229,8 +230,9 @@ def _newest_scans(connection: Connection) -> str:
     ids = [scan.id for scan in scans(connection, _SHOWN + 1)]
     if not ids:
         return "the database has no scans. Run: assay scan."
-    return f"the newest are {_listed(ids)}. `assay scans` lists all scans, and `last` is the newest finished one."
+    return f"the newest are {listed(ids)}. `assay scans` lists all scans, and `last` is the newest finished one."
 
 
-def _listed(ids: Sequence[str]) -> str:
+def listed(ids: Sequence[str]) -> str:
+    """The first ids, with a note that there are others."""
     return ", ".join(ids[:_SHOWN]) + (" and others" if len(ids) > _SHOWN else "")

@@ -20,8 +20,10 @@ from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.problem_group import ProblemGroup
 from scanner.model.problem_totals import ProblemTotals
 from scanner.model.reading import UNKNOWN, Reading
+from scanner.model.register import Register
 from scanner.model.scan import (
     Coverage,
     CoverageState,
@@ -49,8 +51,10 @@ from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_
 from scanner.store.findings import CHECK_ORDER, by_problem, resolved_by, seen_by
 from scanner.store.owned_tallies import tallies_by
 from scanner.store.problem_counts import comparable
+from scanner.store.problem_groups import problem_groups
 from scanner.store.problem_totals import Place, problem_totals
 from scanner.store.recorded_objects import evaluated_objects, population_of
+from scanner.store.register import register_of
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.rules import read_rules
 from scanner.store.scans import Abandoned, abandoned, scan_of, select_scans, with_current_state
@@ -134,6 +138,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             waivable=_waivable(engine, address, stored),
             open_of_problems=_open_of_problems(engine, address, stored),
             problem_totals=_problem_totals(engine, address, stored),
+            problem_groups=_problem_groups(engine, address, stored),
+            register=_register(engine, address, stored),
             exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
         )
 
@@ -330,6 +336,31 @@ def _problem_totals(engine: Engine, address: Address, stored: StoredScan) -> Pro
             return problem_totals(connection, place, ranks, waived, most)
 
     return totals
+
+
+def _problem_groups(
+    engine: Engine, address: Address, stored: StoredScan
+) -> Callable[[frozenset[int]], tuple[ProblemGroup, ...]]:
+    """Counts the open problems, over a connection of its own. A failed scan has none."""
+
+    def groups(waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
+        if stored.revision is None:
+            return ()
+        with as_store_error(address), engine.connect() as connection:
+            place = Place(stored.cluster, stored.revision, _unchecked(connection, stored))
+            return problem_groups(connection, place, waived)
+
+    return groups
+
+
+def _register(engine: Engine, address: Address, stored: StoredScan) -> Callable[[], Register]:
+    """Counts the scans of the cluster, over a connection of its own."""
+
+    def register() -> Register:
+        with as_store_error(address), engine.connect() as connection:
+            return register_of(connection, stored.cluster)
+
+    return register
 
 
 def _excepted(connection: Connection, stored: StoredScan, revision: int) -> Iterator[tuple[str, int]]:

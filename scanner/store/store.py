@@ -28,6 +28,7 @@ from scanner.store import (
     lookup,
     object_counts,
     problem_counts,
+    problem_lookup,
     reader,
     runs,
     scan_diff,
@@ -228,6 +229,11 @@ class SqlReader:
         """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError."""
         with self._reading() as connection:
             return lookup.find_finding(connection, text)
+
+    def problem(self, text: str, cluster: str | None = None) -> problem_lookup.ExplainedProblem:
+        """The problem whose id begins with `text`, of a cluster or of the one that a scan saw it in last. Raises UsageError."""
+        with self._reading() as connection:
+            return problem_lookup.find_problem(connection, text, cluster and clean(cluster))
 
     def close(self) -> None:
         """Close the connections."""

@@ -47,7 +47,7 @@ def candidates(
         .outerjoin(POPULATION, interval)
         .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
         .outerjoin(KEPT, KEPT.c.id == POPULATION.c.kept)
-        .where(seen_in(cluster, revision), own.check.in_(listed(connection, checks)), *_near(connection, near))
+        .where(seen_in(cluster, revision), own.check.in_(listed(connection, checks)), *_near(connection, near, cluster, revision))
         .execution_options(yield_per=_PORTION)
     )  # fmt: skip
 
@@ -86,22 +86,38 @@ def candidates(
                 )
 
 
-def _near(connection: Connection, near: Near) -> Iterator[ColumnElement[bool]]:
-    """The condition that an object has one of the names or labels, unless any finding may be waived."""
+def _near(connection: Connection, near: Near, cluster: int, revision: int) -> Iterator[ColumnElement[bool]]:
+    """The condition that an object has one of the names or labels, unless any finding may be waived.
+
+    The objects are chosen before their findings are read: there are fewer of them, and each is examined once.
+    """
     if near.any:
         return
-    name = OBJECTS.c.name
-    kept: list[int] = []
-    if near.labels:
-        for number, text in connection.execute(select(KEPT.c.id, KEPT.c.labels)):
-            if not near.labels.isdisjoint((key, value) for key, value in orjson.loads(text)):
-                kept.append(number)
-    yield or_(
-        name.in_(listed_texts(connection, near.objects)),
-        func.coalesce(WORKLOADS.c.name, name).in_(listed_texts(connection, near.workloads)),
-        OBJECTS.c.namespace.in_(listed_texts(connection, near.namespaces)),
-        POPULATION.c.kept.in_(listed(connection, kept)),
+    identity, interval = OBJECTS.c, POPULATION.c
+    at = and_(interval.object == identity.id, interval.since <= revision, interval.until > revision)
+    objects = (
+        select(identity.id)
+        .outerjoin(POPULATION, at)
+        .outerjoin(WORKLOADS, WORKLOADS.c.id == interval.workload)
+        .where(
+            identity.cluster == cluster,
+            or_(
+                identity.name.in_(listed_texts(connection, near.objects)),
+                func.coalesce(WORKLOADS.c.name, identity.name).in_(listed_texts(connection, near.workloads)),
+                identity.namespace.in_(listed_texts(connection, near.namespaces)),
+                interval.kept.in_(listed(connection, _kept(connection, near.labels))),
+            ),
+        )
     )
+    yield FINDINGS.c.object.in_(objects)
+
+
+def _kept(connection: Connection, labels: frozenset[tuple[str, str]]) -> list[int]:
+    """The ids of the kept labels that have one of some labels."""
+    if not labels:
+        return []
+    stored = connection.execute(select(KEPT.c.id, KEPT.c.labels))
+    return [number for number, text in stored if not labels.isdisjoint(map(tuple, orjson.loads(text)))]
 
 
 def open_findings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,3 +98,101 @@ def test_a_finding_has_its_workload(assay: Assay, write: Write, objects: str, wo
     lines = assay("explain", finding_id).stdout.decode().splitlines()
 
     assert workload == [line for line in lines if "Workload" in line]
+
+
+def problem_of(assay: Assay) -> str:
+    """The id of the first problem of the last scan."""
+    problems = json.loads(assay("findings", "--problems", "-o", "json").stdout)["problems"]
+    return str(problems[0]["id"])
+
+
+def test_a_problem_is_explained_by_the_beginning_of_its_id(assay: Assay, write: Write) -> None:
+    """The output begins with the problem, and has the evidence of one of its findings."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression='object.metadata.name == string(1)')}")
+    assay("scan", "--from", "all.yaml", "-q")
+    problem = problem_of(assay)
+
+    ran = assay("explain", problem[:6])
+
+    lines = ran.stdout.decode().splitlines()
+    assert f"Problem {problem}: 1 open finding of one check and one workload" == lines[0]
+    assert '    object.metadata.name is "one"' == lines[lines.index("Evidence:") + 1]
+
+
+def test_an_ambiguous_beginning_names_the_problems(assay: Assay, write: Write) -> None:
+    """A beginning that two problems share is no problem."""
+    objects = "---\n".join(config_map(f"map-{number}") for number in range(20))
+    write("all.yaml", f"{objects}---\n{bound('strict', expression='object.metadata.name == string(1)')}")
+    assay("scan", "--from", "all.yaml", "-q")
+    digits = [
+        problem["id"][2] for problem in json.loads(assay("findings", "--problems", "-o", "json").stdout)["problems"]
+    ]
+    shared = next(digit for digit in digits if digits.count(digit) > 1)
+
+    ran = assay("explain", f"p-{shared}")
+
+    assert 2 == ran.code
+    assert f"Problem 'p-{shared}' is ambiguous: p-{shared}" in ran.stderr
+
+
+def test_an_unknown_problem_names_the_command_that_lists_problems(assay: Assay, write: Write) -> None:
+    """The message says where the ids are."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    assay("scan", "--from", "all.yaml", "-q")
+
+    ran = assay("explain", "p-000000000000")
+
+    assert 2 == ran.code
+    assert "There is no problem 'p-000000000000'" in ran.stderr
+    assert "assay findings --problems" in ran.stderr
+
+
+def test_the_nearest_policy_is_suggested(assay: Assay, write: Write) -> None:
+    """A mistyped name has one suggestion."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict-labels')}")
+    assay("scan", "--from", "all.yaml", "-q")
+
+    ran = assay("explain", "strikt-label")
+
+    assert 2 == ran.code
+    assert "Did you mean strict-labels?" in ran.stderr
+
+
+def test_a_policy_lists_its_findings(assay: Assay, write: Write) -> None:
+    """Each with its id, its status and its object."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict', expression='object.metadata.name == string(1)')}")
+    assay("scan", "--from", "all.yaml", "-q")
+    finding_id = json.loads(assay("report", "-o", "json").stdout)["findings"][0]["id"]
+
+    lines = assay("explain", "strict").stdout.decode().splitlines()
+
+    assert lines[-1].startswith(f"    {finding_id}  new  ConfigMap shop/one: ")
+
+
+def test_a_resolved_problem_has_the_time_and_the_reason(assay: Assay, write: Write) -> None:
+    """An object that is gone resolves its problem."""
+    strict = bound("strict", expression="object.metadata.name == string(1)")
+    write("all.yaml", f"{config_map('one')}---\n{config_map('two')}---\n{strict}")
+    assay("scan", "--from", "all.yaml", "-q")
+    problems = json.loads(assay("findings", "--problems", "-o", "json").stdout)["problems"]
+    problem = next(each["id"] for each in problems if "one" in json.dumps(each))
+    write("all.yaml", f"{config_map('two')}---\n{strict}")
+    assay("scan", "--from", "all.yaml", "-q")
+
+    lines = assay("explain", problem).stdout.decode().splitlines()
+
+    assert f"Problem {problem}: 1 resolved of one check and one workload" == lines[0]
+    [state] = [line for line in lines if line.startswith("First seen")]
+    assert re.search(r"now resolved \d{4}-\d\d-\d\d \d\d:\d\dZ: the object is gone\.$", state)
+
+
+def test_a_long_list_of_findings_names_the_command_for_the_rest(assay: Assay, write: Write) -> None:
+    """Twenty findings are printed, and the others are counted."""
+    objects = "---\n".join(config_map(f"map-{number}") for number in range(25))
+    write("all.yaml", f"{objects}---\n{bound('strict')}")
+    assay("scan", "--from", "all.yaml", "-q")
+
+    lines = assay("explain", "strict").stdout.decode().splitlines()
+
+    assert "    and 5 more: assay findings --policy strict --limit 0" == lines[-1]
+    assert 20 == sum("  ConfigMap shop/map-" in line for line in lines)

@@ -104,7 +104,7 @@ def test_an_empty_folder(assay: Assay, home: Path) -> None:
     ran = assay("scan", "--from", "cluster")
 
     assert 3 == ran.code
-    assert "INCOMPLETE  Nothing was evaluated." in ran.stdout.decode()
+    assert "\nNothing was evaluated." in ran.stdout.decode()
     assert "No policies were found" in ran.stdout.decode()
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 
+import pytest
+from rich.cells import cell_len
+
 from scanner.cli.progress import Progress
 from scanner.model.scan import Coverage, CoverageState
 
@@ -61,8 +64,11 @@ def test_a_terminal_shows_one_line_with_the_rate() -> None:
         progress(coverage_of("Pod", 1500, pages=2))
 
     lines = stream.getvalue().split("\r\x1b[K")
-    assert ["", "v1 Pod: 500 objects, 500 evaluated  500 objects/s"] == lines[:2]
-    assert ["v1 Pod: 1,500 objects, 1,500 evaluated  750 objects/s", ""] == lines[2:]
+    assert [
+        "v1 Pod: 500 objects, 500 evaluated  500 objects/s",
+        "v1 Pod: 1,500 objects, 1,500 evaluated  750 objects/s",
+        "",
+    ] == lines
 
 
 def test_a_plain_line_erases_the_live_line() -> None:
@@ -73,7 +79,40 @@ def test_a_plain_line_erases_the_live_line() -> None:
         progress(coverage_of("Pod", 1))
         progress.print_line("done")
 
-    assert stream.getvalue().endswith("\r\x1b[Kdone\n\r\x1b[K")
+    assert "v1 Pod: 1 object, 1 evaluated" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[Kdone\n")
+
+
+def test_the_live_line_is_erased_at_the_end_of_the_lists() -> None:
+    """A report that is printed next begins on an empty line."""
+    stream = Terminal()
+    progress = Progress(stream=stream, environ={})
+    progress(coverage_of("Pod", 1))
+
+    progress.finish()
+
+    assert stream.getvalue().endswith("\r\x1b[K")
+
+
+def test_the_live_line_has_the_time_that_is_left() -> None:
+    """The server's counts say how many objects are to come."""
+    stream, ticks = Terminal(), iter([0.0, 10.0, 10.0, 10.0])
+    progress = Progress(stream=stream, environ={}, clock=lambda: next(ticks))
+    progress.expect(3000)
+
+    progress(coverage_of("Pod", 1000))
+
+    assert stream.getvalue().endswith("100 objects/s  about 20 s left")
+
+
+def test_wide_characters_have_two_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The live line never wraps."""
+    monkeypatch.setenv("COLUMNS", "30")
+    stream = Terminal()
+
+    Progress(stream=stream, environ={})(coverage_of("容器" * 20, 1))
+
+    assert cell_len(stream.getvalue().removeprefix("\r\x1b[K")) <= 29
 
 
 def test_a_dumb_terminal_gets_plain_lines() -> None:

@@ -48,11 +48,11 @@ def test_json_is_alone_on_standard_output(assay: Assay, cluster: Path) -> None:
 
 
 def test_the_table_is_alone_on_standard_output(assay: Assay, cluster: Path) -> None:
-    """The table begins with the scan and ends with the weighted score; progress is on standard error."""
+    """The table begins with the scan and ends with a command; progress is on standard error."""
     ran = assay("scan", "--from", cluster)
 
     lines = ran.stdout.decode().splitlines()
-    assert (lines[0][:5], lines[-1][:5]) == ("Scan ", "Weigh")
+    assert ("Scan ", "  assay report ") == (lines[0][:5], lines[-1][:15])
     assert "listed v1 ConfigMap" in ran.stderr
     assert "listed" not in "".join(lines[:2])
 

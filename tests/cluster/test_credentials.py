@@ -59,6 +59,20 @@ def test_the_context_can_be_chosen(api: FakeApi, tmp_path: Path) -> None:
     assert "there" == LiveCluster(kubeconfig=str(path), context="other").identity().name
 
 
+def test_an_unknown_context_lists_the_contexts(api: FakeApi, tmp_path: Path) -> None:
+    """The message has the nearest name, and all of them."""
+    path = Path(api.kubeconfig(tmp_path))
+    config = json.loads(path.read_text())
+    config["contexts"] = [{"name": name, "context": {}} for name in ("staging", "production")]
+    path.write_text(json.dumps(config))
+
+    with pytest.raises(ClusterError) as caught:
+        LiveCluster(kubeconfig=str(path), context="prodction")
+
+    assert f"the kubeconfig {path} has no context 'prodction'. Did you mean production? " in str(caught.value)
+    assert str(caught.value).endswith("The contexts are: production, staging")
+
+
 def test_a_plugin_gives_the_token(api: FakeApi, tmp_path: Path) -> None:
     """Credential plugins are run as kubectl runs them."""
     user = plugin(tmp_path, f"echo '{credential('fresh')}'")

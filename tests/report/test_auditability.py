@@ -18,6 +18,7 @@ from scanner.posture.score import score_of
 from scanner.report import FORMATS
 from scanner.report.counts import Counts
 from scanner.report.document import document_of
+from scanner.report.screen import Screen
 from scanner.report.table import render as render_table
 from scanner.report.words import AUDITABILITY, AUDITABILITY_MEANINGS, HEALTH_MEANINGS, HEALTH_TITLES
 
@@ -59,9 +60,9 @@ def in_json(record: ScanRecord) -> Any:
 
 
 def in_table(record: ScanRecord) -> str:
-    """The table."""
+    """The wide table."""
     out = StringIO()
-    render_table(document_of(record), out, environ={"COLUMNS": "160"})
+    render_table(document_of(record), out, environ={"COLUMNS": "160"}, screen=Screen(wide=True))
     return out.getvalue()
 
 

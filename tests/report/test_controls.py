@@ -19,7 +19,9 @@ from scanner.posture.controls import Control, ControlState, Framework, PolicySel
 from scanner.posture.settings import Settings
 from scanner.report import FORMATS
 from scanner.report.document import Document, document_of
+from scanner.report.screen import Screen
 from scanner.report.sentences import controls_line
+from scanner.report.table import render as render_table
 from scanner.store.row_ids import RowIdSet
 
 from .records import HOSTILE, LIMITS, OWNER, binding, check, hostile_record, policy, small_record
@@ -69,7 +71,7 @@ def as_json(record: ScanRecord, *frameworks: Framework) -> dict[str, Any]:
 def as_table(record: ScanRecord, *frameworks: Framework) -> str:
     """The report for a terminal."""
     out = StringIO()
-    FORMATS["table"].render(document(record, *frameworks), out)
+    render_table(document(record, *frameworks), out, screen=Screen(wide=True))
     return out.getvalue()
 
 

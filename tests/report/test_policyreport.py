@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from io import BytesIO
 from typing import Any
@@ -16,7 +17,7 @@ from scanner.model.scan import PolicyRecord, ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 
-from .records import STARTED, finding, hostile_record, partial_record, policy, small_record, tally
+from .records import STARTED, finding, hostile_record, large_record, partial_record, policy, small_record, tally
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}
@@ -177,3 +178,22 @@ def test_the_summary_counts_passes() -> None:
     totals = document_of(small_record()).totals
     assert totals.passed == sum(report["summary"]["pass"] for report in reports)
     assert totals.violated + totals.errored == sum(len(report["results"]) for report in reports)
+
+
+@pytest.mark.parametrize("name", ["policyreport", "openreports"])
+def test_a_report_of_many_findings_is_split(name: str) -> None:
+    """No object is larger than a cluster stores, all have other names, and together they have every result and pass once."""
+    out = BytesIO()
+    FORMATS[name].render(document_of(large_record(6_000, policies=2, namespaces=1)), out)
+    reports = json.loads(out.getvalue())["items"]
+    sums = Counter[str]()
+    for report in reports:
+        sums.update(report["summary"])
+
+    assert [f"assay-{number}" if number > 1 else "assay" for number in range(1, len(reports) + 1)] == [
+        report["metadata"]["name"] for report in reports
+    ]
+    assert 2 < len(reports)
+    assert 1_100_000 > max(len(json.dumps(report)) for report in reports)
+    assert 6_000 == sum(len(report["results"]) for report in reports) == sums["fail"] + sums["error"] + sums["warn"]
+    assert [0] * (len(reports) - 1) == [report["summary"]["pass"] for report in reports[1:]]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO, StringIO, TextIOWrapper
 
 import pytest
+from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.scan import ScanRecord, ScanState, Scope
+from scanner.model.outcome import Violated, WouldChange
+from scanner.model.scan import ProblemFinding, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.report.document import document_of
+from scanner.report.screen import Screen
 from scanner.report.table import render
 
 from .records import hostile_record, large_record, partial_record, scan, small_record
+
+SCREEN = Screen()
+WIDE = Screen(wide=True)
 
 
 class Terminal(StringIO):
@@ -23,10 +30,10 @@ class Terminal(StringIO):
         return True
 
 
-def shown(record: ScanRecord, **environ: str) -> str:
+def shown(record: ScanRecord, *, screen: Screen = SCREEN, **environ: str) -> str:
     """The summary that is written to a file."""
     out = StringIO()
-    render(document_of(record), out, environ=environ)
+    render(document_of(record), out, environ=environ, screen=screen)
     return out.getvalue()
 
 
@@ -38,6 +45,17 @@ def test_complete_scan(snapshot: SnapshotAssertion) -> None:
 def test_incomplete_scan(snapshot: SnapshotAssertion) -> None:
     """The summary of an incomplete scan begins with its gaps."""
     assert shown(partial_record()) == snapshot
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_summary_at_usual_widths(columns: int, snapshot: SnapshotAssertion) -> None:
+    """The summary of an incomplete scan on a narrow, a usual and a wide terminal."""
+    assert shown(partial_record(), COLUMNS=str(columns)) == snapshot
+
+
+def test_a_wide_summary(snapshot: SnapshotAssertion) -> None:
+    """All columns and tables."""
+    assert shown(partial_record(), screen=WIDE) == snapshot
 
 
 @pytest.mark.parametrize(
@@ -91,7 +109,7 @@ def test_an_ascii_terminal_receives_escapes() -> None:
 
 def test_long_lists_state_their_length() -> None:
     """A cut list has the number of its shown items, and of all items."""
-    text = shown(large_record(400, policies=40, namespaces=30))
+    text = shown(large_record(400, policies=40, namespaces=30), screen=WIDE)
     assert "25 of 40 policies shown" in text
     assert "25 of 30 namespaces shown" in text
 
@@ -115,3 +133,75 @@ def test_policies_without_bindings_have_advice() -> None:
     record = small_record()
     unbound = tuple(replace(policy, bindings=()) for policy in record.policies)
     assert "--assume-bound" in shown(replace(record, policies=unbound))
+
+
+def of_findings(record: ScanRecord, findings: Sequence[StoredFinding]) -> ScanRecord:
+    """A record with these findings instead of its own."""
+    return replace(
+        record,
+        findings=lambda: iter(findings),
+        resolved=lambda: iter(()),
+        by_problem=lambda: (ProblemFinding(stored, checked=True, episode="open") for stored in findings),
+    )
+
+
+def previewed() -> ScanRecord:
+    """The record of a scan in which `--assume-bound` added every binding."""
+    record = small_record()
+    policies = tuple(
+        replace(used, bindings=tuple(replace(binding, assumed=True) for binding in used.bindings))
+        for used in record.policies
+    )
+    findings = [replace(stored, status="preview", resolution="") for stored in record.findings()]
+    return of_findings(replace(record, policies=policies), findings)
+
+
+def test_previews_are_no_violations() -> None:
+    """They have a banner and a column of their own, and nothing is red."""
+    out = Terminal()
+    render(document_of(previewed()), out, environ={"TERM": "xterm-256color", "COLUMNS": "120"})
+
+    assert "PREVIEW" in out.getvalue()
+    assert "Violated" not in out.getvalue()
+    assert "Refused" not in out.getvalue()
+    assert "\x1b[1;31m" not in out.getvalue()
+
+
+def test_rules_that_changed_have_a_banner() -> None:
+    """It names the scan with which the rules were compared."""
+    record = small_record()
+    before = replace(record.scan, id="20260301-140000-aa11", policy_set_digest="other")
+
+    assert " RULES CHANGED  The rules changed since" in shown(replace(record, comparable=before))
+
+
+def test_drift_is_a_change_and_no_violation() -> None:
+    """The problem has the word of its own, which is not red."""
+    record = small_record()
+    [first, *_] = record.findings()
+    drift = first.finding._replace(outcome=WouldChange((), converges=True), denies=False)
+    out = Terminal()
+    changed = of_findings(record, [replace(first, finding=drift)])
+    render(document_of(changed), out, environ={"TERM": "xterm-256color", "COLUMNS": "160"})
+
+    assert "\x1b[36mchanged" in out.getvalue()
+    assert "\x1b[1;31m" not in out.getvalue().split("Policies (")[0]
+
+
+def test_wide_characters_are_counted_as_two_cells() -> None:
+    """Names of objects in Chinese keep to the width of the terminal."""
+    record = small_record()
+    [first, *_] = record.findings()
+    wide = first.finding._replace(name="容器" * 40, outcome=Violated("限制" * 80))
+    changed = of_findings(record, [replace(first, finding=wide, workload=None)])
+
+    for columns in ("60", "80", "120"):
+        assert max(map(cell_len, shown(changed, COLUMNS=columns).splitlines())) <= int(columns)
+
+
+def test_a_command_with_pages_recommends_problems() -> None:
+    """The pages are written already."""
+    text = shown(small_record(), screen=Screen(pages=True, options="--db x.db"))
+
+    assert "  assay findings --problems --scan 20260302-140000-ab12 --status new --db x.db" in text
+    assert "--html" not in text

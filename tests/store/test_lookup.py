@@ -180,3 +180,47 @@ def test_an_unknown_scan_has_no_record(store: SqlStore) -> None:
     """The message names the command that lists scans."""
     with pytest.raises(UsageError, match="There is no scan nothing in this database"):
         store.record("nothing")
+
+
+def test_a_problem_is_found_by_the_beginning_of_its_id(store: SqlStore) -> None:
+    """It has its open finding first, and the numbers of all."""
+    Round((finding("a"),)).record(store, 1)
+    [shown] = store.record("scan-1").findings()
+
+    problem = store.problem(shown.problem[:5].upper().replace("P-", "p-"))
+
+    assert (shown.problem, 1, 0) == (problem.id, problem.open, problem.resolved)
+    assert [shown] == [each.stored for each in problem.findings]
+
+
+def test_a_resolved_problem_stays_known(store: SqlStore) -> None:
+    """Its findings have the time of the resolution."""
+    Round((finding("a"),)).record(store, 1)
+    [shown] = store.record("scan-1").findings()
+    Round(()).record(store, 2)
+
+    problem = store.problem(shown.problem)
+
+    assert (0, 1) == (problem.open, problem.resolved)
+    assert [ended(2)] == [each.stored.resolved_at for each in problem.findings]
+
+
+@pytest.mark.parametrize("typed", ["p-", "p-g", "a1", "p-0123456789abc", "p-ffffffffffff"])
+def test_no_other_text_is_a_problem(store: SqlStore, typed: str) -> None:
+    """Neither an id of another form nor an unknown one."""
+    Round((finding("a"),)).record(store, 1)
+
+    with pytest.raises(UsageError, match=r"is not the id of a problem|There is no problem"):
+        store.problem(typed)
+
+
+def test_a_problem_belongs_to_a_cluster(store: SqlStore) -> None:
+    """The same problem of two clusters is that of the newest scan, or of the cluster that is named."""
+    Round((finding("a"),)).record(store, 1)
+    Round((finding("a"),), cluster=TEST).record(store, 2)
+    [shown] = store.record("scan-2").findings()
+
+    assert ["scan-2"] == [each.scan.id for each in store.problem(shown.problem).findings]
+    assert ["scan-1"] == [each.scan.id for each in store.problem(shown.problem, "prod").findings]
+    with pytest.raises(UsageError, match="has no problem"):
+        store.problem(shown.problem, "staging")

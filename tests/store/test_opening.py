@@ -27,7 +27,7 @@ from tests.store.made import Round, clock, finding
 SECRET = "hunter2+x"
 
 
-@pytest.mark.parametrize("form", ["{}", "sqlite:///{}", "sqlite+pysqlite:///{}"])
+@pytest.mark.parametrize("form", ["{}", "sqlite:{}", "sqlite:///{}", "sqlite+pysqlite:///{}"])
 def test_a_file_and_its_folders_are_made(tmp_path: Path, form: str) -> None:
     """A path or its URL is enough; only the owner may read the file."""
     path = tmp_path / "not" / "yet" / "assay.db"

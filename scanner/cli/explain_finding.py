@@ -1,0 +1,131 @@
+"""The explanation of a finding or of a problem: what is wrong, where, whose it is, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, assert_never
+
+from scanner.cli.explain_description import description_of, expression
+from scanner.cli.settings import settings
+from scanner.model.outcome import CheckKind, Errored, Violated, WouldChange
+from scanner.model.reading import Auditability
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from scanner.model.scan import StoredFinding
+    from scanner.store.lookup import ExplainedFinding
+    from scanner.store.problem_lookup import ExplainedProblem
+
+_LONGEST: Final = 120
+
+
+def problem(explained: ExplainedProblem) -> Iterator[str]:
+    """A problem: one of its findings, and the list of all of them."""
+    from scanner.report.words import plural
+
+    example = explained.findings[0]
+    numbers = [f"{plural(explained.open, 'open finding')}"] if explained.open else []
+    numbers += [f"{explained.resolved:,} resolved"] if explained.resolved else []
+    yield f"Problem {explained.id}: {', '.join(numbers)} of one check and one workload"
+    yield from finding(example, of_problem=True)
+    others = explained.findings[1:]
+    if others:
+        yield ""
+        yield "Other findings of this problem:"
+        yield from (f"    {line(each.stored)}" for each in others)
+    if hidden := explained.open + explained.resolved - len(explained.findings):
+        yield f"    and {hidden:,} more: assay findings {explained.id} --limit 0"
+
+
+def line(stored: StoredFinding) -> str:
+    """A finding on one line."""
+    from scanner.report.words import message_of, object_name
+
+    reason = " ".join(message_of(stored.finding).split())
+    return f"{stored.id}  {_state(stored)}  {stored.finding.kind} {object_name(stored.finding)}: {reason[:_LONGEST]}"
+
+
+def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterator[str]:
+    """A finding with its evidence, the effect on a request, and its history."""
+    from scanner.posture.owners import owner_of
+    from scanner.report.evidence import lines_with_excerpt
+    from scanner.report.words import object_name, owner_title, param_name, workload_name
+
+    stored, posture = explained.stored, settings()
+    found = stored.finding
+    yield f"Finding {stored.id}: {found.api_version} {found.kind} {object_name(found)}"
+    if workload := workload_name(stored):
+        yield f"Workload {workload}"
+    unknown = "" if stored.kept else " (an older version stored no labels of the object)"
+    yield f"Owner {owner_title(owner_of(stored.kept, posture.owners))}{unknown}"
+    yield f"Policy {found.policy}, binding {found.binding}, {_check(stored)}"
+    if found.param_name:
+        yield f"Param {param_name(found.param_namespace, found.param_name)}"
+    if explained.policy is not None:
+        yield from description_of(explained.policy)
+    yield ""
+    match found.outcome:
+        case Violated(message=message, reason=reason, code=code):
+            yield f"Violated: {message}  ({reason}, {code})"
+        case WouldChange(message=message):
+            yield "Drift: the policy would change the object."
+            yield message
+        case Errored(message=message):
+            yield f"Errored: {message}"
+        case _ as never:
+            assert_never(never)
+    yield from expression("Check:", found.check.expression or "(configuration of the policy or binding)")
+    if found.evidence:
+        yield "Evidence:"
+        yield from (f"    {line}" for line in lines_with_excerpt(found.evidence))
+    yield ""
+    effect = "refused" if found.denies else "admitted"
+    yield f"This object would be {effect} on {found.operation} (actions: {', '.join(found.actions)})."
+    yield from _limits(explained)
+    if stored.status == "preview":
+        yield f"Preview of {_stamp(stored.last_seen)}: the policy is not bound, and the finding has no history."
+        return
+    yield f"First seen {_stamp(stored.first_seen)}, last seen {_stamp(stored.last_seen)}, now {_state(stored)}."
+    yield from _events(explained)
+    if stored.problem and not of_problem:
+        yield f"It belongs to the problem {stored.problem}: this check and the workload of the object."
+
+
+def _events(explained: ExplainedFinding) -> Iterator[str]:
+    """What scans changed about the finding, and why."""
+    from scanner.report import words
+
+    for event in explained.events:
+        name = f"continues finding {event.continues}" if event.continues else words.EVENTS.get(event.event, event.event)
+        why = f": {words.cause_text(event.cause)}" if event.cause else ""
+        yield f"    {_stamp(event.at)}  {name}{why}"
+
+
+def _state(stored: StoredFinding) -> str:
+    """The status, with the time and the reason of a resolution."""
+    from scanner.report import words
+
+    reason = words.RESOLUTIONS.get(stored.resolution, "")
+    when = f" {_stamp(stored.resolved_at)}" if stored.resolved_at else ""
+    return f"{stored.status}{when}{f': {reason}' if reason else ''}"
+
+
+def _limits(explained: ExplainedFinding) -> Iterator[str]:
+    """The extent to which the finding predicts admission, for a check that is not fully auditable."""
+    from scanner.report import words
+
+    user = explained.scan.requester.username or "the user that scanned"
+    for auditability in explained.reading.of(explained.stored.finding.check):
+        simulated = f" (here: {user})" if auditability is Auditability.REQUESTER else ""
+        yield f"The check {words.AUDITABILITY[auditability]}{simulated}: {words.AUDITABILITY_MEANINGS[auditability]}"
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}Z"
+
+
+def _check(stored: StoredFinding) -> str:
+    check = stored.finding.check
+    indexed = check.kind in (CheckKind.VALIDATION, CheckKind.AUDIT_ANNOTATION, CheckKind.MUTATION)
+    return f"{check.kind.value} {check.index}" if indexed else check.kind.value

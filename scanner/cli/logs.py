@@ -1,0 +1,104 @@
+"""The form of the messages on stderr: lines of text, or for machines one JSON object with a time for each line.
+
+The members are `time` (RFC 3339, UTC), `level` (info, warning or error), `message`, and those of the event.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from io import TextIOBase
+from typing import Annotated, Final, TextIO, TypeAlias, cast
+
+import typer
+
+Value: TypeAlias = str | int
+_PREFIX: Final = "assay: "
+_VARIABLE: Final = "ASSAY_LOG_FORMAT"
+
+
+class LogFormat(StrEnum):
+    """The form of messages."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+LogFormatOption = Annotated[
+    LogFormat,
+    typer.Option("--log-format", help="Form of the messages on stderr: text, or a JSON object with a time for each."),
+]
+
+
+class JsonLines(TextIOBase):
+    """A stream that writes each line as a JSON object into another one."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        """Write into `stream`."""
+        self.stream = stream
+        self._clock = clock
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        """Write the complete lines, and keep the rest. A message that begins with the name of the program is a warning."""
+        *lines, self._rest = f"{self._rest}{text}".split("\n")
+        for line in filter(None, lines):
+            level = "warning" if line.startswith(_PREFIX) else "info"
+            self.event(level, line.removeprefix(_PREFIX), {})
+        return len(text)
+
+    def event(self, level: str, message: str, fields: Mapping[str, Value]) -> None:
+        """Write one object."""
+        import json
+
+        time = self._clock().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self.stream.write(f"{json.dumps({'time': time, 'level': level, 'message': message, **fields})}\n")
+
+    def end_line(self) -> None:
+        """Write a line that has no end yet."""
+        if self._rest:
+            self.write("\n")
+
+    def flush(self) -> None:
+        """Flush the other stream."""
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        """Never a terminal: nothing is drawn."""
+        return False
+
+    def fileno(self) -> int:
+        """The number of the other stream."""
+        return self.stream.fileno()
+
+
+def log(stream: TextIO, message: str, fields: Mapping[str, Value], level: str = "info") -> None:
+    """Write a message; the fields are for machines."""
+    if isinstance(stream, JsonLines):
+        stream.event(level, message.removeprefix(_PREFIX), fields)
+    else:
+        stream.write(f"{message}\n")
+
+
+def use(form: LogFormat) -> None:
+    """Write the messages of this process in a form from now on."""
+    if form is LogFormat.JSON and not isinstance(sys.stderr, JsonLines):
+        sys.stderr = cast("TextIO", JsonLines(sys.stderr))
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """A block at whose end stderr is what it was before; it begins in the form that the environment names."""
+    before = sys.stderr
+    if os.environ.get(_VARIABLE, "").lower() == LogFormat.JSON:
+        use(LogFormat.JSON)
+    try:
+        yield
+    finally:
+        if isinstance(sys.stderr, JsonLines):
+            sys.stderr.end_line()
+        sys.stderr = before

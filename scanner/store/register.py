@@ -1,0 +1,22 @@
+"""Counts the scans of a cluster by state, and measures the database."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, func, select
+
+from scanner.model.register import Register
+from scanner.model.scan import ScanState
+from scanner.store.sizes import total_bytes
+from scanner.store.tables import SCANS
+
+
+def register_of(connection: Connection, cluster: int) -> Register:
+    """The register of a cluster, by its number. A scan that was pruned counts."""
+    own = SCANS.c.cluster == cluster
+    states = connection.execute(select(SCANS.c.state, func.count()).where(own).group_by(SCANS.c.state)).all()
+    complete = select(func.max(SCANS.c.finished_at)).where(own, SCANS.c.state == ScanState.COMPLETE.value)
+    return Register(
+        scans=dict(sorted((state, number) for state, number in states)),
+        last_complete=connection.execute(complete).scalar(),
+        database_bytes=total_bytes(connection),
+    )

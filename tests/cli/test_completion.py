@@ -1,0 +1,117 @@
+"""Shell completion by the installed command, as bash asks for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scanner.store.completion import Names, ids, names
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+from tests.cli.test_explain import Write
+from tests.command import ASSAY, SECONDS, environment
+from tests.store.databases import database
+
+KUBECONFIG = """\
+contexts:
+  - {name: production, context: {}}
+  - {name: preview, context: {}}
+  - {name: staging, context: {}}
+"""
+
+
+@pytest.fixture
+def scanned(assay: Assay, write: Write) -> Assay:
+    """A default database with one scan."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict-labels')}")
+    assay("scan", "--from", "all.yaml", "-q")
+    return assay
+
+
+def completed(home: Path, *words: str, **variables: str) -> list[str]:
+    """The completions of the last word. A message on stderr would appear in the middle of the command line."""
+    asked = {
+        "_ASSAY_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(("assay", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    ran = subprocess.run(
+        [ASSAY],
+        cwd=home,
+        env=environment(home, {**asked, **variables}),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=SECONDS,
+    )
+    assert "" == ran.stderr
+    return ran.stdout.split()
+
+
+def test_policies(scanned: Assay, home: Path) -> None:
+    """Of the default database."""
+    assert ["strict-labels"] == completed(home, "explain", "str")
+
+
+def test_the_database_of_the_configuration(scanned: Assay, home: Path, write: Write) -> None:
+    """A file names it, as for the command itself."""
+    scanned("scan", "--from", "all.yaml", "-q", "--db", "other.db")
+    write("assay.yaml", "db: other.db\n")
+    (home / ".local").rename(home / "gone")
+
+    assert ["strict-labels"] == completed(home, "explain", "str")
+
+
+def test_problems_and_findings(scanned: Assay, home: Path) -> None:
+    """By their first characters."""
+    report = json.loads(scanned("report", "-o", "json").stdout)["findings"][0]
+
+    assert [report["problem"]] == completed(home, "explain", report["problem"][:4])
+    assert [report["id"]] == completed(home, "findings", report["id"][:3])
+
+
+def test_scans(scanned: Assay, home: Path) -> None:
+    """And the word for the last one."""
+    scan = json.loads(scanned("report", "-o", "json").stdout)["provenance"]["scanId"]
+
+    assert [scan] == completed(home, "report", scan[:6])
+    assert ["last"] == completed(home, "report", "la")
+
+
+def test_contexts(home: Path, write: Write) -> None:
+    """Of the kubeconfig that the command would read."""
+    write("config", KUBECONFIG)
+
+    assert ["preview", "production"] == completed(home, "scan", "--context", "pr", KUBECONFIG="config")
+
+
+@pytest.mark.parametrize("content", [None, "", "no database"])
+def test_no_usable_database_has_no_names(home: Path, content: str | None) -> None:
+    """No message, and no new file."""
+    path = home / "assay.db"
+    if content is not None:
+        path.write_text(content)
+
+    assert [] == completed(home, "explain", "a", ASSAY_DB=str(path))
+    assert path.exists() == (content is not None)
+
+
+def test_a_broken_kubeconfig_has_no_contexts(home: Path, write: Write) -> None:
+    """The command itself reports what is wrong."""
+    write("config", "contexts: [")
+
+    assert [] == completed(home, "scan", "--context", "p", KUBECONFIG="config")
+
+
+def test_postgresql_has_the_same_names(assay: Assay, tmp_path: Path, write: Write) -> None:
+    """The same queries on the server."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict-labels')}")
+    with database("postgresql", tmp_path) as url:
+        assay("scan", "--from", "all.yaml", "-q", "--db", url)
+        report = json.loads(assay("report", "-o", "json", "--db", url).stdout)["findings"][0]
+
+        assert ["strict-labels"] == names(url, Names.POLICIES)
+        assert ([report["problem"]], [report["id"]]) == (ids(url, "p-"), ids(url, report["id"][0]))

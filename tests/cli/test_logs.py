@@ -1,0 +1,69 @@
+"""The form of the messages on stderr."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from scanner.cli.logs import JsonLines, log
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+from tests.cli.test_explain import Write
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def lines_of(stream: io.StringIO) -> list[dict[str, object]]:
+    """The objects that a stream received."""
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_each_line_is_an_object_with_a_time() -> None:
+    """Text without a line end waits for it."""
+    stream = io.StringIO()
+    lines = JsonLines(stream, lambda: NOON)
+
+    lines.write("assay: careful\nhalf a ")
+    lines.write("line\n")
+
+    time = "2026-03-02T12:00:00.000Z"
+    assert [
+        {"time": time, "level": "warning", "message": "careful"},
+        {"time": time, "level": "info", "message": "half a line"},
+    ] == lines_of(stream)
+
+
+def test_an_event_has_members_of_its_own() -> None:
+    """Text has the message alone."""
+    machine, text = io.StringIO(), io.StringIO()
+
+    log(JsonLines(machine, lambda: NOON), "listed", {"objects": 3})  # type: ignore[arg-type]
+    log(text, "listed", {"objects": 3})
+
+    assert 3 == lines_of(machine)[0]["objects"]
+    assert "listed\n" == text.getvalue()
+
+
+def test_a_scan_logs_json(assay: Assay, write: Write) -> None:
+    """Every line of stderr is an object; the kinds have their numbers."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+
+    ran = assay("scan", "--from", "all.yaml", "--log-format", "json")
+
+    events = [json.loads(line) for line in ran.stderr.splitlines()]
+    assert [1] == [event["objects"] for event in events if event.get("kind") == "ConfigMap"]
+    assert {"info"} == {event["level"] for event in events}
+
+
+def test_the_environment_chooses_json_for_every_command(assay: Assay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message that ends a command is an error."""
+    monkeypatch.setenv("ASSAY_LOG_FORMAT", "json")
+
+    ran = assay("report")
+
+    [event] = [json.loads(line) for line in ran.stderr.splitlines()]
+    assert (2, "error") == (ran.code, event["level"])
+    assert "does not exist" in event["message"]

@@ -1,0 +1,111 @@
+"""The numbers of a scan as OpenMetrics, as Prometheus' parser reads them."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from prometheus_client import Metric as MetricFamily
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from syrupy.assertion import SnapshotAssertion
+
+from scanner.model.register import Register
+from scanner.model.scan import ScanRecord, ScanState
+from scanner.report import FORMATS
+from scanner.report.document import document_of
+from scanner.report.openmetrics import METRICS, Metric
+
+from .records import FINISHED, hostile_record, large_record, partial_record, scan, small_record
+
+PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+
+
+def rendered(record: ScanRecord, name: str = "openmetrics") -> str:
+    """The metrics of a scan."""
+    out = io.StringIO()
+    FORMATS[name].render(document_of(record), out)
+    return out.getvalue()
+
+
+def parsed(text: str) -> Iterator[MetricFamily]:
+    """The metrics of a text."""
+    families: Iterator[MetricFamily] = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    return families
+
+
+def samples(text: str, name: str) -> dict[tuple[str, ...], float]:
+    """The samples of a metric by the values of its labels, without that of the cluster."""
+    [family] = (family for family in parsed(text) if family.name == name)
+    return {tuple(sample.labels.values())[1:]: sample.value for sample in family.samples}
+
+
+def test_metrics_of_a_small_scan(snapshot: SnapshotAssertion) -> None:
+    """The metrics of a small scan equal the recorded ones."""
+    assert rendered(partial_record(), "openmetrics-detailed") == snapshot
+
+
+@pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
+def test_every_metric_is_read_with_its_type_and_labels(record: ScanRecord) -> None:
+    """The table of metrics tells the truth about what is written."""
+    families = list(parsed(rendered(record, "openmetrics-detailed")))
+
+    assert [(metric.name, metric.type) for metric in METRICS] == [(family.name, family.type) for family in families]
+    for metric, family in zip(METRICS, families, strict=True):
+        assert {("cluster", *metric.labels)} >= {tuple(sample.labels) for sample in family.samples}
+
+
+def test_the_documentation_has_every_metric() -> None:
+    """Name, type, labels and meaning of each stand in one table."""
+    shown = re.findall(r"^\| `(assay_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+
+    assert [
+        (metric.name, metric.type, ", ".join(f"`{label}`" for label in metric.labels), metric.help)
+        for metric in METRICS
+    ] == shown
+
+
+@pytest.mark.parametrize("metric", [metric for metric in METRICS if metric.detailed], ids=lambda metric: metric.name)
+def test_names_of_namespaces_and_owners_are_for_those_who_ask(metric: Metric) -> None:
+    """Their number has no limit."""
+    assert f"# TYPE {metric.name} " not in rendered(small_record())
+    assert f"# TYPE {metric.name} " in rendered(small_record(), "openmetrics-detailed")
+
+
+def test_the_number_of_lines_does_not_grow_with_findings() -> None:
+    """Ten times as many findings of the same policies give as many samples."""
+    few, many = (rendered(large_record(number, policies=4, namespaces=3)) for number in (40, 400))
+
+    assert few.count("\n") == many.count("\n")
+
+
+def test_problems_are_counted_by_action_and_outcome() -> None:
+    """Every open problem is in one sample."""
+    found = samples(rendered(small_record()), "assay_problems")
+
+    assert {
+        ("ValidatingAdmissionPolicy", "max-replicas", "medium", "Warn", "errored"): 1,
+        ("ValidatingAdmissionPolicy", "max-replicas", "medium", "Warn", "violated"): 1,
+        ("ValidatingAdmissionPolicy", "require-limits", "medium", "Deny", "violated"): 3,
+        ("ValidatingAdmissionPolicy", "require-owner", "medium", "Audit", "violated"): 1,
+    } == found
+
+
+def test_the_age_of_the_last_complete_scan_is_that_at_the_end_of_this_one() -> None:
+    """An incomplete scan does not make a cluster look fresh."""
+    register = Register({"complete": 3, "incomplete": 1}, FINISHED - timedelta(hours=2), 4096)
+    text = rendered(replace(partial_record(), register=lambda: register))
+
+    assert {(): 7200} == samples(text, "assay_last_complete_scan_age_seconds")
+    assert {("running",): 0, ("complete",): 3, ("incomplete",): 1, ("failed",): 0} == samples(text, "assay_scans")
+
+
+def test_a_cluster_without_a_complete_scan_has_no_age() -> None:
+    """0 would be an alert that never fires."""
+    text = rendered(replace(small_record(), scan=scan(ScanState.INCOMPLETE)))
+
+    assert {} == samples(text, "assay_last_complete_scan_age_seconds")

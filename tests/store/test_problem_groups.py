@@ -1,0 +1,70 @@
+"""Open problems by policy, action and outcome, and the register of a cluster: the database counts what the scans found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scanner.model.outcome import Errored, Finding
+from scanner.model.problem_group import ProblemGroup
+from scanner.model.scan import ClusterIdentity, ScanState
+from scanner.posture.problem_groups import problem_groups
+from scanner.posture.settings import DEFAULT_SETTINGS
+from scanner.posture.triage import Triage
+from scanner.store import SqlStore
+from tests.store.made import Round, ended, finding
+
+NUMBERS = count(1)
+ITEMS = tuple(
+    finding(name, kind=kind, policy=policy, binding=binding, actions=actions, denies="Deny" in actions)
+    for name in ("a", "b")
+    for kind in ("Deployment", "Pod")
+    for policy in ("replicas", "labels")
+    for binding, actions in (("denies", ("Deny",)), ("warns", ("Warn", "Audit")))
+)
+errored = Errored("no such key: x", would_deny=False)
+versions = st.sampled_from(ITEMS).flatmap(
+    lambda item: st.sampled_from([item, item._replace(outcome=errored, denies=False), item._replace(excepted_by="x")])
+)
+found = st.lists(versions, unique_by=lambda item: item.fingerprint, max_size=8).map(tuple)
+
+
+def groups_of(store: SqlStore, scan: str, *, counted_here: bool) -> tuple[ProblemGroup, ...]:
+    """The groups of a scan, from the stream of its findings if `counted_here`."""
+    record = store.record(scan)
+    record = replace(record, problem_groups=None) if counted_here else record
+    return problem_groups(record, Triage(DEFAULT_SETTINGS, record))
+
+
+@given(scans=st.lists(found, min_size=1, max_size=3))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_database_counts_what_the_stream_has(store: SqlStore, scans: list[tuple[Finding, ...]]) -> None:
+    """After any scans of a cluster."""
+    cluster = ClusterIdentity(f"cluster-{next(NUMBERS)}")
+    stored = [Round(each, cluster=cluster).record(store, next(NUMBERS)) for each in scans]
+
+    assert groups_of(store, stored[-1].id, counted_here=True) == groups_of(store, stored[-1].id, counted_here=False)
+
+
+def test_a_problem_has_the_strictest_action_and_the_worst_outcome(store: SqlStore) -> None:
+    """Its two bindings disagree about both."""
+    denied, warned = ITEMS[0], ITEMS[1]._replace(outcome=errored)
+    Round((denied, warned)).record(store, 1)
+
+    [group] = groups_of(store, "scan-1", counted_here=False)
+    assert ("Deny", "violated", 1, 1, 1) == group[2:]
+
+
+def test_the_register_counts_the_scans_of_the_cluster(store: SqlStore) -> None:
+    """An incomplete scan does not renew the end of the last complete one."""
+    Round().record(store, 1)
+    Round(state=ScanState.INCOMPLETE).record(store, 2)
+    Round(cluster=ClusterIdentity("another")).record(store, 3)
+    register = store.record("scan-2").register()
+
+    assert {"complete": 1, "incomplete": 1} == register.scans
+    assert ended(1) == register.last_complete
+    assert 0 < register.database_bytes
