@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from .conftest import Opened, opened
 
@@ -74,7 +74,9 @@ def test_believe_a_finding(page: Page, small: Path) -> None:
     reject_detours(report)
 
 
-def test_cite_a_finding_and_open_the_citation_in_the_next_report(page: Page, small: Path, next_small: Path) -> None:
+def test_cite_a_finding_and_open_the_citation_in_the_next_report(
+    browser: Browser, page: Page, small: Path, next_small: Path
+) -> None:
     """The printed id links to the place itself; the same address leads to the finding in the next report."""
     report = begun(page, small)
     report.click("Findings")
@@ -86,10 +88,12 @@ def test_cite_a_finding_and_open_the_citation_in_the_next_report(page: Page, sma
     assert f"f/{identifier[:3]}.html#f-{identifier}" == citation
 
     reject_detours(report)
-    later = opened(page.context.new_page(), next_small)
+    page.close()
+    later = opened(browser.new_page(), next_small)
     later.open(citation)
     assert "pay/ledger" in later.page.locator("article:target h2").inner_text()
     reject_detours(later)
+    later.page.close()
 
 
 def test_find_by_text(page: Page, large: Path) -> None:
