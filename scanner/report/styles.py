@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-_RULE: Final = re.compile(r"([^{}]+)\{((?:[^{}]|\{[^{}]*\})*)\}")
+_BRACE: Final = re.compile(r"[{}]")
 _NAME: Final = re.compile(r"(?:^|[\s>+~.])([A-Za-z][\w-]*)")
 _SPACE: Final = re.compile(r"\s+")
 _AROUND: Final = re.compile(r"\s*([;:,])\s*")
@@ -21,7 +21,7 @@ def used_style(style: str, words: Collection[str]) -> str:
 
 
 def _used(style: str, words: Collection[str]) -> Iterator[str]:
-    for prelude, body in _RULE.findall(style):
+    for prelude, body in _rules(style):
         selector = _SPACE.sub(" ", prelude).strip()
         if selector.startswith("@media"):
             inner = "".join(_used(body, words))
@@ -31,6 +31,20 @@ def _used(style: str, words: Collection[str]) -> Iterator[str]:
             yield f"{selector}{{{_SPACE.sub(' ', body)}}}"
         elif kept := _selectors(selector, words):
             yield f"{kept}{{{_declarations(body)}}}"
+
+
+def _rules(style: str) -> Iterator[tuple[str, str]]:
+    """The outer rules of a style sheet: what stands before their braces, and what stands between them."""
+    begin = depth = opened = 0
+    for brace in _BRACE.finditer(style):
+        if brace[0] == "{":
+            opened = opened if depth else brace.start()
+            depth += 1
+            continue
+        depth -= 1
+        if not depth:
+            yield style[begin:opened], style[opened + 1 : brace.start()]
+            begin = brace.end()
 
 
 def _selectors(selector: str, words: Collection[str]) -> str:

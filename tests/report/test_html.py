@@ -39,7 +39,7 @@ def pages_of(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.html"))
 
 
-@pytest.mark.parametrize("page", ["index.html", "gaps.html", "about.html"])
+@pytest.mark.parametrize("page", ["index.html", "coverage.html", "about.html"])
 def test_pages_of_an_incomplete_scan(render: Render, page: str, snapshot: SnapshotAssertion) -> None:
     """The text of the pages about an incomplete scan."""
     assert main_of(render(partial_record()) / page) == snapshot
