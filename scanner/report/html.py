@@ -29,6 +29,7 @@ from scanner.report.place_pages import place_path
 from scanner.report.sentences import namespace_title, verdict_parts, worst_namespaces, worst_owners, worst_policies
 from scanner.report.site import Site, site_of
 from scanner.report.templates import NAME, findings_link
+from scanner.report.trend_picture import trend_of
 from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import message_of, owner_title
 from scanner.report.worst_table import age, effect
@@ -173,6 +174,7 @@ def _write_summary(site: Site) -> None:
         worst=[_worst_row(document, each) for each in document.worst],
         verdict=[(part.text, _VERDICT_PAGES[part.kind]) for part in verdict_parts(document)],
         open_problems=document.problems.open,
+        trend=trend_of(document.register().days),
     )
 
 
