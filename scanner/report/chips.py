@@ -13,7 +13,7 @@ STATUSES: Final = ("new", "open", "reopened", "preview", "unchecked", "resolved"
 """The names of the chips beside an age; `open` has none."""
 
 
-def chip_of(outcome: Violated | WouldChange | Errored, *, refused: bool, action: str, status: str) -> str:
+def chip_of(outcome: Violated | WouldChange | Errored, *, refused: bool, action: str, status: str = "open") -> str:
     """The chip of an outcome with the strictest of its actions; what is resolved has no action any more."""
     if status == "resolved":
         return "resolved"
