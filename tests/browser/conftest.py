@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from scanner.report import FORMATS
 from scanner.report.document import document_of
-from tests.report.records import large_record, small_record
+from tests.report.records import large_record, partial_record, small_record
 
 _PATIENCE = 10_000
 """Milliseconds for which a test waits for a page: many tests may run at once."""
@@ -70,6 +70,14 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a scan with a finding of each kind."""
     folder = tmp_path_factory.mktemp("small") / "report"
     FORMATS["html"].render(document_of(small_record()), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def partial(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a scan that may not list every kind."""
+    folder = tmp_path_factory.mktemp("partial") / "report"
+    FORMATS["html"].render(document_of(partial_record()), folder)
     return folder
 
 

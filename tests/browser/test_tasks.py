@@ -104,3 +104,46 @@ def test_find_by_text(page: Page, large: Path) -> None:
     rows = report.shown("Rows 1 to 10 of 10 that match")
     assert all("deployment-000042" in row for row in rows)
     reject_detours(report)
+
+
+def test_what_was_not_examined(page: Page, partial: Path) -> None:
+    """The page of coverage has the kinds that were not listed, with the reasons."""
+    report = begun(page, partial)
+    report.click("Coverage")
+    text = page.get_by_role("main").inner_text()
+    assert "system:serviceaccount:audit/assay may not list pods" in text
+    assert "broken.yaml, document 3" in text
+    reject_detours(report)
+
+
+def test_what_is_resolved_and_why(page: Page, small: Path) -> None:
+    """The list with a status leads to the place, which names the time of the resolution."""
+    report = begun(page, small)
+    report.click("Findings")
+    report.choose("status", "resolved")
+    report.shown("Rows 1 to 2 of 2 that match")
+    report.click("Deployment shop/old-web")
+    assert "Resolved at 2026-03-02 14:00 UTC" in page.locator("article:target").inner_text()
+    reject_detours(report)
+
+
+def test_rules_in_force(page: Page, small: Path) -> None:
+    """The policies lead to the text of each, and to its bindings."""
+    report = begun(page, small)
+    report.click("Policies")
+    report.click("max-replicas")
+    text = page.get_by_role("main").inner_text()
+    assert "object.spec.replicas <= params.data.maxReplicas" in text
+    assert "max-replicas-shop" in text
+    reject_detours(report)
+
+
+def test_who_was_examined_and_passed(page: Page, small: Path) -> None:
+    """The population has the objects of each kind, and a file with all of them."""
+    report = begun(page, small)
+    report.click("Coverage")
+    report.click("Who was examined")
+    with page.expect_download() as download:
+        report.click("population.csv")
+    assert (small / "population.csv").read_bytes() == Path(download.value.path()).read_bytes()
+    reject_detours(report)
