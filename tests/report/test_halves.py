@@ -12,7 +12,11 @@ from scanner.report.halves import in_halves
 
 def test_each_half_is_done_once(tmp_path: Path) -> None:
     """The files of both are there when the call returns."""
-    in_halves(lambda half: (tmp_path / str(half)).write_text(f"{half}\n") and None)
+
+    def work(half: int) -> None:
+        (tmp_path / str(half)).write_text(f"{half}\n")
+
+    in_halves(work)
     assert {"0": "0\n", "1": "1\n"} == {path.name: path.read_text() for path in tmp_path.iterdir()}
 
 
