@@ -34,17 +34,18 @@ def _used(style: str, words: Collection[str]) -> Iterator[str]:
 
 
 def _rules(style: str) -> Iterator[tuple[str, str]]:
-    """The outer rules of a style sheet: what stands before their braces, and what stands between them."""
-    begin = depth = opened = 0
+    """The rules of a style sheet, or of a rule with rules in it: what stands before the braces, and between them."""
+    start = opened = depth = 0
     for brace in _BRACE.finditer(style):
-        if brace[0] == "{":
-            opened = opened if depth else brace.start()
-            depth += 1
+        if brace.group() == "}":
+            depth -= 1
+            if depth == 0:
+                yield style[start:opened], style[opened + 1 : brace.start()]
+                start = brace.end()
             continue
-        depth -= 1
-        if not depth:
-            yield style[begin:opened], style[opened + 1 : brace.start()]
-            begin = brace.end()
+        if depth == 0:
+            opened = brace.start()
+        depth += 1
 
 
 def _selectors(selector: str, words: Collection[str]) -> str:
