@@ -47,6 +47,7 @@ FORMATS: dict[str, Format] = {
     "junit": Format("scanner.report.junit", "text"),
     "openmetrics": Format("scanner.report.openmetrics", "text"),
     "openmetrics-detailed": Format("scanner.report.openmetrics_detailed", "text"),
+    "oscal": Format("scanner.report.oscal", "binary"),
     "policyreport": Format("scanner.report.policyreport", "binary"),
     "openreports": Format("scanner.report.openreports", "binary"),
     "html-single": Format("scanner.report.html_single", "text", flag="single-file"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from io import BytesIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -40,9 +40,20 @@ def test_nothing_unprintable_is_written(folder: Path) -> None:
         ], path
 
 
-@pytest.mark.parametrize("name", ["json", "policyreport", "openreports"])
+@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.target != "folder"])
 def test_no_format_steers_a_terminal(name: str) -> None:
-    """Every JSON escapes characters that do not print, and a parser reads them unchanged."""
+    """Every character that a stream has prints, but line ends."""
+    out = BytesIO()
+    text = TextIOWrapper(out, "utf-8", newline="")
+    FORMATS[name].render(document_of(hostile_record()), out if FORMATS[name].target == "binary" else text)
+    text.flush()
+
+    assert [] == [mark for mark in out.getvalue().decode() if not (mark.isprintable() or mark == "\n")]
+
+
+@pytest.mark.parametrize("name", ["json", "policyreport", "openreports"])
+def test_json_keeps_every_text(name: str) -> None:
+    """Characters that do not print are escaped, and a parser reads them unchanged."""
     out = BytesIO()
     FORMATS[name].render(document_of(hostile_record()), out)
     text = out.getvalue().decode()
