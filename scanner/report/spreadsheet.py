@@ -1,4 +1,7 @@
-"""CSV that spreadsheets open as text: a cell that would be read as a formula gets a quote before it."""
+"""CSV that spreadsheets open as text: a cell that would be read as a formula gets a quote before it.
+
+Characters that do not print are escapes, because people print such files on terminals.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from typing import Final, TextIO
+
+from scanner.report.words import visible
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
@@ -19,11 +24,15 @@ def write(out: TextIO, head: Sequence[str], rows: Iterable[Sequence[str]]) -> No
     """Write a heading and rows as RFC 4180 describes, with line feeds."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
-    writer.writerows([guarded(cell) for cell in row] for row in rows)
+    writer.writerows([_cell(text) for text in row] for row in rows)
 
 
 def line(cells: Sequence[str]) -> str:
     """Cells as `write` writes them, without a line feed; cells and lines may be joined by commas."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow([guarded(cell) for cell in cells])
+    csv.writer(out, lineterminator="\n").writerow([_cell(text) for text in cells])
     return out.getvalue()[:-1]
+
+
+def _cell(text: str) -> str:
+    return visible(guarded(text), lines=True)
