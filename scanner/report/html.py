@@ -6,25 +6,32 @@ sheet, so that text from a cluster stays text even where an escape is missing. T
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from scanner.model.outcome import Gap
 from scanner.model.scan import Health
 from scanner.posture.score import NO_SCORE, Score
+from scanner.report import csv_population
 from scanner.report.batches import weight
 from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.by_owner import OwnerSection
+from scanner.report.change_counts import causes_of, reasons_of
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.definition import definition_of
 from scanner.report.document import Document
 from scanner.report.findings_html import write_findings
 from scanner.report.folder import replaced
+from scanner.report.group_files import GroupReader
 from scanner.report.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.site import Site, site_of
 from scanner.report.templates import NAME
+from scanner.report.trend_chart import trend_chart
 from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import owner_title
+from scanner.report.worst_line import worst_line
+from scanner.report.worst_rows import worst_rows
 
 _TOP = 10
 
@@ -34,23 +41,26 @@ def render(document: Document, folder: Path) -> None:
 
     Raises UsageError when `folder` holds other files, or cannot be written.
     """
+    owners = owners_with_scores(document)
     with replaced(folder) as fresh:
-        site = site_of(document, fresh)
-        write_findings(site, fresh.with_name("aside"))
-        _write_policies(site)
-        _write_namespaces(site)
-        _write_changes(site)
+        site = site_of(document, fresh, [row.owner for row in owners])
+        spilled = write_findings(site, fresh.with_name("aside"))
+        _write_policies(site, spilled)
+        _write_namespaces(site, spilled)
+        _write_owners(site, spilled, owners)
+        _write_changes(site, spilled)
         _write_lists(site)
-        _write_summary(site)
+        _write_register(site, owners)
 
 
-def _write_policies(site: Site) -> None:
+def _write_policies(site: Site, spilled: GroupReader) -> None:
     for section in site.document.policies:
-        shown = {"policy": section, "definition": definition_of(section)}
+        worst = worst_rows(spilled, "policy", site.policies[section.key])
+        shown = {"policy": section, "definition": definition_of(section), "worst": worst}
         site.write(site.policy_path(section.key), "policy.html", section.name, **shown)
 
 
-def _write_namespaces(site: Site) -> None:
+def _write_namespaces(site: Site, spilled: GroupReader) -> None:
     document = site.document
     ordered = worst_namespaces(document.namespaces)
     site.write_list(
@@ -62,13 +72,20 @@ def _write_namespaces(site: Site) -> None:
     )
     for section in document.namespaces:
         path, title = site.namespace_path(section.namespace), namespace_title(section.namespace)
-        site.write(path, "namespace.html", title, namespace=section)
+        worst = worst_rows(spilled, "namespace", section.namespace)
+        site.write(path, "namespace.html", title, namespace=section, worst=worst)
 
 
-def _write_changes(site: Site) -> None:
-    site.write("new.html", "new.html", "New findings")
+def _write_owners(site: Site, spilled: GroupReader, owners: Sequence[OwnerRow]) -> None:
+    site.write_list("owners.html", "Owners", owners, total=len(owners), weigh=lambda row: weight(row.owner[:NAME]))
+    for row in owners:
+        worst = worst_rows(spilled, "owner", row.owner)
+        site.write(site.owner_path(row.owner), "owner.html", row.title, row=row, worst=worst)
+
+
+def _write_changes(site: Site, spilled: GroupReader) -> None:
+    site.write("changes.html", "changes.html", "Changes", causes=causes_of(spilled), reasons=reasons_of(spilled))
     site.write("drift.html", "drift.html", "Drift")
-    site.write("resolved.html", "resolved.html", "Resolved findings")
 
 
 def _write_lists(site: Site) -> None:
@@ -77,15 +94,17 @@ def _write_lists(site: Site) -> None:
     site.write_list(
         "policies.html", "Policies", policies, total=len(policies), weigh=lambda policy: weight(policy.name[:NAME])
     )
-    owners = owners_with_scores(document)
-    site.write_list("owners.html", "Owners", owners, total=len(owners), weigh=lambda row: weight(row.owner[:NAME]))
-    site.write_list("gaps.html", "Gaps", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
+    site.write_list("coverage.html", "Coverage", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
     site.write_list("health.html", "Policy health", document.health, total=len(document.health), weigh=_weigh_health)
     if document.controls:
         rows = [(framework, control) for framework in document.controls for control in framework.controls]
         site.write_list("controls.html", "Controls", rows, total=len(rows), weigh=_weigh_control)
     _write_waivers(site)
-    site.write("about.html", "about.html", "About this report")
+    site.write("population.html", "population.html", "Population")
+    with (site.folder / "population.csv").open("w", encoding="utf-8", newline="") as population:
+        csv_population.render(document, population)
+    site.write("method.html", "method.html", "Method and provenance")
+    site.write("appendix.html", "appendix.html", "Appendix")
     if document.second_opinion:
         site.write("opinion.html", "opinion.html", "Second opinion", opinion=document.second_opinion)
 
@@ -136,7 +155,20 @@ def _weigh_health(health: Health) -> int:
     return weight(health.policy[:NAME], health.binding[:NAME], health.detail)
 
 
-def _write_summary(site: Site) -> None:
+def _write_register(site: Site, owners: Sequence[OwnerRow]) -> None:
+    """Write the pages that read the register: the runs and the summary."""
     document = site.document
-    policies, namespaces = worst_policies(document.policies)[:_TOP], worst_namespaces(document.namespaces)[:_TOP]
-    site.write("index.html", "index.html", "Summary", top_policies=policies, top_namespaces=namespaces)
+    register = document.register()
+    chart = trend_chart(register)
+    site.write("runs.html", "runs.html", "Runs", register=register, chart=chart)
+    site.write(
+        "index.html",
+        "index.html",
+        "Summary",
+        chart=chart,
+        owners=owners,
+        top_owners=owners[:_TOP],
+        top_policies=worst_policies(document.policies)[:_TOP],
+        top_namespaces=worst_namespaces(document.namespaces)[:_TOP],
+        worst=[worst_line(document, each) for each in document.worst],
+    )

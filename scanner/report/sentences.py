@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Literal, NamedTuple, assert_never
 
 from scanner.model.opinion import Opinion
 from scanner.model.policy import Action
@@ -62,24 +62,37 @@ def verdict_of(document: Document) -> str:
     return "Nothing was evaluated." if nothing_line(document) else "The scan was recorded as incomplete."
 
 
-def verdict_line(document: Document) -> tuple[str, ...]:
-    """The numbers with which every report begins, as parts: refused problems, then new, reopened, resolved ones, and gaps.
+class VerdictPart(NamedTuple):
+    """A part of the first line of a report: a number, its words, and what it counts."""
+
+    number: int
+    words: str
+    kind: Literal["refused", "new", "reopened", "resolved", "gaps"]
+
+
+def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
+    """The numbers with which every report begins: refused problems, then new, reopened, resolved ones, and gaps.
 
     Only the first part is there if its number is 0. Nothing is new in the first scan of a cluster.
     """
     problems = document.problems
     gaps = len(document.gaps) or len(document.coverage.unseen)
+    new = problems.new if document.provenance.previous_scan_id else 0
     fixed = f" ({problems.fixed:,} fixed)" if problems.fixed else ""
+    refused = plural(problems.refused, "problem") if problems.refused else "no problem"
     parts = (
-        (problems.new if document.provenance.previous_scan_id else 0, f"{problems.new:,} new"),
-        (problems.reopened, f"{problems.reopened:,} reopened"),
-        (problems.resolved, f"{problems.resolved:,} resolved{fixed}"),
-        (gaps, plural(gaps, "gap")),
+        VerdictPart(new, f"{new:,} new", "new"),
+        VerdictPart(problems.reopened, f"{problems.reopened:,} reopened", "reopened"),
+        VerdictPart(problems.resolved, f"{problems.resolved:,} resolved{fixed}", "resolved"),
+        VerdictPart(gaps, plural(gaps, "gap"), "gaps"),
     )
-    refused = (
-        f"{plural(problems.refused, 'problem')} would be refused" if problems.refused else "no problem would be refused"
-    )
-    return refused, *(text for number, text in parts if number)
+    first = VerdictPart(problems.refused, f"{refused} would be refused", "refused")
+    return first, *(part for part in parts if part.number)
+
+
+def verdict_line(document: Document) -> tuple[str, ...]:
+    """The words of `verdict_parts`."""
+    return tuple(part.words for part in verdict_parts(document))
 
 
 def when_of(document: Document) -> str:
@@ -144,7 +157,7 @@ def findings_line(document: Document) -> str:
     preview = f", {changes.preview:,} previewed" if changes.preview else ""
     parts = f"{changes.new:,} new, {changes.open:,} open before, {changes.reopened:,} reopened{preview}"
     drift = f"; {total.drift:,} of them drift" if total.drift else ""
-    return f"{plural(total.total, 'finding')} ({parts}); admission would deny {total.would_deny:,} of them{drift}"
+    return f"{plural(total.total, 'finding')} ({parts}); {total.would_deny:,} of them would be refused{drift}"
 
 
 def drift_line(document: Document) -> str:

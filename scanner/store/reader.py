@@ -358,7 +358,7 @@ def _register(engine: Engine, address: Address, stored: StoredScan) -> Callable[
 
     def register() -> Register:
         with as_store_error(address), engine.connect() as connection:
-            return register_of(connection, stored.cluster)
+            return register_of(connection, stored.cluster, stored.number)
 
     return register
 

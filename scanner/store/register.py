@@ -1,17 +1,23 @@
-"""Counts the scans of a cluster by state, and measures the database."""
+"""Counts the scans of a cluster by state, lists the newest of them, and measures the database."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import Connection, func, select
 
-from scanner.model.register import Register
+from scanner.model.register import Register, ScanLine
 from scanner.model.scan import ScanState
 from scanner.store.sizes import total_bytes
 from scanner.store.tables import SCANS
 
+NEWEST: Final = 60
+"""The scans that a register lists."""
+_FIELDS: Final = ("id", "state", "started_at", "finished_at", "tool_version", "findings", "new", "resolved")
 
-def register_of(connection: Connection, cluster: int) -> Register:
-    """The register of a cluster, by its number. A scan that was pruned counts."""
+
+def register_of(connection: Connection, cluster: int, scan: int) -> Register:
+    """The register of a cluster, by its number, in the report of a scan, by its number. A scan that was pruned counts."""
     own = SCANS.c.cluster == cluster
     states = connection.execute(select(SCANS.c.state, func.count()).where(own).group_by(SCANS.c.state)).all()
     complete = select(func.max(SCANS.c.finished_at)).where(own, SCANS.c.state == ScanState.COMPLETE.value)
@@ -19,4 +25,21 @@ def register_of(connection: Connection, cluster: int) -> Register:
         scans=dict(sorted((state, number) for state, number in states)),
         last_complete=connection.execute(complete).scalar(),
         database_bytes=total_bytes(connection),
+        lines=_lines(connection, cluster, scan),
     )
+
+
+def _lines(connection: Connection, cluster: int, scan: int) -> tuple[ScanLine, ...]:
+    """The newest scans up to one of them, the newest first."""
+    own = SCANS.c
+    scope = connection.execute(select(own.scope).where(own.number == scan)).scalar_one()
+    columns = (*(own[name] for name in _FIELDS), (own.scope == scope).label("alike"), own.policy_set_digest)
+    wanted = select(*columns).where(own.cluster == cluster, own.number <= scan)
+    lines: list[ScanLine] = []
+    digest = ""
+    for row in reversed(connection.execute(wanted.order_by(own.number.desc()).limit(NEWEST)).all()):
+        alike, rules = bool(row.alike), row.policy_set_digest
+        changed = alike and bool(digest and rules) and digest != rules
+        lines.append(ScanLine(*row[: len(_FIELDS)], alike=alike, rules_changed=changed))
+        digest = rules if alike and rules else digest
+    return tuple(reversed(lines))
