@@ -1,7 +1,7 @@
 """The flags that choose report formats. They follow from the table `scanner.report.FORMATS`.
 
 `-o` names the format of standard output. `--export FORMAT=PATH` writes a format into a file or folder, and each format that
-fills a folder has a flag of its own, too: `--html DIR`. All of them are checked before a scan begins.
+fills a folder has a flag of its own, too: `--html DIR`; `--single-file FILE` is that of `html-single`. All of them are checked before a scan begins.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scanner.report import FORMATS
 STREAMS: Final = tuple(name for name, form in FORMATS.items() if form.target != "folder")
 FOLDERS: Final = tuple(name for name, form in FORMATS.items() if form.target == "folder")
 DEFAULT: Final = STREAMS[0]
+_SINGLE: Final = "html-single"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ OutputOption = Annotated[
 
 def has_pages(exports: Exports) -> bool:
     """Whether the pages of the HTML report are among the exports."""
-    return any(export.name == "html" for export in exports)
+    return any(export.name in ("html", _SINGLE) for export in exports)
 
 
 def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -67,10 +68,12 @@ def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:
         given = values.pop("export")
         exports = [_read(str(text)) for text in given or ()]  # type: ignore[attr-defined]
         folders = {name: values.pop(name) for name in FOLDERS}
+        single = values.pop("single_file")
+        exports += [Export(_SINGLE, Path(str(single)))] if single else []
         exports += [Export(name, Path(str(folder))) for name, folder in folders.items() if folder]
         command(**values, exports=_checked(exports))
 
-    flags = [_export_flag(), *map(_folder_flag, FOLDERS)]
+    flags = [_export_flag(), *map(_folder_flag, FOLDERS), _single_flag()]
     run.__signature__ = inspect.Signature([*parameters[:place], *flags, *parameters[place + 1 :]])  # type: ignore[attr-defined]
     return run
 
@@ -97,6 +100,18 @@ def _folder_flag(name: str) -> inspect.Parameter:
     )
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, option]
+    )
+
+
+def _single_flag() -> inspect.Parameter:
+    option = typer.Option(
+        "--single-file",
+        metavar="FILE",
+        help=f"File for the HTML report of a small scan; the same as --export {_SINGLE}=FILE.",
+        show_default=False,
+    )
+    return inspect.Parameter(
+        "single_file", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, option]
     )
 
 

@@ -48,5 +48,6 @@ FORMATS: dict[str, Format] = {
     "openmetrics-detailed": Format("scanner.report.openmetrics_detailed", "text"),
     "policyreport": Format("scanner.report.policyreport", "binary"),
     "openreports": Format("scanner.report.openreports", "binary"),
+    "html-single": Format("scanner.report.html_single", "text"),
     "html": Format("scanner.report.html", "folder", first_page="index.html"),
 }

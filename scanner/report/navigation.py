@@ -18,11 +18,11 @@ _UNDER: Final = {"health.html": "policies.html", "opinion.html": "method.html"}
 
 
 class Entry(NamedTuple):
-    """A link of the navigation; `count` is None for a page that lists nothing."""
+    """A link of the navigation; `number` is None for a page that lists nothing."""
 
     path: str
     title: str
-    count: int | None = None
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def navigation_of(document: Document) -> Navigation:
         Entry("index.html", "Summary"),
         Entry("findings.html", "Findings", document.findings_total.total),
         Entry("policies.html", "Policies", len(document.policies)),
-        Entry("coverage.html", "Gaps and coverage" if gaps else "Coverage", gaps or None),
+        Entry("coverage.html", "Coverage", gaps or None),
     )
     return Navigation(primary, tuple(_secondary(document)))
 

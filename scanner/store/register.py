@@ -35,11 +35,12 @@ def _lines(connection: Connection, cluster: int, scan: int) -> tuple[ScanLine, .
     scope = connection.execute(select(own.scope).where(own.number == scan)).scalar_one()
     columns = (*(own[name] for name in _FIELDS), (own.scope == scope).label("alike"), own.policy_set_digest)
     wanted = select(*columns).where(own.cluster == cluster, own.number <= scan)
+    rows = connection.execute(wanted.order_by(own.number.desc()).limit(NEWEST)).all()
     lines: list[ScanLine] = []
     digest = ""
-    for row in reversed(connection.execute(wanted.order_by(own.number.desc()).limit(NEWEST)).all()):
-        alike, rules = bool(row.alike), row.policy_set_digest
-        changed = alike and bool(digest and rules) and digest != rules
-        lines.append(ScanLine(*row[: len(_FIELDS)], alike=alike, rules_changed=changed))
-        digest = rules if alike and rules else digest
+    for row in reversed(rows):
+        rules = row.policy_set_digest if row.alike else ""
+        facts = {name: getattr(row, name) for name in _FIELDS}
+        lines.append(ScanLine(**facts, alike=bool(row.alike), rules_changed=bool(digest and rules) and digest != rules))
+        digest = rules or digest
     return tuple(reversed(lines))
