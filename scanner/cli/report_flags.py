@@ -1,7 +1,7 @@
 """The flags that choose report formats. They follow from the table `scanner.report.FORMATS`.
 
-`-o` names the format of standard output. `--export FORMAT=PATH` writes a format into a file or folder, and each format that
-fills a folder has a flag of its own, too: `--html DIR`; `--single-file FILE` is that of `html-single`. All of them are checked before a scan begins.
+`-o` names the format of standard output. `--export FORMAT=PATH` writes a format into a file or folder, and some formats
+have a flag of their own, too: `--html DIR`. All of them are checked before a scan begins.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import typer
 from scanner.report import FORMATS
 
 STREAMS: Final = tuple(name for name, form in FORMATS.items() if form.target != "folder")
-FOLDERS: Final = tuple(name for name, form in FORMATS.items() if form.target == "folder")
+FLAGS: Final = {name: form.flag.replace("-", "_") for name, form in FORMATS.items() if form.flag}
+"""The formats with a flag of their own, and the names of its parameter."""
 DEFAULT: Final = STREAMS[0]
-_SINGLE: Final = "html-single"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ OutputOption = Annotated[
 
 def has_pages(exports: Exports) -> bool:
     """Whether the pages of the HTML report are among the exports."""
-    return any(export.name in ("html", _SINGLE) for export in exports)
+    return any(export.name == "html" for export in exports)
 
 
 def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's parameter `exports` by `--export` and by one flag for each format that fills a folder."""
+    """Replace a command's parameter `exports` by `--export` and by the flags of formats that have one of their own."""
     parameters = list(inspect.signature(command, eval_str=True).parameters.values())
     place = [parameter.name for parameter in parameters].index("exports")
 
@@ -67,13 +67,11 @@ def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:
     def run(**values: object) -> None:
         given = values.pop("export")
         exports = [_read(str(text)) for text in given or ()]  # type: ignore[attr-defined]
-        folders = {name: values.pop(name) for name in FOLDERS}
-        single = values.pop("single_file")
-        exports += [Export(_SINGLE, Path(str(single)))] if single else []
-        exports += [Export(name, Path(str(folder))) for name, folder in folders.items() if folder]
+        places = {name: values.pop(parameter) for name, parameter in FLAGS.items()}
+        exports += [Export(name, Path(str(place))) for name, place in places.items() if place]
         command(**values, exports=_checked(exports))
 
-    flags = [_export_flag(), *map(_folder_flag, FOLDERS), _single_flag()]
+    flags = [_export_flag(), *map(_own_flag, FLAGS)]
     run.__signature__ = inspect.Signature([*parameters[:place], *flags, *parameters[place + 1 :]])  # type: ignore[attr-defined]
     return run
 
@@ -91,27 +89,17 @@ def _export_flag() -> inspect.Parameter:
     )
 
 
-def _folder_flag(name: str) -> inspect.Parameter:
+def _own_flag(name: str) -> inspect.Parameter:
+    folder = FORMATS[name].target == "folder"
+    place = "DIR" if folder else "FILE"
     option = typer.Option(
-        f"--{name}",
-        metavar="DIR",
-        help=f"Folder for the {name.upper()} report; the same as --export {name}=DIR.",
+        f"--{FORMATS[name].flag}",
+        metavar=place,
+        help=f"{'Folder' if folder else 'File'} for the report; the same as --export {name}={place}.",
         show_default=False,
     )
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, option]
-    )
-
-
-def _single_flag() -> inspect.Parameter:
-    option = typer.Option(
-        "--single-file",
-        metavar="FILE",
-        help=f"File for the HTML report of a small scan; the same as --export {_SINGLE}=FILE.",
-        show_default=False,
-    )
-    return inspect.Parameter(
-        "single_file", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, option]
+        FLAGS[name], inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, option]
     )
 
 

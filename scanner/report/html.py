@@ -21,13 +21,14 @@ from scanner.report.change_counts import causes_of, reasons_of
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.definition import definition_of
 from scanner.report.document import Document
+from scanner.report.file import text_file
 from scanner.report.findings_html import write_findings
 from scanner.report.folder import replaced
 from scanner.report.group_files import GroupReader
 from scanner.report.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.site import Site, site_of
 from scanner.report.templates import NAME
-from scanner.report.trend_chart import trend_chart
+from scanner.report.trend_picture import trend_of
 from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import owner_title
 from scanner.report.worst_line import worst_line
@@ -101,7 +102,7 @@ def _write_lists(site: Site) -> None:
         site.write_list("controls.html", "Controls", rows, total=len(rows), weigh=_weigh_control)
     _write_waivers(site)
     site.write("population.html", "population.html", "Population")
-    with (site.folder / "population.csv").open("w", encoding="utf-8", newline="") as population:
+    with text_file(site.folder / "population.csv") as population:
         csv_population.render(document, population)
     site.write("method.html", "method.html", "Method and provenance")
     site.write("appendix.html", "appendix.html", "Appendix")
@@ -159,13 +160,13 @@ def _write_register(site: Site, owners: Sequence[OwnerRow]) -> None:
     """Write the pages that read the register: the runs and the summary."""
     document = site.document
     register = document.register()
-    chart = trend_chart(register)
-    site.write("runs.html", "runs.html", "Runs", register=register, chart=chart)
+    trend = trend_of(register.days)
+    site.write("runs.html", "runs.html", "Runs", register=register, trend=trend)
     site.write(
         "index.html",
         "index.html",
         "Summary",
-        chart=chart,
+        trend=trend,
         owners=owners,
         top_owners=owners[:_TOP],
         top_policies=worst_policies(document.policies)[:_TOP],

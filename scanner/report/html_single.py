@@ -1,15 +1,15 @@
-"""The pages of the HTML report as the sections of one file, for small scans: no script, no filters, no folder.
+"""The HTML report as one file, for small scans: to mail, to attach to a ticket, to print as a whole.
 
-The pages are rendered as for a folder, and then joined: links become links inside the file, and the ids of each page begin with
-the name of their page. The ids of findings stay, so that a citation `#f-<id>` holds in both forms. The text of a policy is there once.
+The pages are those of the folder, one section after the other, and their links lead to the sections. The list of findings is
+complete, without its filters; the population is not in the file.
 """
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from posixpath import dirname, join, normpath
 from tempfile import TemporaryDirectory
 from typing import Final, TextIO
 
@@ -18,122 +18,91 @@ from scanner.report import html
 from scanner.report.document import Document
 from scanner.report.words import plural
 
-MOST: Final = 500
-"""The largest number of findings, resolved ones included, of a report in one file."""
+MOST: Final = 2_000
+"""The most findings, resolved ones included, of a file: it then has about 10 MB."""
 
-_FIRST: Final = "index.html"
-_MAIN: Final = re.compile(r'<main id="main"[^>]*>(.*)</main>', re.DOTALL)
-_UNUSED: Final = re.compile(r'<div class="filter".*?</div>\n|<template.*?</template>\n', re.DOTALL)
-_TEXTS: Final = re.compile(r'<section class="text".*?</section>\n?', re.DOTALL)
-_TAG: Final = re.compile(r"<[a-z][^>]*>")
-_REFERENCE: Final = re.compile(r' (id|href|aria-labelledby)="([^"]*)"')
-_TEXT_ID: Final = re.compile(r"[pm]\d+(-\w+)?")
-_CSV: Final = ('<a href="population.csv">population.csv</a>', "<code>assay report -o csv-population</code>")
+_MAIN: Final = re.compile(r"<main [^>]*>\n?(.*)</main>", re.DOTALL)
+_TITLE: Final = re.compile(r"<title>(.*?) · ", re.DOTALL)
+_UNUSED: Final = re.compile(r'<template id="parts">.*?</template>|<div class="filter".*?</div>', re.DOTALL)
+_SCRIPT: Final = re.compile(r"; script-src '[^']*' 'strict-dynamic'|<script>.*?</script>", re.DOTALL)
+_LINK: Final = re.compile(r' (href|id|aria-labelledby)="([^"]*)"( download(?:="[^"]*")?)?')
+"""Attributes that name a place. Text has no quotes: all of them are escapes."""
+_FIRST: Final = ("index.html", "findings.html", "policies.html", "coverage.html")
+_PLACE: Final = "f-"
 
 
 def render(document: Document, out: TextIO) -> None:
-    """Write the report. Raises UsageError for a report with more than `MOST` findings."""
+    """Write the report. Raises UsageError for a scan with more than `MOST` findings."""
     findings = document.findings_total.total + document.changes.resolved
     if findings > MOST:
         raise UsageError(
-            f"A report in one file holds at most {plural(MOST, 'finding')}, resolved ones included; this one has {findings:,}. "
-            "Write a folder with --html DIR, or choose fewer policies or namespaces for the scan."
+            f"One file is for {MOST:,} findings at most, and this scan has {plural(findings, 'finding')}. "
+            "Write a folder with --html DIR; the scan is stored, so `assay report --html DIR` does not scan again."
         )
-    with TemporaryDirectory() as aside:
-        folder = Path(aside) / "report"
-        html.render(document, folder)
-        out.write(_joined(folder))
+    with TemporaryDirectory() as folder:
+        pages = Path(folder) / "pages"
+        html.render(document, pages)
+        out.writelines(_text(pages))
 
 
-def _joined(folder: Path) -> str:
-    pages = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in sorted(folder.rglob("*.html"))}
-    pages = {_FIRST: pages[_FIRST], **pages}
-    bodies = {name: _body(text) for name, text in pages.items()}
-    texts = _texts_of(bodies)
-    known = _ids(bodies, texts)
-    sections = [
-        f'<section class="page" id="{_anchor(name)}">\n{_rewritten(name, _TEXTS.sub("", body), known)}</section>\n'
-        for name, body in bodies.items()
-    ]
-    sections += [_rewritten("f/", text, known) for text in texts.values()]
-    first = pages[_FIRST]
-    begin, end = first[: first.index("<main ")], first[first.index("</main>") :]
-    main = f'<main id="main" class="wrap" tabindex="-1">\n{"".join(sections)}'
-    return f"{_rewritten(_FIRST, begin, known)}{main}{_rewritten(_FIRST, end, known)}"
+def _text(pages: Path) -> Iterator[str]:
+    """The frame of the first page, with the contents of all pages."""
+    paths = sorted((path.relative_to(pages).as_posix() for path in pages.rglob("*.html")), key=_order)
+    names = frozenset(paths)
+    first = (pages / paths[0]).read_text("utf-8")
+    main = _MAIN.search(first)
+    if main is None:
+        raise ValueError("a page has no main part")
+    yield _linked(first[: main.start(1)], "", names)
+    for path in paths:
+        yield from _section((pages / path).read_text("utf-8"), path, names)
+    yield _linked(first[main.end(1) :], "", names)
 
 
-def _body(page: str) -> str:
-    main = _MAIN.search(page)
-    return _UNUSED.sub("", main.group(1) if main else "").replace(*_CSV)
+def _order(path: str) -> tuple[int, str]:
+    """The four sections of the report first, then the other pages, the places of findings last."""
+    if path in _FIRST:
+        return _FIRST.index(path), path
+    return len(_FIRST) + path.startswith("f/"), path
 
 
-def _texts_of(bodies: dict[str, str]) -> dict[str, str]:
-    """The texts of policies and params by their id: of several forms of a text the one with most marked lines."""
-    texts: dict[str, str] = {}
-    for body in bodies.values():
-        for text in _TEXTS.findall(body):
-            identifier = next(value for name, value in _REFERENCE.findall(text) if name == "id")
-            texts[identifier] = max(texts.get(identifier, ""), text, key=_marks)
-    return texts
+def _section(page: str, path: str, names: frozenset[str]) -> Iterator[str]:
+    main, title = _MAIN.search(page), _TITLE.search(page)
+    if main is None or title is None:
+        raise ValueError(f"{path} has no main part or no title")
+    yield f'<section class="sheet" id="{path}" aria-label="{title[1]}">\n'
+    yield _linked(_SCRIPT.sub("", _UNUSED.sub("", main[1])), path, names)
+    yield "</section>\n"
 
 
-def _marks(text: str) -> tuple[bool, int]:
-    return bool(text), text.count('class="marked"')
+def _linked(text: str, path: str, names: frozenset[str]) -> str:
+    """The text with its ids made unique, and its links led to them."""
+
+    def attribute(found: re.Match[str]) -> str:
+        name, value = found[1], found[2]
+        match name:
+            case "href":
+                return _href(value, path, names)
+            case "id":
+                return f' id="{_id(value, path)}"'
+            case _:
+                return f' {name}="{_id(value, path)}"'
+
+    return _LINK.sub(attribute, text)
 
 
-def _ids(bodies: dict[str, str], texts: dict[str, str]) -> frozenset[str]:
-    """The ids of the joined file."""
-    return frozenset(
-        (
-            "main",
-            *map(_anchor, bodies),
-            *(_target(page, value) for page, body in bodies.items() for value in _own_ids(_TEXTS.sub("", body))),
-            *(value for text in texts.values() for value in _own_ids(text)),
-        )
-    )
+def _id(name: str, path: str) -> str:
+    """The id of a finding is its own in every report; all others get the name of their page."""
+    return name if name.startswith(_PLACE) or not path else f"{path}~{name}"
 
 
-def _own_ids(text: str) -> Iterator[str]:
-    for tag in _TAG.findall(text):
-        yield from (value for name, value in _REFERENCE.findall(tag) if name == "id")
-
-
-def _rewritten(page: str, text: str, known: frozenset[str]) -> str:
-    """The HTML of a page with the ids and links of the joined file; only tags can have them."""
-    return _TAG.sub(lambda tag: _REFERENCE.sub(lambda match: _attribute(page, match, known), tag.group()), text)
-
-
-def _attribute(page: str, match: re.Match[str], known: frozenset[str]) -> str:
-    name, value = match.groups()
-    if name == "href":
-        return f' href="{_link(page, value, known)}"'
-    return f' {name}="{_target(page, value)}"'
-
-
-def _link(page: str, href: str, known: frozenset[str]) -> str:
-    """The link inside the file; a filter of the list leads to the list, and a line that is not there to its text."""
-    if href.startswith("data:"):
-        return href
-    path, _, fragment = href.partition("#")
-    other = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page
-    target = _target(other, fragment) if fragment and "=" not in fragment else _anchor(other)
-    if target in known:
-        return f"#{target}"
-    whole = target.partition("-")[0]
-    return f"#{whole}" if whole in known else f"#{_anchor(other)}"
-
-
-def _target(page: str, identifier: str) -> str:
-    """The id in the joined file of an id of a page."""
-    if (
-        identifier == "main"
-        or identifier.startswith("f-")
-        or (page.startswith("f/") and _TEXT_ID.fullmatch(identifier))
-    ):
-        return identifier
-    return f"{_anchor(page)}--{identifier}"
-
-
-def _anchor(page: str) -> str:
-    """The id of the section of a page. Slugs have letters, digits, `.`, `_` and `-` alone."""
-    return f"page-{page.removesuffix('.html').replace('/', '--')}"
+def _href(link: str, path: str, names: frozenset[str]) -> str:
+    """A link to a section or an id; none for a file that stands beside the pages. Links to other addresses stay."""
+    if ":" in link or (not path and link.startswith("#")):
+        return f' href="{link}"'
+    target, _, anchor = link.partition("#")
+    page = normpath(join(dirname(path), target)) if target else path
+    if page not in names:
+        return ""
+    # The list has no filters here: a link to some of its findings leads to all of them.
+    return f' href="#{_id(anchor, page) if anchor and "=" not in anchor else page}"'

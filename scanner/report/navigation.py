@@ -18,11 +18,12 @@ _UNDER: Final = {"health.html": "policies.html", "opinion.html": "method.html"}
 
 
 class Entry(NamedTuple):
-    """A link of the navigation; `number` is None for a page that lists nothing."""
+    """A link of the navigation; `number` is None for a page that lists nothing, and `unit` what it counts."""
 
     path: str
     title: str
     number: int | None = None
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,9 @@ def navigation_of(document: Document) -> Navigation:
     gaps = len(document.gaps) or len(document.coverage.unseen)
     primary = (
         Entry("index.html", "Summary"),
-        Entry("findings.html", "Findings", document.findings_total.total),
-        Entry("policies.html", "Policies", len(document.policies)),
-        Entry("coverage.html", "Coverage", gaps or None),
+        Entry("findings.html", "Findings", document.problems.open, "open problems"),
+        Entry("policies.html", "Policies", len(document.policies), "policies"),
+        Entry("coverage.html", "Coverage", gaps or None, "gaps"),
     )
     return Navigation(primary, tuple(_secondary(document)))
 

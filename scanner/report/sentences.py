@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, assert_never
+from typing import NamedTuple, assert_never
 
 from scanner.model.opinion import Opinion
 from scanner.model.policy import Action
@@ -63,11 +63,16 @@ def verdict_of(document: Document) -> str:
 
 
 class VerdictPart(NamedTuple):
-    """A part of the first line of a report: a number, its words, and what it counts."""
+    """A part of the verdict: `kind` is refused, new, reopened, resolved or gaps."""
 
+    kind: str
     number: int
-    words: str
-    kind: Literal["refused", "new", "reopened", "resolved", "gaps"]
+    text: str
+
+
+def verdict_line(document: Document) -> tuple[str, ...]:
+    """The texts of the parts of the verdict."""
+    return tuple(part.text for part in verdict_parts(document))
 
 
 def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
@@ -77,22 +82,17 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
     """
     problems = document.problems
     gaps = len(document.gaps) or len(document.coverage.unseen)
-    new = problems.new if document.provenance.previous_scan_id else 0
     fixed = f" ({problems.fixed:,} fixed)" if problems.fixed else ""
-    refused = plural(problems.refused, "problem") if problems.refused else "no problem"
     parts = (
-        VerdictPart(new, f"{new:,} new", "new"),
-        VerdictPart(problems.reopened, f"{problems.reopened:,} reopened", "reopened"),
-        VerdictPart(problems.resolved, f"{problems.resolved:,} resolved{fixed}", "resolved"),
-        VerdictPart(gaps, plural(gaps, "gap"), "gaps"),
+        VerdictPart("new", problems.new if document.provenance.previous_scan_id else 0, f"{problems.new:,} new"),
+        VerdictPart("reopened", problems.reopened, f"{problems.reopened:,} reopened"),
+        VerdictPart("resolved", problems.resolved, f"{problems.resolved:,} resolved{fixed}"),
+        VerdictPart("gaps", gaps, plural(gaps, "gap")),
     )
-    first = VerdictPart(problems.refused, f"{refused} would be refused", "refused")
-    return first, *(part for part in parts if part.number)
-
-
-def verdict_line(document: Document) -> tuple[str, ...]:
-    """The words of `verdict_parts`."""
-    return tuple(part.words for part in verdict_parts(document))
+    refused = (
+        f"{plural(problems.refused, 'problem')} would be refused" if problems.refused else "no problem would be refused"
+    )
+    return VerdictPart("refused", problems.refused, refused), *(part for part in parts if part.number)
 
 
 def when_of(document: Document) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from scanner.posture.worst_problems import WorstProblem
 from scanner.report.ages import age_text
-from scanner.report.chips import chip_of_finding
+from scanner.report.chips import chip_of
 from scanner.report.document import Document
 from scanner.report.place_pages import place_path
 from scanner.report.words import plural
@@ -30,12 +30,12 @@ class WorstLine(NamedTuple):
 
 
 def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
-    """The line of a problem; its chip is that of its example."""
+    """The line of a problem."""
     problem, finding = worst.problem, worst.example.finding
     workload, key = problem.workload, finding.policy_key
     end = document.provenance.finished_at or document.provenance.started_at
     return WorstLine(
-        chip=chip_of_finding(finding, problem.action),
+        chip=chip_of(finding.outcome, refused=problem.denies, action=problem.action),
         severity=str(document.triage.severity(key)),
         status=problem.status,
         kind=workload.kind,

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import date, timedelta
 from typing import Final
 
 from sqlalchemy import Connection, func, select
 
-from scanner.model.register import Register, ScanLine
+from scanner.model.register import RECENT, DayCounts, Register, ScanLine
 from scanner.model.scan import ScanState
 from scanner.store.sizes import total_bytes
 from scanner.store.tables import SCANS
+from scanner.store.trends import days
 
 NEWEST: Final = 60
 """The scans that a register lists."""
 _FIELDS: Final = ("id", "state", "started_at", "finished_at", "tool_version", "findings", "new", "resolved")
 
 
-def register_of(connection: Connection, cluster: int, scan: int) -> Register:
-    """The register of a cluster, by its number, in the report of a scan, by its number. A scan that was pruned counts."""
+def register_of(connection: Connection, cluster: int, scan: int, until: date) -> Register:
+    """The register of a cluster, by its number, with the scans up to one, by its number, and the days up to one. A scan that was pruned counts."""
     own = SCANS.c.cluster == cluster
     states = connection.execute(select(SCANS.c.state, func.count()).where(own).group_by(SCANS.c.state)).all()
     complete = select(func.max(SCANS.c.finished_at)).where(own, SCANS.c.state == ScanState.COMPLETE.value)
@@ -25,8 +28,15 @@ def register_of(connection: Connection, cluster: int, scan: int) -> Register:
         scans=dict(sorted((state, number) for state, number in states)),
         last_complete=connection.execute(complete).scalar(),
         database_bytes=total_bytes(connection),
+        days=tuple(_days(connection, cluster, until))[-RECENT:],
         lines=_lines(connection, cluster, scan),
     )
+
+
+def _days(connection: Connection, cluster: int, until: date) -> Iterator[DayCounts]:
+    for each in days(connection, cluster, until - timedelta(days=4 * RECENT)):
+        if each.day <= until:
+            yield DayCounts(each.day, each.findings, each.new, each.resolved)
 
 
 def _lines(connection: Connection, cluster: int, scan: int) -> tuple[ScanLine, ...]:
