@@ -20,13 +20,35 @@ class DayCounts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class ScanLine:
+    """A scan of the cluster as its row has it. `findings`, `new` and `resolved` count findings.
+
+    `alike` scans have the scope of the scan of the report. `rules_changed` is true if its rules differ from those of the scan
+    with that scope before it, as far as both are known.
+    """
+
+    id: str
+    state: str
+    started_at: datetime
+    finished_at: datetime | None
+    tool_version: str
+    findings: int
+    new: int
+    resolved: int
+    alike: bool
+    rules_changed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Register:
     """`scans` counts those of the cluster by state, `last_complete` is the end of the newest complete one.
 
-    `database_bytes` is the size of the whole database. `days` are the last `RECENT` days with a complete scan, until that of the report.
+    `database_bytes` is the size of the whole database. `days` are the last `RECENT` days with a complete scan, until that of the report;
+    `lines` are the newest scans up to that of the report, the newest first.
     """
 
     scans: Mapping[str, int] = field(default_factory=dict)
     last_complete: datetime | None = None
     database_bytes: int = 0
     days: tuple[DayCounts, ...] = ()
+    lines: tuple[ScanLine, ...] = ()

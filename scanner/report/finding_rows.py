@@ -17,6 +17,7 @@ from scanner.report.search_data import RowData, row_text
 from scanner.report.site import Site
 from scanner.report.templates import NAME
 from scanner.report.words import cut, message_of, minute, object_name, plural, visible, workload_name
+from scanner.report.worst_rows import WorstRows
 
 ROW_GROUPS: Final = "rows "
 """The beginning of the names of groups of HTML rows; their order is that of the list."""
@@ -50,6 +51,7 @@ class FindingRows:
         self._row_form = RowForm(site.templates, "places.html", "problem_row")
         self._item_form = RowForm(site.templates, "places.html", "object_item")
         self._data = RowData(site)
+        self.worst: Final = WorstRows()
         provenance = site.document.provenance
         self._end = provenance.finished_at or provenance.started_at
 
@@ -58,7 +60,18 @@ class FindingRows:
         for first in range(0, len(group.findings), _OBJECTS):
             row, data = self._row(group, first)
             self._spill.add(row_group(group.order), row)
+            self._keep_worst(group, row)
             self._spill.add(data_group(group.order), data)
+
+    def _keep_worst(self, group: FindingGroup, row: str) -> None:
+        """Keep the row of an open problem for the pages of its policy, its namespace and its owner."""
+        if group.status == "resolved":
+            return
+        stored = group.findings[0].stored
+        order = tuple(int(part) for part in group.order)
+        self.worst.add("policy", self._site.policies[stored.finding.policy_key], order, row)
+        self.worst.add("namespace", stored.finding.namespace, order, row)
+        self.worst.add("owner", self._site.document.triage.owner(stored), order, row)
 
     def _row(self, group: FindingGroup, first: int) -> tuple[str, str]:
         """A row as HTML, and as data."""

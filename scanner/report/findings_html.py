@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from scanner.model.policy import PolicyKey
+from scanner.report.change_counts import ChangeCounts
 from scanner.report.document import Document
 from scanner.report.finding_groups import groups_of
 from scanner.report.finding_list import FindingList
@@ -17,8 +18,11 @@ from scanner.report.places import Places
 from scanner.report.site import Site
 
 
-def write_findings(site: Site, aside: Path) -> None:
-    """Write `findings.html` and the pages in `f`; `aside` is a folder to work in. Raises ValueError if findings were not counted."""
+def write_findings(site: Site, aside: Path) -> GroupReader:
+    """Write `findings.html` and the pages in `f`, and return what other pages show of the findings.
+
+    `aside` is a folder to work in. Raises ValueError if findings were not counted.
+    """
     texts = PlaceTexts(site)
     halves = _halves(site.document)
     folders = [aside / str(half) for half in range(len(halves))]
@@ -26,15 +30,19 @@ def write_findings(site: Site, aside: Path) -> None:
     spilled = GroupReader(folders)
     PlacePages(site, spilled, texts).write()
     FindingList(site, spilled).write()
+    return spilled
 
 
 def _collect(site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], spill: GroupWriter) -> None:
     """GroupWriter the places and the rows of the problems of some policies."""
-    places, rows = Places(site, texts), FindingRows(site, spill)
+    places, rows, changes = Places(site, texts), FindingRows(site, spill), ChangeCounts()
     for group in groups_of(site.document, policies):
         rows.add(group)
+        changes.add(group.findings)
         for each in group.findings:
             keep_place(spill, places.placed(each))
+    rows.worst.write(spill)
+    changes.write(spill)
     spill.flush()
 
 

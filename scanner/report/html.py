@@ -6,44 +6,35 @@ sheet, so that text from a cluster stays text even where an escape is missing. T
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from scanner.model.outcome import Gap
-from scanner.model.policy import PolicyKey
 from scanner.model.scan import Health
 from scanner.posture.score import NO_SCORE, Score
-from scanner.posture.worst_problems import WorstProblem
 from scanner.report import csv_population
 from scanner.report.batches import weight
 from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.by_owner import OwnerSection
-from scanner.report.chips import chip_of
+from scanner.report.change_counts import causes_of, reasons_of
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.definition import definition_of
 from scanner.report.document import Document
 from scanner.report.file import text_file
 from scanner.report.findings_html import write_findings
 from scanner.report.folder import replaced
-from scanner.report.place_pages import place_path
-from scanner.report.sentences import namespace_title, verdict_parts, worst_namespaces, worst_owners, worst_policies
+from scanner.report.group_files import GroupReader
+from scanner.report.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.site import Site, site_of
-from scanner.report.templates import NAME, findings_link
+from scanner.report.templates import NAME
 from scanner.report.trend_picture import trend_of
 from scanner.report.waivers import STATE_WORDS
-from scanner.report.words import message_of, owner_title
-from scanner.report.worst_table import age, effect
+from scanner.report.words import owner_title
+from scanner.report.worst_line import worst_line
+from scanner.report.worst_rows import worst_rows
 
 _TOP = 10
-_VERDICT_PAGES = {
-    "refused": findings_link(action="Deny"),
-    "new": findings_link(status="new"),
-    "reopened": findings_link(status="reopened"),
-    "resolved": "resolved.html",
-    "gaps": "coverage.html#gaps",
-}
-"""Where each part of the verdict leads."""
-_POPULATION = "population.csv"
 
 
 def render(document: Document, folder: Path) -> None:
@@ -51,23 +42,26 @@ def render(document: Document, folder: Path) -> None:
 
     Raises UsageError when `folder` holds other files, or cannot be written.
     """
+    owners = owners_with_scores(document)
     with replaced(folder) as fresh:
-        site = site_of(document, fresh)
-        write_findings(site, fresh.with_name("aside"))
-        _write_policies(site)
-        _write_namespaces(site)
-        _write_changes(site)
+        site = site_of(document, fresh, [row.owner for row in owners])
+        spilled = write_findings(site, fresh.with_name("aside"))
+        _write_policies(site, spilled)
+        _write_namespaces(site, spilled)
+        _write_owners(site, spilled, owners)
+        _write_changes(site, spilled)
         _write_lists(site)
-        _write_summary(site)
+        _write_register(site, owners)
 
 
-def _write_policies(site: Site) -> None:
+def _write_policies(site: Site, spilled: GroupReader) -> None:
     for section in site.document.policies:
-        shown = {"policy": section, "definition": definition_of(section)}
+        worst = worst_rows(spilled, "policy", site.policies[section.key])
+        shown = {"policy": section, "definition": definition_of(section), "worst": worst}
         site.write(site.policy_path(section.key), "policy.html", section.name, **shown)
 
 
-def _write_namespaces(site: Site) -> None:
+def _write_namespaces(site: Site, spilled: GroupReader) -> None:
     document = site.document
     ordered = worst_namespaces(document.namespaces)
     site.write_list(
@@ -79,13 +73,20 @@ def _write_namespaces(site: Site) -> None:
     )
     for section in document.namespaces:
         path, title = site.namespace_path(section.namespace), namespace_title(section.namespace)
-        site.write(path, "namespace.html", title, namespace=section)
+        worst = worst_rows(spilled, "namespace", section.namespace)
+        site.write(path, "namespace.html", title, namespace=section, worst=worst)
 
 
-def _write_changes(site: Site) -> None:
-    site.write("new.html", "new.html", "New findings")
+def _write_owners(site: Site, spilled: GroupReader, owners: Sequence[OwnerRow]) -> None:
+    site.write_list("owners.html", "Owners", owners, total=len(owners), weigh=lambda row: weight(row.owner[:NAME]))
+    for row in owners:
+        worst = worst_rows(spilled, "owner", row.owner)
+        site.write(site.owner_path(row.owner), "owner.html", row.title, row=row, worst=worst)
+
+
+def _write_changes(site: Site, spilled: GroupReader) -> None:
+    site.write("changes.html", "changes.html", "Changes", causes=causes_of(spilled), reasons=reasons_of(spilled))
     site.write("drift.html", "drift.html", "Drift")
-    site.write("resolved.html", "resolved.html", "Resolved findings")
 
 
 def _write_lists(site: Site) -> None:
@@ -94,25 +95,19 @@ def _write_lists(site: Site) -> None:
     site.write_list(
         "policies.html", "Policies", policies, total=len(policies), weigh=lambda policy: weight(policy.name[:NAME])
     )
-    owners = owners_with_scores(document)
-    site.write_list("owners.html", "Owners", owners, total=len(owners), weigh=lambda row: weight(row.owner[:NAME]))
     site.write_list("coverage.html", "Coverage", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
-    _write_population(site)
     site.write_list("health.html", "Policy health", document.health, total=len(document.health), weigh=_weigh_health)
     if document.controls:
         rows = [(framework, control) for framework in document.controls for control in framework.controls]
         site.write_list("controls.html", "Controls", rows, total=len(rows), weigh=_weigh_control)
     _write_waivers(site)
-    site.write("about.html", "about.html", "About this report")
+    site.write("population.html", "population.html", "Population")
+    with text_file(site.folder / "population.csv") as population:
+        csv_population.render(document, population)
+    site.write("method.html", "method.html", "Method and provenance")
+    site.write("appendix.html", "appendix.html", "Appendix")
     if document.second_opinion:
         site.write("opinion.html", "opinion.html", "Second opinion", opinion=document.second_opinion)
-
-
-def _write_population(site: Site) -> None:
-    """The population beside its page, as a file for spreadsheets."""
-    with text_file(site.folder / _POPULATION) as out:
-        csv_population.render(site.document, out)
-    site.write("population.html", "population.html", "Population", file=_POPULATION)
 
 
 def _weigh_control(row: tuple[FrameworkSection, ControlSection]) -> int:
@@ -161,58 +156,20 @@ def _weigh_health(health: Health) -> int:
     return weight(health.policy[:NAME], health.binding[:NAME], health.detail)
 
 
-def _write_summary(site: Site) -> None:
+def _write_register(site: Site, owners: Sequence[OwnerRow]) -> None:
+    """Write the pages that read the register: the runs and the summary."""
     document = site.document
-    policies, namespaces = worst_policies(document.policies)[:_TOP], worst_namespaces(document.namespaces)[:_TOP]
+    register = document.register()
+    trend = trend_of(register.days)
+    site.write("runs.html", "runs.html", "Runs", register=register, trend=trend)
     site.write(
         "index.html",
         "index.html",
         "Summary",
-        top_policies=policies,
-        top_namespaces=namespaces,
-        top_owners=worst_owners(document.owners)[:_TOP],
-        worst=[_worst_row(document, each) for each in document.worst],
-        verdict=[(part.text, _VERDICT_PAGES[part.kind]) for part in verdict_parts(document)],
-        open_problems=document.problems.open,
-        trend=trend_of(document.register().days),
-    )
-
-
-class WorstRow(NamedTuple):
-    """A line of the worst problems. `link` is the place of one of its findings."""
-
-    effect: str
-    chip: str
-    severity: str
-    workload: str
-    rule: str
-    title: str
-    policy: PolicyKey
-    message: str
-    age: str
-    owner: str
-    id: str
-    link: str
-    findings: int
-
-
-def _worst_row(document: Document, worst: WorstProblem) -> WorstRow:
-    finding, problem = worst.example.finding, worst.problem
-    title = document.triage.description(finding.policy_key).title
-    workload = problem.workload
-    name = f"{workload.namespace}/{workload.name}" if workload.namespace else workload.name
-    return WorstRow(
-        effect=effect(worst),
-        chip=chip_of(finding.outcome, refused=problem.denies, action=problem.action),
-        severity=str(document.triage.severity(finding.policy_key)),
-        workload=f"{workload.kind} {name}",
-        rule=document.title(finding.policy_key),
-        title=title if title != finding.policy else "",
-        policy=finding.policy_key,
-        message=message_of(finding),
-        age=age(document, worst),
-        owner=owner_title(document.triage.owner(problem)),
-        id=problem.id,
-        link=place_path(worst.example.id),
-        findings=problem.findings,
+        trend=trend,
+        owners=owners,
+        top_owners=owners[:_TOP],
+        top_policies=worst_policies(document.policies)[:_TOP],
+        top_namespaces=worst_namespaces(document.namespaces)[:_TOP],
+        worst=[worst_line(document, each) for each in document.worst],
     )

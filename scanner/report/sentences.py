@@ -157,7 +157,7 @@ def findings_line(document: Document) -> str:
     preview = f", {changes.preview:,} previewed" if changes.preview else ""
     parts = f"{changes.new:,} new, {changes.open:,} open before, {changes.reopened:,} reopened{preview}"
     drift = f"; {total.drift:,} of them drift" if total.drift else ""
-    return f"{plural(total.total, 'finding')} ({parts}); admission would deny {total.would_deny:,} of them{drift}"
+    return f"{plural(total.total, 'finding')} ({parts}); {total.would_deny:,} of them would be refused{drift}"
 
 
 def drift_line(document: Document) -> str:

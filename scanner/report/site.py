@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from jinja2 import Environment
 
@@ -15,7 +15,8 @@ from scanner.report.batches import Batch, batched
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.frames import Frame, place
-from scanner.report.sentences import sentences_of
+from scanner.report.navigation import navigation_of, section_of
+from scanner.report.sentences import sentences_of, verdict_parts
 from scanner.report.slugs import slugs_of
 from scanner.report.styles import used_style
 from scanner.report.templates import content_hash, environment
@@ -23,27 +24,8 @@ from scanner.report.templates import content_hash, environment
 ItemT = TypeVar("ItemT")
 _WORD = re.compile(r"[\w-]+")
 
-_MORE = (
-    ("new.html", "New"),
-    ("resolved.html", "Resolved"),
-    ("drift.html", "Drift"),
-    ("namespaces.html", "Namespaces"),
-    ("owners.html", "Owners"),
-    ("controls.html", "Controls"),
-    ("waivers.html", "Waivers"),
-    ("population.html", "Population"),
-    ("health.html", "Policy health"),
-    ("about.html", "About"),
-)
-_ABOVE = {
-    "new.html": "findings.html",
-    "resolved.html": "findings.html",
-    "drift.html": "findings.html",
-    "health.html": "policies.html",
-    "population.html": "coverage.html",
-}
-"""The pages that belong to one of the four sections."""
 _CLUSTER_SCOPED = "_cluster"
+_UNOWNED = "_unowned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +39,7 @@ class Site:
     sections: Mapping[PolicyKey, PolicySection]
     policies: dict[PolicyKey, str]
     namespaces: dict[str, str]
+    owners: dict[str, str]
 
     def policy_path(self, policy: PolicyKey, number: int = 1) -> str:
         """The path of page `number` of a policy."""
@@ -66,6 +49,10 @@ class Site:
         """The path of page `number` of a namespace, or of the cluster-scoped objects."""
         slug = self.namespaces[namespace] if namespace else _CLUSTER_SCOPED
         return _numbered(f"namespaces/{slug}.html", number)
+
+    def owner_path(self, owner: str) -> str:
+        """The path of the page of an owner, or of the unowned objects."""
+        return f"owners/{self.owners[owner] if owner else _UNOWNED}.html"
 
     def section(self, policy: PolicyKey) -> PolicySection:
         """The section of a policy. Raises ValueError for one whose findings were not counted."""
@@ -78,11 +65,11 @@ class Site:
         return self.templates.get_template(template).render(
             title=title,
             path=path,
-            section=_section(path),
-            main_section=_ABOVE.get(_section(path), _section(path)),
+            section=section_of(path),
             up="../" * path.count("/"),
             policy_path=self.policy_path,
             namespace_path=self.namespace_path,
+            owner_path=self.owner_path,
             **self.shared,
             **context,
         )
@@ -148,18 +135,21 @@ def pager(path: str, batch: Batch[ItemT], total: int) -> Pager:
     )
 
 
-def site_of(document: Document, folder: Path) -> Site:
-    """The site for a document: the paths of its pages, its templates and its style sheet."""
+def site_of(document: Document, folder: Path, owners: Iterable[str]) -> Site:
+    """The site for a document: the paths of its pages, of those of some owners, too, its templates and its style sheet."""
     templates = environment()
     titles = {policy.key: document.title(policy.key) for policy in document.policies}
     slugs = slugs_of(titles.values())
     policies = {key: slugs[title] for key, title in titles.items()}
-    style = templates.get_template("style.css").render(scan=_css_string(document.provenance.scan_id))
+    provenance = document.provenance
+    style = templates.get_template("style.css").render(
+        scan=_css_string(provenance.scan_id), digest=_css_string((provenance.policy_set_digest or "not known")[:16])
+    )
     shared: dict[str, object] = {
         "document": document,
         "sentences": sentences_of(document),
-        "main_sections": _main_sections(document),
-        "more_sections": _more_sections(document),
+        "navigation": navigation_of(document),
+        "verdict": verdict_parts(document),
         "style": style,
         "style_hash": content_hash(style),
         "policy_slugs": policies,
@@ -167,7 +157,7 @@ def site_of(document: Document, folder: Path) -> Site:
         "namespaces_show": 500,
         "unseen_shown": 12,
     }
-    for name in ("policies", "namespaces"):
+    for name in ("policies", "namespaces", "owners"):
         (folder / name).mkdir()
     return Site(
         document=document,
@@ -177,39 +167,8 @@ def site_of(document: Document, folder: Path) -> Site:
         sections={section.key: section for section in document.policies},
         policies=policies,
         namespaces=slugs_of(section.namespace for section in document.namespaces),
+        owners=slugs_of(owner for owner in owners if owner),
     )
-
-
-class Section(NamedTuple):
-    """An entry of the navigation; `number` is the text of a number beside it, or empty, and `unit` what it counts."""
-
-    path: str
-    title: str
-    number: str = ""
-    unit: str = ""
-
-
-def _main_sections(document: Document) -> tuple[Section, ...]:
-    """The four sections of a report with their numbers."""
-    gaps = len(document.gaps) or len(document.coverage.unseen)
-    return (
-        Section("index.html", "Summary"),
-        Section("findings.html", "Findings", f"{document.problems.open:,}", "open problems"),
-        Section("policies.html", "Policies", f"{len(document.policies):,}", "policies"),
-        Section("coverage.html", "Coverage", *((f"{gaps:,}", "gaps") if gaps else ())),
-    )
-
-
-def _more_sections(document: Document) -> tuple[Section, ...]:
-    """The other pages; controls only in a report with mappings."""
-    return tuple(Section(*each) for each in _MORE if each[0] != "controls.html" or document.controls)
-
-
-def _section(path: str) -> str:
-    """The page of the navigation to which a page belongs."""
-    if path.startswith("f/"):
-        return "findings.html"
-    return re.sub(r"(_\d+)?\.html$|/.*", "", path) + ".html"
 
 
 def _css_string(text: str) -> str:

@@ -359,7 +359,7 @@ def _register(engine: Engine, address: Address, stored: StoredScan, until: date)
 
     def register() -> Register:
         with as_store_error(address), engine.connect() as connection:
-            return register_of(connection, stored.cluster, until)
+            return register_of(connection, stored.cluster, stored.number, until)
 
     return register
 

@@ -255,7 +255,7 @@ def test_a_scan_records_its_configuration_without_secrets(
         {"key": "workers", "place": "assay.yaml, line 4, column 10", "value": "1"},
         {"key": "allowEmpty", "place": "assay.yaml, line 5, column 13", "value": "true"},
     ] == configuration["settings"]
-    assert "assay.yaml, line 4, column 10" in (home / "pages/about.html").read_text()
+    assert "assay.yaml, line 4, column 10" in (home / "pages/method.html").read_text()
     sheet = " ".join(assay("runs", "1").stdout.decode().split())
     assert "assay.yaml, sha256:" in sheet
     assert "ASSAY_EXCLUDE_NAMESPACE" in sheet

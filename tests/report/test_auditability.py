@@ -140,7 +140,7 @@ def test_previews_do_not_count_for_the_score() -> None:
 def test_previews_are_not_new(tmp_path: Path) -> None:
     """The page of new findings lacks them; their places mark them, and the page of the policy the assumed binding."""
     FORMATS["html"].render(document_of(record_of(assumed=True)), tmp_path / "report")
-    assert "Preview</span>" not in (tmp_path / "report" / "new.html").read_text("utf-8")
+    assert "Preview</span>" not in (tmp_path / "report" / "changes.html").read_text("utf-8")
     assert 2 == places_of(tmp_path / "report").count("Preview</span>")
     assert "assumed for this scan" in (tmp_path / "report" / "policies" / "a.html").read_text("utf-8")
 

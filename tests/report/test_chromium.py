@@ -33,7 +33,7 @@ def test_no_script_of_a_hostile_scan_runs(tmp_path: Path) -> None:
     """A browser shows hostile texts, runs none of them, and applies the permitted style."""
     folder = tmp_path / "report"
     FORMATS["html"].render(document_of(hostile_record()), folder)
-    for page, scripts in (("index.html", 0), ("resolved.html", 0), ("findings.html", 2)):
+    for page, scripts in (("index.html", 0), ("changes.html", 0), ("findings.html", 2)):
         dom = loaded(folder / page, tmp_path / "profile")
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in dom, page
         assert scripts == dom.count("<script"), page

@@ -65,7 +65,7 @@ def test_json_keeps_every_text(name: str) -> None:
 def test_nothing_is_written_elsewhere(folder: Path) -> None:
     """A name cannot lead out of the report, or into another folder of it."""
     assert [folder] == list(folder.parent.iterdir())
-    assert {folder, folder / "policies", folder / "namespaces", folder / "f"} == {
+    assert {folder, folder / "policies", folder / "namespaces", folder / "owners", folder / "f"} == {
         path.parent for path in folder.rglob("*.html")
     }
 

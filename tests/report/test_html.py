@@ -39,7 +39,7 @@ def pages_of(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.html"))
 
 
-@pytest.mark.parametrize("page", ["index.html", "coverage.html", "about.html"])
+@pytest.mark.parametrize("page", ["index.html", "coverage.html", "method.html"])
 def test_pages_of_an_incomplete_scan(render: Render, page: str, snapshot: SnapshotAssertion) -> None:
     """The text of the pages about an incomplete scan."""
     assert main_of(render(partial_record()) / page) == snapshot
@@ -54,8 +54,12 @@ def test_pages_of_an_incomplete_scan(render: Render, page: str, snapshot: Snapsh
         "policies.html",
         "policies/max-replicas.html",
         "namespaces/shop.html",
-        "new.html",
-        "resolved.html",
+        "changes.html",
+        "runs.html",
+        "owners.html",
+        "owners/_unowned.html",
+        "population.html",
+        "appendix.html",
     ],
 )
 def test_pages_of_a_complete_scan(render: Render, page: str, snapshot: SnapshotAssertion) -> None:
@@ -66,7 +70,7 @@ def test_pages_of_a_complete_scan(render: Render, page: str, snapshot: SnapshotA
 def test_the_state_comes_first(render: Render) -> None:
     """An incomplete scan names its gaps before any number."""
     text = main_of(render(partial_record()) / "index.html")
-    assert text.index("Incomplete") < text.index("no permission to list") < text.index("Violated")
+    assert text.index("Incomplete") < text.index("no permission to list") < text.index("Checks")
 
 
 @pytest.mark.parametrize(
@@ -191,8 +195,8 @@ def test_a_place_keeps_its_address_on_a_full_page(render: Render) -> None:
 
 
 def test_first_scan_does_not_repeat_everything_as_new(render: Render) -> None:
-    """Without a previous scan, the page of new findings states that all are new, and lists none."""
-    text = main_of(render(replace(small_record(), previous=None)) / "new.html")
+    """Without a previous scan, the page of changes states that all findings are new, and lists none."""
+    text = main_of(render(replace(small_record(), previous=None)) / "changes.html")
     assert "first stored scan" in text
     assert "<table" not in text
 

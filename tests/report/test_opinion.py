@@ -65,7 +65,7 @@ def test_the_opinion_has_a_page(tmp_path: Path) -> None:
     """The page about the report links to it, and hostile texts are escaped."""
     FORMATS["html"].render(document_of(RECORD), tmp_path / "report")
     page = (tmp_path / "report" / "opinion.html").read_text("utf-8")
-    assert 'href="opinion.html"' in (tmp_path / "report" / "about.html").read_text("utf-8")
+    assert 'href="opinion.html"' in (tmp_path / "report" / "method.html").read_text("utf-8")
     assert "Its grammar has no optional selection." in page
     assert "3 of 7 expressions shown" in page
     assert "<script" not in page
@@ -75,4 +75,4 @@ def test_a_scan_without_an_opinion_has_no_page(tmp_path: Path) -> None:
     """No page links to one."""
     FORMATS["html"].render(document_of(small_record()), tmp_path / "report")
     assert not (tmp_path / "report" / "opinion.html").exists()
-    assert "opinion.html" not in (tmp_path / "report" / "about.html").read_text("utf-8")
+    assert "opinion.html" not in (tmp_path / "report" / "method.html").read_text("utf-8")

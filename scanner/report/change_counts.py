@@ -1,0 +1,68 @@
+"""The numbers of the changed findings of a scan by their causes, and of the resolved ones by their reasons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from scanner.model.scan import ProblemFinding
+from scanner.report.group_files import GroupReader, GroupWriter
+from scanner.report.words import RESOLUTIONS, cause_text
+
+_GROUP: Final = "changes"
+_CHANGED: Final = ("new", "reopened", "resolved")
+
+
+class ChangeLine(NamedTuple):
+    """Findings of one status with one cause, or resolved findings with one reason; `why` is a clause."""
+
+    status: str
+    why: str
+    number: int
+
+
+class ChangeCounts:
+    """Counts the changed findings that a process reads."""
+
+    def __init__(self) -> None:
+        self._numbers = Counter[tuple[str, str]]()
+
+    def add(self, findings: Iterable[ProblemFinding]) -> None:
+        """Count those findings that the scan changed."""
+        for stored, checked, _ in findings:
+            if not checked:
+                continue
+            if stored.status in _CHANGED:
+                self._numbers[stored.status, cause_text(stored.cause) if stored.cause else ""] += 1
+            if stored.status == "resolved":
+                self._numbers["reason", stored.resolution] += 1
+
+    def write(self, spill: GroupWriter) -> None:
+        """Write the numbers."""
+        for (status, why), number in sorted(self._numbers.items()):
+            spill.add(_GROUP, f"{status}\t{why}\t{number}")
+
+
+def causes_of(spilled: GroupReader) -> tuple[ChangeLine, ...]:
+    """The numbers by status and cause, the largest first."""
+    return tuple(line for line in _lines(spilled) if line.status in _CHANGED)
+
+
+def reasons_of(spilled: GroupReader) -> tuple[ChangeLine, ...]:
+    """The numbers of resolved findings by reason, the largest first."""
+    lines = (line for line in _lines(spilled) if line.status == "reason")
+    return tuple(ChangeLine("resolved", RESOLUTIONS.get(why, why), number) for _, why, number in lines)
+
+
+def _lines(spilled: GroupReader) -> list[ChangeLine]:
+    numbers = Counter[tuple[str, str]]()
+    for line in spilled.rows(_GROUP):
+        status, why, number = line.split("\t")
+        numbers[status, why] += int(number)
+    lines = (ChangeLine(status, why, number) for (status, why), number in numbers.items())
+    return sorted(lines, key=lambda line: (_rank(line.status), -line.number, line.why))
+
+
+def _rank(status: str) -> int:
+    return _CHANGED.index(status) if status in _CHANGED else len(_CHANGED)

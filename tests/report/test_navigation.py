@@ -1,0 +1,70 @@
+"""The navigation and the summary of the HTML report."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from scanner.model.register import Register, ScanLine
+from scanner.model.scan import ScanRecord
+from scanner.report import FORMATS
+from scanner.report.document import document_of
+from scanner.report.navigation import section_of
+from scanner.report.sentences import verdict_line, verdict_parts
+
+from .pages import main_of, read
+from .records import partial_record, small_record
+
+
+def rendered(record: ScanRecord, folder: Path) -> Path:
+    """The folder of the pages of a record."""
+    FORMATS["html"].render(document_of(record), folder / "report")
+    return folder / "report"
+
+
+def with_register(record: ScanRecord) -> ScanRecord:
+    """A record of a cluster with two scans, the second under other rules."""
+    first = ScanLine("a", "complete", record.scan.started_at, None, "0.1.0", 9, 9, 0, alike=True, rules_changed=False)
+    second = replace(first, id="b", findings=4, rules_changed=True, alike=False)
+    return replace(record, register=lambda: Register(lines=(second, first)))
+
+
+def test_four_pages_come_first(tmp_path: Path) -> None:
+    """Every page leads to summary, findings, policies and coverage, in this order, with counts."""
+    text = (rendered(partial_record(), tmp_path) / "policies.html").read_text("utf-8")
+    primary = text[text.index('class="primary"') : text.index('class="secondary"')]
+    assert ["Summary", "Findings", "Policies", "Coverage"] == re.findall(r">(\w+)(?: <span|</a>)", primary)
+    assert 3 == primary.count('class="count"')
+
+
+def test_every_page_is_in_a_section_of_the_navigation(tmp_path: Path) -> None:
+    """One entry is marked as the current one, except on the page of drift of a scan without drift."""
+    folder = rendered(small_record(), tmp_path)
+    for path in sorted(folder.rglob("*.html")):
+        current = [link for link in read(path).named("a") if "aria-current" in link]
+        assert (1 if path.name != "drift.html" else 0) == len(current), path
+
+
+def test_pages_of_a_list_belong_to_its_section() -> None:
+    """The second page of a list, and a page in a folder, are in the section of the first page."""
+    pages = ("findings-2.html", "coverage_3.html", "f/1e9.html", "owners/shop.html", "health.html")
+    expected = ["findings.html", "coverage.html", "findings.html", "owners.html", "policies.html"]
+    assert expected == [section_of(page) for page in pages]
+
+
+def test_each_part_of_the_verdict_is_a_link(tmp_path: Path) -> None:
+    """The first heading of the summary has the parts of the verdict line, each with a link to its list."""
+    document = document_of(small_record())
+    html = main_of(rendered(small_record(), tmp_path) / "index.html")
+    heading = html[html.index("<h1") : html.index("</h1>")]
+    assert list(verdict_line(document)) == re.findall(r'<a class="v-\w+" href="[^"]+">([^<]+)</a>', heading)
+    assert [part.kind for part in verdict_parts(document)] == re.findall(r'class="v-(\w+)"', heading)
+
+
+def test_runs_are_listed(tmp_path: Path) -> None:
+    """The newest scan comes first, and other rules and another scope are marked."""
+    html = main_of(rendered(with_register(small_record()), tmp_path) / "runs.html")
+    assert ["b", "other scope", "rules changed", "a"] == re.findall(
+        r'(?:<th scope="row">|class="tag">)([^< ][^<]*?)(?= ?<)', html
+    )
