@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 REPORT = ROOT / "build" / "demo" / "report" / "index.html"
 PICTURE = ROOT / "docs" / "images" / "report.png"
 _BROWSER = os.environ.get("ASSAY_TEST_CHROMIUM", "/usr/bin/chromium")
-_SIZE = "1200,900"
+_SIZE = "1200,700"
 
 
 def main() -> None:
