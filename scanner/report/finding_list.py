@@ -86,7 +86,7 @@ class FindingList:
             FIRST,
             FIRST,
             names,
-            rows="places.html",
+            rows="problems.html",
             summary=_summary(self._site),
             chips=CHIPS,
             statuses=STATUSES,

@@ -48,8 +48,8 @@ class FindingRows:
 
     def __init__(self, site: Site, spill: GroupWriter) -> None:
         self._site, self._spill = site, spill
-        self._row_form = RowForm(site.templates, "places.html", "problem_row")
-        self._item_form = RowForm(site.templates, "places.html", "object_item")
+        self._row_form = RowForm(site.templates, "problems.html", "problem_row")
+        self._item_form = RowForm(site.templates, "problems.html", "object_item")
         self._data = RowData(site)
         self.worst: Final = WorstRows()
         provenance = site.document.provenance

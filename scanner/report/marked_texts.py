@@ -62,7 +62,7 @@ class MarkedText:
 
 
 def _left_out(number: int) -> str:
-    return f"… {plural(number, 'line')} left out: the page of the policy has the whole text"
+    return f"… {plural(number, 'line')} left out"
 
 
 def marked_text(section: PolicySection, checks: Sequence[Check]) -> MarkedText:

@@ -77,13 +77,14 @@ class Site:
     def frame(self, path: str, template: str, names: Iterable[str], *, rows: str, **context: object) -> Frame:
         """The frame of pages with places of these names, and one for the title; `rows` is the template of what they are filled with.
 
-        Its style sheet has only the rules that the words of the page and of that template can need.
+        Its style sheet has only the rules that the words of the page, of that template and of the chips can need.
         """
         places = {name: place(name) for name in names}
         page = self.page(path, template, place("title"), **places, **context)
         loader = self.templates.loader
-        source = loader.get_source(self.templates, rows)[0] if loader else ""
-        style = used_style(self.style, set(_WORD.findall(page.replace(self.style, "")) + _WORD.findall(source)))
+        sources = [loader.get_source(self.templates, name)[0] for name in (rows, "chips.html") if loader]
+        words = {word for text in (page.replace(self.style, ""), *sources) for word in _WORD.findall(text)}
+        style = used_style(self.style, words)
         return Frame(page.replace(self.style, style).replace(content_hash(self.style), content_hash(style)))
 
     @property
