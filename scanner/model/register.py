@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
+
+from scanner.model.policy import PolicyKey
 
 RECENT: Final = 90
 
@@ -17,6 +19,10 @@ class DayCounts(NamedTuple):
     findings: int
     new: int
     resolved: int
+
+
+PolicyDays: TypeAlias = Mapping[PolicyKey, tuple[DayCounts, ...]]
+"""The recorded days of each policy, in their order; `findings` are its failing checks on a day, the other numbers are 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from scanner.model.population import Controller, EvaluatedObjects, GroupKind, Ke
 from scanner.model.problem_group import ProblemGroup
 from scanner.model.problem_totals import ProblemTotals
 from scanner.model.reading import UNKNOWN, Reading
-from scanner.model.register import Register
+from scanner.model.register import PolicyDays, Register
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject
@@ -436,7 +436,7 @@ class ScanRecord:
     waivers may apply, `open_of_problems` counts those of problems, and `exceptions` counts findings by `excepted_by`, if the source
     of the record can do so without reading all findings. `problem_totals` counts the problems, and yields the findings of the worst:
     see `posture.worst_problems`; `problem_groups` counts the open ones without waived rows (`posture.problem_groups`). `register`
-    counts the scans of the cluster, this one included.
+    counts the scans of the cluster, this one included, and `policy_days` the failing checks of each policy by day.
     """
 
     scan: Scan
@@ -470,6 +470,7 @@ class ScanRecord:
     problem_totals: ProblemQuery | None = None
     problem_groups: Callable[[frozenset[int]], tuple[ProblemGroup, ...]] | None = None
     register: Callable[[], Register] = Register
+    policy_days: Callable[[], PolicyDays] = dict
 
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""

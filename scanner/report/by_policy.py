@@ -37,7 +37,7 @@ class ParamSection:
 
 @dataclass(frozen=True, slots=True)
 class BindingSection:
-    """A binding as the scan used it. `param_ref` describes its params in words."""
+    """A binding as the scan used it. `param_ref` describes its params in words; `manifest` is empty if the scan did not record it."""
 
     name: str
     actions: tuple[Action, ...]
@@ -46,6 +46,7 @@ class BindingSection:
     digest: str
     counts: Counts
     params: tuple[ParamSection, ...]
+    manifest: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +266,7 @@ def _binding(binding: Binding, numbers: _Numbers) -> BindingSection:
             for (bound_by, namespace, name), counts in params.items()
             if bound_by == binding.name
         ),
+        manifest=_definition(binding.manifest),
     )
 
 

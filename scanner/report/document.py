@@ -20,7 +20,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.problem_group import ProblemGroup
 from scanner.model.problem_totals import ProblemTotals
-from scanner.model.register import Register
+from scanner.model.register import PolicyDays, Register
 from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ProblemFinding, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
@@ -127,7 +127,7 @@ class Document:
     `worst` are the worst problems.
     `previews` are the results of assumed bindings, which `policies` count, too.
     `groups` counts the open problems by policy, action and outcome, `register` the scans of the
-    cluster. `population` and `evaluated` stream the objects that the scan examined, and those that each check matched.
+    cluster, `policy_days` the failing checks of each policy on its last days. `population` and `evaluated` stream the objects that the scan examined, and those that each check matched.
     """
 
     provenance: Provenance
@@ -157,6 +157,7 @@ class Document:
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
     groups: Callable[[], tuple[ProblemGroup, ...]] = tuple
     register: Callable[[], Register] = Register
+    policy_days: Callable[[], PolicyDays] = dict
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
     problem_findings: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]] = lambda _: iter(())
@@ -217,6 +218,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         by_problem=record.by_problem,
         groups=partial(problem_groups, record, triage),
         register=record.register,
+        policy_days=record.policy_days,
         population=record.population,
         evaluated=record.evaluated,
         problem_findings=record.problem_findings,

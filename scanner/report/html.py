@@ -25,6 +25,7 @@ from scanner.report.file import text_file
 from scanner.report.findings_html import write_findings
 from scanner.report.folder import replaced
 from scanner.report.group_files import GroupReader
+from scanner.report.policy_texts import texts_of
 from scanner.report.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.site import Site, site_of
 from scanner.report.templates import NAME
@@ -55,9 +56,15 @@ def render(document: Document, folder: Path) -> None:
 
 
 def _write_policies(site: Site, spilled: GroupReader) -> None:
+    days = site.document.policy_days()
     for section in site.document.policies:
-        worst = worst_rows(spilled, "policy", site.policies[section.key])
-        shown = {"policy": section, "definition": definition_of(section), "worst": worst}
+        shown = {
+            "policy": section,
+            "definition": definition_of(section),
+            "texts": texts_of(section, site.document.rules),
+            "worst": worst_rows(spilled, "policy", site.policies[section.key]),
+            "history": trend_of(days.get(section.key, ())),
+        }
         site.write(site.policy_path(section.key), "policy.html", section.name, **shown)
 
 

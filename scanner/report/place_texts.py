@@ -30,7 +30,7 @@ class PlaceTexts:
         self._numbers: Final = {section.key: number for number, section in enumerate(self._sections)}
         params = [rule for rule in site.document.rules if rule.type is RuleType.PARAM and rule.document is not None]
         self._params: Final = params
-        self._param_numbers: Final = {_named(rule.name): number for number, rule in enumerate(params)}
+        self._param_numbers: Final = {kind_and_name(rule.name): number for number, rule in enumerate(params)}
         self._marked: Final[dict[int, MarkedText]] = {}
         self._policies: Final[dict[tuple[int, frozenset[int], int], str]] = {}
         self._rendered_params: Final[dict[int, str]] = {}
@@ -102,7 +102,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _PROSE else f"{text[:_PROSE]}…"
 
 
-def _named(name: str) -> tuple[str, str]:
+def kind_and_name(name: str) -> tuple[str, str]:
     """Kind and name of a param, as `ConfigMap shop/limits` or `example.com/Limits shop/limits` names it."""
     kind, _, rest = name.partition(" ")
     return kind.rpartition("/")[2], rest

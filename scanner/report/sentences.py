@@ -63,7 +63,7 @@ def verdict_of(document: Document) -> str:
 
 
 class VerdictPart(NamedTuple):
-    """A part of the verdict: `kind` is refused, new, reopened, resolved or gaps."""
+    """A part of the verdict: `kind` is refused, open, new, reopened, resolved or gaps."""
 
     kind: str
     number: int
@@ -78,12 +78,15 @@ def verdict_line(document: Document) -> tuple[str, ...]:
 def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
     """The numbers with which every report begins: refused problems, then new, reopened, resolved ones, and gaps.
 
-    Only the first part is there if its number is 0. Nothing is new in the first scan of a cluster.
+    Only the first part is there if its number is 0. The number of open problems is there if none of them would be refused.
+    Nothing is new in the first scan of a cluster.
     """
     problems = document.problems
     gaps = len(document.gaps) or len(document.coverage.unseen)
     fixed = f" ({problems.fixed:,} fixed)" if problems.fixed else ""
+    admitted = 0 if problems.refused else problems.open
     parts = (
+        VerdictPart("open", admitted, plural(admitted, "open problem")),
         VerdictPart("new", problems.new if document.provenance.previous_scan_id else 0, f"{problems.new:,} new"),
         VerdictPart("reopened", problems.reopened, f"{problems.reopened:,} reopened"),
         VerdictPart("resolved", problems.resolved, f"{problems.resolved:,} resolved{fixed}"),

@@ -23,7 +23,7 @@ from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.problem_group import ProblemGroup
 from scanner.model.problem_totals import ProblemTotals
 from scanner.model.reading import UNKNOWN, Reading
-from scanner.model.register import Register
+from scanner.model.register import PolicyDays, Register
 from scanner.model.scan import (
     Coverage,
     CoverageState,
@@ -50,6 +50,7 @@ from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.findings import CHECK_ORDER, by_problem, resolved_by, seen_by
 from scanner.store.owned_tallies import tallies_by
+from scanner.store.policy_days import policy_days_of
 from scanner.store.problem_counts import comparable
 from scanner.store.problem_groups import problem_groups
 from scanner.store.problem_totals import Place, problem_totals
@@ -140,7 +141,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             open_of_problems=_open_of_problems(engine, address, stored),
             problem_totals=_problem_totals(engine, address, stored),
             problem_groups=_problem_groups(engine, address, stored),
-            register=_register(engine, address, stored, (scan.finished_at or scan.started_at).astimezone(UTC).date()),
+            register=_register(engine, address, stored, _last_day(scan)),
+            policy_days=_policy_days(engine, address, stored, _last_day(scan)),
             exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
         )
 
@@ -352,6 +354,21 @@ def _problem_groups(
             return problem_groups(connection, place, waived)
 
     return groups
+
+
+def _last_day(scan: Scan) -> date:
+    """The day of UTC on which a scan ended, or began."""
+    return (scan.finished_at or scan.started_at).astimezone(UTC).date()
+
+
+def _policy_days(engine: Engine, address: Address, stored: StoredScan, until: date) -> Callable[[], PolicyDays]:
+    """Counts the failing checks of policies by day, over a connection of its own."""
+
+    def policy_days() -> PolicyDays:
+        with as_store_error(address), engine.connect() as connection:
+            return policy_days_of(connection, stored.cluster, until)
+
+    return policy_days
 
 
 def _register(engine: Engine, address: Address, stored: StoredScan, until: date) -> Callable[[], Register]:

@@ -68,3 +68,13 @@ def test_the_register_counts_the_scans_of_the_cluster(store: SqlStore) -> None:
     assert {"complete": 1, "incomplete": 1} == register.scans
     assert ended(1) == register.last_complete
     assert 0 < register.database_bytes
+
+
+def test_the_register_has_the_failing_checks_of_each_policy_by_day(store: SqlStore) -> None:
+    """Days after the scan of the report are left out."""
+    for number, items in ((1, ITEMS[:3]), (2, ITEMS[:1])):
+        Round(items).record(store, number)
+    days = {number: store.record(f"scan-{number}").policy_days() for number in (1, 2)}
+
+    assert 1 == max(map(len, days[1].values()))
+    assert days[1].items() <= {policy: lines[:1] for policy, lines in days[2].items()}.items()
