@@ -68,3 +68,13 @@ def test_the_register_counts_the_scans_of_the_cluster(store: SqlStore) -> None:
     assert {"complete": 1, "incomplete": 1} == register.scans
     assert ended(1) == register.last_complete
     assert 0 < register.database_bytes
+
+
+def test_the_register_lists_the_scans_up_to_that_of_the_report(store: SqlStore) -> None:
+    """The newest first; those of other clusters and later ones are not in it, so that the report of a scan stays the same."""
+    for number in (1, 2, 4):
+        Round().record(store, number)
+    Round(cluster=ClusterIdentity("another")).record(store, 3)
+
+    lines = store.record("scan-2").register().lines
+    assert [("scan-2", True), ("scan-1", True)] == [(line.id, line.alike) for line in lines]
