@@ -22,12 +22,13 @@ class Format:
     """A report format: `module` has `render(document, into)`, where `into` is the stream or folder of `target`.
 
     A format for a binary or text file is a choice of `-o`. One that fills a folder has a flag of its own, called like the
-    format; `first_page` is the file in that folder to open first.
+    format; `first_page` is the file in that folder to open first. `needs_files` is true for a format of findings in files.
     """
 
     module: str
     target: Literal["binary", "text", "folder"]
     first_page: str = ""
+    needs_files: bool = False
 
     def render(self, document: Document, into: BinaryIO | TextIO | Path) -> None:
         """Write the report into the stream or folder of `target`.
@@ -46,6 +47,7 @@ FORMATS: dict[str, Format] = {
     "junit": Format("scanner.report.junit", "text"),
     "openmetrics": Format("scanner.report.openmetrics", "text"),
     "openmetrics-detailed": Format("scanner.report.openmetrics_detailed", "text"),
+    "sarif": Format("scanner.report.sarif", "binary", needs_files=True),
     "oscal": Format("scanner.report.oscal", "binary"),
     "policyreport": Format("scanner.report.policyreport", "binary"),
     "openreports": Format("scanner.report.openreports", "binary"),
