@@ -18,6 +18,7 @@ from benchmarks import (
     pages,
     postgres,
     quarter,
+    report_pages,
     waivers,
 )
 
@@ -29,6 +30,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "5": live_memory.main,
     "6": live_rescan.main,
     "7": postgres.main,
+    "8": report_pages.main,
     "10": bulk.main,
     "11": million.main,
     "compile": compiling.ready,

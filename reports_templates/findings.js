@@ -173,6 +173,7 @@
   function rowOf(row) {
     const [id, kind, name, members, , ...objects] = line(row).split("\t");
     const [, title, path] = index.policies[number(row, POLICY)];
+    const chip = index.chips[number(row, CHIP)];
     const severity = index.severities[number(row, SEVERITY)], owner = index.owners[number(row, OWNER)];
     const named = [quiet(`${kind} `), element("bdi", {}, name)];
     const what = objects.length
@@ -180,12 +181,12 @@
       : element("a", { href: place(id) }, ...named);
     return element(
       "tr", { role: "row" },
-      cell("action", ...part(`chip-${index.chips[number(row, CHIP)]}`)),
+      cell("action", ...part(`chip-${chip}`)),
       cell("sev", element("span", { class: `sev sev-${severity}` }, severity)),
       element("th", { scope: "row", role: "rowheader", class: "k-what" }, what),
       cell("rule", element("a", { href: path }, element("bdi", {}, title))),
       cell("owner", owner ? element("bdi", {}, owner) : quiet("unowned")),
-      cell("age", ...part(`status-${index.statuses[number(row, STATUS)]}`), ...(number(row, WAIVED) ? part("status-waived") : []), " ", element("time", {}, age(row))),
+      cell("age", ...(chip === "resolved" ? [] : part(`status-${index.statuses[number(row, STATUS)]}`)), ...(number(row, WAIVED) ? part("status-waived") : []), " ", element("time", {}, age(row))),
       cell("id", element("a", { class: "fid", href: place(id) }, id)),
     );
   }

@@ -1,7 +1,7 @@
 """The flags that choose report formats. They follow from the table `scanner.report.FORMATS`.
 
-`-o` names the format of standard output. `--export FORMAT=PATH` writes a format into a file or folder, and each format that
-fills a folder has a flag of its own, too: `--html DIR`. All of them are checked before a scan begins.
+`-o` names the format of standard output. `--export FORMAT=PATH` writes a format into a file or folder, and some formats
+have a flag of their own, too: `--html DIR`. All of them are checked before a scan begins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from scanner.errors import UsageError
 from scanner.report import FORMATS
 
 STREAMS: Final = tuple(name for name, form in FORMATS.items() if form.target != "folder")
-FOLDERS: Final = tuple(name for name, form in FORMATS.items() if form.target == "folder")
+FLAGS: Final = {name: form.flag.replace("-", "_") for name, form in FORMATS.items() if form.flag}
+"""The formats with a flag of their own, and the names of its parameter."""
 DEFAULT: Final = STREAMS[0]
 STDIN: Final = Path("-")
 
@@ -69,7 +70,7 @@ def reject_without_files(source: Sequence[Path] | None, output: str, exports: Ex
 
 
 def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's parameter `exports` by `--export` and by one flag for each format that fills a folder."""
+    """Replace a command's parameter `exports` by `--export` and by the flags of formats that have one of their own."""
     parameters = list(inspect.signature(command, eval_str=True).parameters.values())
     place = [parameter.name for parameter in parameters].index("exports")
 
@@ -77,11 +78,11 @@ def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:
     def run(**values: object) -> None:
         given = values.pop("export")
         exports = [_read(str(text)) for text in given or ()]  # type: ignore[attr-defined]
-        folders = {name: values.pop(name) for name in FOLDERS}
-        exports += [Export(name, Path(str(folder))) for name, folder in folders.items() if folder]
+        places = {name: values.pop(parameter) for name, parameter in FLAGS.items()}
+        exports += [Export(name, Path(str(place))) for name, place in places.items() if place]
         command(**values, exports=_checked(exports))
 
-    flags = [_export_flag(), *map(_folder_flag, FOLDERS)]
+    flags = [_export_flag(), *map(_own_flag, FLAGS)]
     run.__signature__ = inspect.Signature([*parameters[:place], *flags, *parameters[place + 1 :]])  # type: ignore[attr-defined]
     return run
 
@@ -99,15 +100,17 @@ def _export_flag() -> inspect.Parameter:
     )
 
 
-def _folder_flag(name: str) -> inspect.Parameter:
+def _own_flag(name: str) -> inspect.Parameter:
+    folder = FORMATS[name].target == "folder"
+    place = "DIR" if folder else "FILE"
     option = typer.Option(
-        f"--{name}",
-        metavar="DIR",
-        help=f"Folder for the {name.upper()} report; the same as --export {name}=DIR.",
+        f"--{FORMATS[name].flag}",
+        metavar=place,
+        help=f"{'Folder' if folder else 'File'} for the report; the same as --export {name}={place}.",
         show_default=False,
     )
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, option]
+        FLAGS[name], inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, option]
     )
 
 

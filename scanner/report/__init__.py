@@ -21,13 +21,15 @@ __all__ = ["FORMATS", "Format"]
 class Format:
     """A report format: `module` has `render(document, into)`, where `into` is the stream or folder of `target`.
 
-    A format for a binary or text file is a choice of `-o`. One that fills a folder has a flag of its own, called like the
-    format; `first_page` is the file in that folder to open first. `needs_files` is true for a format of findings in files.
+    A format for a binary or text file is a choice of `-o`. One that fills a folder has a `first_page`, the file in that folder to
+    open first. `flag` is the name of a flag of its own, besides `--export`. `needs_files` is true for a format of
+    findings in files.
     """
 
     module: str
     target: Literal["binary", "text", "folder"]
     first_page: str = ""
+    flag: str = ""
     needs_files: bool = False
 
     def render(self, document: Document, into: BinaryIO | TextIO | Path) -> None:
@@ -51,5 +53,6 @@ FORMATS: dict[str, Format] = {
     "oscal": Format("scanner.report.oscal", "binary"),
     "policyreport": Format("scanner.report.policyreport", "binary"),
     "openreports": Format("scanner.report.openreports", "binary"),
-    "html": Format("scanner.report.html", "folder", first_page="index.html"),
+    "html-single": Format("scanner.report.html_single", "text", flag="single-file"),
+    "html": Format("scanner.report.html", "folder", first_page="index.html", flag="html"),
 }

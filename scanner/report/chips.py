@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from scanner.model.outcome import Errored, Finding, Violated, WouldChange
+from scanner.model.outcome import Errored, Violated, WouldChange
 
-CHIPS: Final = ("deny", "refused-error", "error", "drift", "warn", "audit", "none")
+CHIPS: Final = ("deny", "refused-error", "error", "drift", "warn", "audit", "none", "resolved")
 """The names of all chips. `deny` and `refused-error` stand for what would be refused."""
 
 STATUSES: Final = ("new", "open", "reopened", "preview", "unchecked", "resolved", "waived")
 """The names of the chips beside an age; `open` has none."""
 
 
-def chip_of(outcome: Violated | WouldChange | Errored, *, refused: bool, action: str) -> str:
-    """The chip of an outcome with the strictest of its actions."""
+def chip_of(outcome: Violated | WouldChange | Errored, *, refused: bool, action: str, status: str = "open") -> str:
+    """The chip of an outcome with the strictest of its actions; what is resolved has no action any more."""
+    if status == "resolved":
+        return "resolved"
     match outcome:
         case Errored():
             return "refused-error" if refused else "error"
@@ -24,8 +26,3 @@ def chip_of(outcome: Violated | WouldChange | Errored, *, refused: bool, action:
             return "deny" if refused else {"Warn": "warn", "Audit": "audit"}.get(action, "none")
         case _ as never:
             assert_never(never)
-
-
-def chip_of_finding(finding: Finding, action: str) -> str:
-    """The chip of a finding by itself."""
-    return chip_of(finding.outcome, refused=finding.denies, action=action)

@@ -77,7 +77,7 @@ def _badness(each: ProblemFinding) -> tuple[bool, bool, bool]:
 def _group(own: tuple[ProblemFinding, ...], severity: int) -> FindingGroup:
     first = own[0]
     still_open = [each.stored.finding for each in own if each.stored.status != "resolved"]
-    actions = {action for finding in still_open or (first.stored.finding,) for action in finding.actions}
+    actions = {action for finding in still_open for action in finding.actions}
     opened = min(each.stored.problem_opened_at or each.stored.first_seen for each in own)
     refused = any(finding.denies for finding in still_open)
     return FindingGroup(own, _status(first), strictest(actions), refused, opened, severity)

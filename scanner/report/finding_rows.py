@@ -68,7 +68,7 @@ class FindingRows:
         several = len(group.findings) > 1 or bool(workload_name(stored))
         section = self._site.section(finding.policy_key)
         owner, waived = triage.owner(stored), triage.waiver(stored) is not None
-        chip = chip_of(finding.outcome, refused=group.refused, action=group.action)
+        chip = chip_of(finding.outcome, refused=group.refused, action=group.action, status=group.status)
         kind, name = _workload(stored) if several else (finding.kind, object_name(finding))
         shown = _name(kind), _name(name), _number(len(group.findings), first, len(members)) if several else ""
         items = [_item(each) for each in members]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import rmtree
 
-_FULL = 8_000_000
+_FULL = 3_000_000
 
 
 class GroupWriter:

@@ -12,7 +12,7 @@ from scanner.model.reading import Auditability
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import strictest
 from scanner.report.by_policy import PolicySection
-from scanner.report.chips import chip_of_finding
+from scanner.report.chips import chip_of
 from scanner.report.evidence import evidence_lines
 from scanner.report.place_texts import PlaceTexts
 from scanner.report.rows import RowForm
@@ -110,7 +110,8 @@ class Places:
         has = _Has(bool(evidence.excerpt), bool(finding.uid), bool(workload), bool(owner), bool(waiver))
         cause = cause_text(stored.cause) if stored.cause else ""
         status = stored.status if each.checked else "unchecked"
-        words = chip_of_finding(finding, rule.action), status, has, rule, cause, _status(each)
+        chip = chip_of(finding.outcome, refused=finding.denies, action=rule.action, status=status)
+        words = chip, status, has, rule, cause, _status(each)
         texts = (
             stored.id,
             _name(finding.kind),

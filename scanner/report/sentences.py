@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from scanner.model.opinion import Opinion
 from scanner.model.policy import Action
@@ -62,8 +62,21 @@ def verdict_of(document: Document) -> str:
     return "Nothing was evaluated." if nothing_line(document) else "The scan was recorded as incomplete."
 
 
+class VerdictPart(NamedTuple):
+    """A part of the verdict: `kind` is refused, new, reopened, resolved or gaps."""
+
+    kind: str
+    number: int
+    text: str
+
+
 def verdict_line(document: Document) -> tuple[str, ...]:
-    """The numbers with which every report begins, as parts: refused problems, then new, reopened, resolved ones, and gaps.
+    """The texts of the parts of the verdict."""
+    return tuple(part.text for part in verdict_parts(document))
+
+
+def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
+    """The numbers with which every report begins: refused problems, then new, reopened, resolved ones, and gaps.
 
     Only the first part is there if its number is 0. Nothing is new in the first scan of a cluster.
     """
@@ -71,15 +84,15 @@ def verdict_line(document: Document) -> tuple[str, ...]:
     gaps = len(document.gaps) or len(document.coverage.unseen)
     fixed = f" ({problems.fixed:,} fixed)" if problems.fixed else ""
     parts = (
-        (problems.new if document.provenance.previous_scan_id else 0, f"{problems.new:,} new"),
-        (problems.reopened, f"{problems.reopened:,} reopened"),
-        (problems.resolved, f"{problems.resolved:,} resolved{fixed}"),
-        (gaps, plural(gaps, "gap")),
+        VerdictPart("new", problems.new if document.provenance.previous_scan_id else 0, f"{problems.new:,} new"),
+        VerdictPart("reopened", problems.reopened, f"{problems.reopened:,} reopened"),
+        VerdictPart("resolved", problems.resolved, f"{problems.resolved:,} resolved{fixed}"),
+        VerdictPart("gaps", gaps, plural(gaps, "gap")),
     )
     refused = (
         f"{plural(problems.refused, 'problem')} would be refused" if problems.refused else "no problem would be refused"
     )
-    return refused, *(text for number, text in parts if number)
+    return VerdictPart("refused", problems.refused, refused), *(part for part in parts if part.number)
 
 
 def when_of(document: Document) -> str:

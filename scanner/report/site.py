@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from jinja2 import Environment
 
@@ -23,22 +23,26 @@ from scanner.report.templates import content_hash, environment
 ItemT = TypeVar("ItemT")
 _WORD = re.compile(r"[\w-]+")
 
-_SECTIONS = (
-    ("index.html", "Summary"),
-    ("findings.html", "Findings"),
-    ("policies.html", "Policies"),
-    ("namespaces.html", "Namespaces"),
-    ("owners.html", "Owners"),
-    ("waivers.html", "Waivers"),
-    ("drift.html", "Drift"),
+_MORE = (
     ("new.html", "New"),
     ("resolved.html", "Resolved"),
-    ("gaps.html", "Gaps"),
+    ("drift.html", "Drift"),
+    ("namespaces.html", "Namespaces"),
+    ("owners.html", "Owners"),
+    ("controls.html", "Controls"),
+    ("waivers.html", "Waivers"),
+    ("population.html", "Population"),
     ("health.html", "Policy health"),
     ("about.html", "About"),
 )
-_AFTER = 5
-_CONTROLS = ("controls.html", "Controls")
+_ABOVE = {
+    "new.html": "findings.html",
+    "resolved.html": "findings.html",
+    "drift.html": "findings.html",
+    "health.html": "policies.html",
+    "population.html": "coverage.html",
+}
+"""The pages that belong to one of the four sections."""
 _CLUSTER_SCOPED = "_cluster"
 
 
@@ -75,6 +79,7 @@ class Site:
             title=title,
             path=path,
             section=_section(path),
+            main_section=_ABOVE.get(_section(path), _section(path)),
             up="../" * path.count("/"),
             policy_path=self.policy_path,
             namespace_path=self.namespace_path,
@@ -153,7 +158,8 @@ def site_of(document: Document, folder: Path) -> Site:
     shared: dict[str, object] = {
         "document": document,
         "sentences": sentences_of(document),
-        "sections": _sections(document),
+        "main_sections": _main_sections(document),
+        "more_sections": _more_sections(document),
         "style": style,
         "style_hash": content_hash(style),
         "policy_slugs": policies,
@@ -174,13 +180,33 @@ def site_of(document: Document, folder: Path) -> Site:
     )
 
 
-def _sections(document: Document) -> tuple[tuple[str, str], ...]:
-    """The entries of the navigation; controls only in a report with mappings."""
-    return (*_SECTIONS[:_AFTER], _CONTROLS, *_SECTIONS[_AFTER:]) if document.controls else _SECTIONS
+class Section(NamedTuple):
+    """An entry of the navigation; `number` is the text of a number beside it, or empty, and `unit` what it counts."""
+
+    path: str
+    title: str
+    number: str = ""
+    unit: str = ""
+
+
+def _main_sections(document: Document) -> tuple[Section, ...]:
+    """The four sections of a report with their numbers."""
+    gaps = len(document.gaps) or len(document.coverage.unseen)
+    return (
+        Section("index.html", "Summary"),
+        Section("findings.html", "Findings", f"{document.problems.open:,}", "open problems"),
+        Section("policies.html", "Policies", f"{len(document.policies):,}", "policies"),
+        Section("coverage.html", "Coverage", *((f"{gaps:,}", "gaps") if gaps else ())),
+    )
+
+
+def _more_sections(document: Document) -> tuple[Section, ...]:
+    """The other pages; controls only in a report with mappings."""
+    return tuple(Section(*each) for each in _MORE if each[0] != "controls.html" or document.controls)
 
 
 def _section(path: str) -> str:
-    """The entry of the navigation to which a page belongs."""
+    """The page of the navigation to which a page belongs."""
     if path.startswith("f/"):
         return "findings.html"
     return re.sub(r"(_\d+)?\.html$|/.*", "", path) + ".html"
@@ -191,5 +217,5 @@ def _css_string(text: str) -> str:
 
 
 def _numbered(path: str, number: int) -> str:
-    """The file name of a page of a list: `gaps.html`, `gaps_2.html`. No other page ends in an underscore and a number."""
+    """The file name of a page of a list: `coverage.html`, `coverage_2.html`. No other page ends in an underscore and a number."""
     return path if number == 1 else f"{path.removesuffix('.html')}_{number}.html"

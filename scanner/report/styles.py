@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-_RULE: Final = re.compile(r"([^{}]+)\{((?:[^{}]|\{[^{}]*\})*)\}")
+_BRACE: Final = re.compile(r"[{}]")
 _NAME: Final = re.compile(r"(?:^|[\s>+~.])([A-Za-z][\w-]*)")
 _SPACE: Final = re.compile(r"\s+")
 _AROUND: Final = re.compile(r"\s*([;:,])\s*")
@@ -21,7 +21,7 @@ def used_style(style: str, words: Collection[str]) -> str:
 
 
 def _used(style: str, words: Collection[str]) -> Iterator[str]:
-    for prelude, body in _RULE.findall(style):
+    for prelude, body in _rules(style):
         selector = _SPACE.sub(" ", prelude).strip()
         if selector.startswith("@media"):
             inner = "".join(_used(body, words))
@@ -31,6 +31,21 @@ def _used(style: str, words: Collection[str]) -> Iterator[str]:
             yield f"{selector}{{{_SPACE.sub(' ', body)}}}"
         elif kept := _selectors(selector, words):
             yield f"{kept}{{{_declarations(body)}}}"
+
+
+def _rules(style: str) -> Iterator[tuple[str, str]]:
+    """The rules of a style sheet, or of a rule with rules in it: what stands before the braces, and between them."""
+    start = opened = depth = 0
+    for brace in _BRACE.finditer(style):
+        if brace.group() == "}":
+            depth -= 1
+            if depth == 0:
+                yield style[start:opened], style[opened + 1 : brace.start()]
+                start = brace.end()
+            continue
+        if depth == 0:
+            opened = brace.start()
+        depth += 1
 
 
 def _selectors(selector: str, words: Collection[str]) -> str:

@@ -92,9 +92,12 @@ def environment() -> Environment:
 def findings_link(**filters: str) -> str:
     """The list of findings with filters, from the top folder: `findings.html#action=Deny&namespace=prod`.
 
-    The keys are those of the list's fields; a namespace of cluster-scoped objects is `_cluster`, no owner `unowned`.
+    The keys are those of the list's fields; a namespace of cluster-scoped objects is `_cluster`, no owner `unowned`. Without a
+    `status`, the list shows what is open, as the numbers beside links count it.
     """
-    shown = {key: visible(cut(value, NAME)) for key, value in filters.items()}
+    shown = {
+        key: visible(cut(value, NAME)) for key, value in {**filters, "status": filters.get("status", "open")}.items()
+    }
     return f"findings.html#{urlencode(shown)}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from datetime import datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
@@ -107,8 +107,9 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
         stored = stored_scan(connection, scan_id, dead)
         owners = owners_of(connection, stored.number)
         policies = _policies(connection, owners, stored.matched)
+        scan = with_current_state(_scan(connection, SCANS.c.number == stored.number), dead)
         return ScanRecord(
-            scan=with_current_state(_scan(connection, SCANS.c.number == stored.number), dead),
+            scan=scan,
             previous=_previous(connection, stored),
             policies=policies,
             check_ids=check_ids(
@@ -141,7 +142,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             open_of_problems=_open_of_problems(engine, address, stored),
             problem_totals=_problem_totals(engine, address, stored),
             problem_groups=_problem_groups(engine, address, stored),
-            register=_register(engine, address, stored),
+            register=_register(engine, address, stored, (scan.finished_at or scan.started_at).astimezone(UTC).date()),
             places=_places(engine, address, stored),
             exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
         )
@@ -366,12 +367,12 @@ def _places(engine: Engine, address: Address, stored: StoredScan) -> Callable[[]
     return places
 
 
-def _register(engine: Engine, address: Address, stored: StoredScan) -> Callable[[], Register]:
+def _register(engine: Engine, address: Address, stored: StoredScan, until: date) -> Callable[[], Register]:
     """Counts the scans of the cluster, over a connection of its own."""
 
     def register() -> Register:
         with as_store_error(address), engine.connect() as connection:
-            return register_of(connection, stored.cluster)
+            return register_of(connection, stored.cluster, until)
 
     return register
 

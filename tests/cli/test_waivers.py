@@ -305,7 +305,7 @@ def test_a_page_of_the_html_report_lists_the_waivers(assay: Assay, write: Write,
 
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "<script>" not in page
-    assert "Waived</span>" in (home / "out" / "policies" / "p.html").read_text()
+    assert "Waived</span>" in (home / "out" / "findings.html").read_text()
 
 
 @pytest.mark.usefixtures("cluster")

@@ -181,7 +181,7 @@ def test_reports_name_objects_out_of_scope(tmp_path: Path) -> None:
         record
     )
     FORMATS["html"].render(document_of(record), tmp_path / "report")
-    assert "its 2 webhooks are programs" in (tmp_path / "report" / "gaps.html").read_text("utf-8")
+    assert "its 2 webhooks are programs" in (tmp_path / "report" / "coverage.html").read_text("utf-8")
     assert "ValidatingWebhookConfiguration 1" in (tmp_path / "report" / "index.html").read_text("utf-8")
 
 

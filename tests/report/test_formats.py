@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _assay(folder: Path, line: tuple[str, str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def _assay(folder: Path, line: tuple[str, ...], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `assay` with the format `toy` in the table."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "HOME": str(folder), "COLUMNS": "200"}
     command = [sys.executable, "-c", ASSAY, json.dumps({"toy": line}), *arguments]
@@ -57,7 +57,7 @@ def test_a_format_of_one_file_and_one_line_is_a_choice(folder: Path) -> None:
 
 def test_a_format_for_a_folder_has_its_flag(folder: Path) -> None:
     """The flag has the name of the format, and the output names the first page."""
-    ran = _assay(folder, ("toy_folder", "folder", "start.txt"), "scan", "--from", "shop", "--toy", "out", "-q")
+    ran = _assay(folder, ("toy_folder", "folder", "start.txt", "toy"), "scan", "--from", "shop", "--toy", "out", "-q")
 
     assert (0, "Report: out/start.txt\n") == (ran.returncode, ran.stderr)
     assert "shop" == (folder / "out" / "start.txt").read_text()
@@ -69,7 +69,7 @@ def test_help_lists_every_format(folder: Path, command: str) -> None:
     names = [name for name, form in FORMATS.items() if form.target != "folder"]
 
     assert f"<{'|'.join([*names, 'toy'])}>" in _assay(folder, ("toy_stream", "text", ""), command, "--help").stdout
-    assert "--toy DIR" in _assay(folder, ("toy_folder", "folder", "start.txt"), command, "--help").stdout
+    assert "--toy DIR" in _assay(folder, ("toy_folder", "folder", "start.txt", "toy"), command, "--help").stdout
 
 
 def test_an_unknown_format_is_a_usage_error(folder: Path) -> None:

@@ -39,7 +39,7 @@ def pages_of(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.html"))
 
 
-@pytest.mark.parametrize("page", ["index.html", "gaps.html", "about.html"])
+@pytest.mark.parametrize("page", ["index.html", "coverage.html", "about.html"])
 def test_pages_of_an_incomplete_scan(render: Render, page: str, snapshot: SnapshotAssertion) -> None:
     """The text of the pages about an incomplete scan."""
     assert main_of(render(partial_record()) / page) == snapshot
@@ -83,14 +83,15 @@ def test_pages_are_well_formed(render: Render, record: ScanRecord) -> None:
 
 @pytest.mark.parametrize("record", [small_record(), hostile_record(), large_record(700, policies=1, namespaces=2)])
 def test_every_link_leads_somewhere(render: Render, record: ScanRecord) -> None:
-    """Links lead to pages of the report, and to an id of the page or to a filter of the list."""
+    """Links lead to pages or files of the report, and to an id of the page or to a filter of the list."""
     folder = render(record)
     ids = {path.resolve(): set(read(path).ids()) for path in pages_of(folder)}
     for path in ids:
         for link in read(path).named("a"):
             target, _, anchor = link["href"].partition("#")
             page = (path.parent / target).resolve() if target else path
-            assert page in ids, (path, link)
+            assert page in ids or "download" in link, (path, link)
+            assert page.is_file(), (path, link)
             assert not anchor or "=" in anchor or anchor in ids[page], (path, link)
 
 

@@ -99,7 +99,7 @@ def test_pages_do_not_repeat_the_object(tmp_path: Path) -> None:
 def test_the_name_of_a_workload_is_text(tmp_path: Path) -> None:
     """Names in files have not been validated."""
     html = pages(tmp_path, about(replace(OF_POD, name="<script>\x1b[2J{0}")))
-    assert ("<script>\\x1b" in html, "\x1b" in html, 2) == (
+    assert ("<script>\\x1b" in html, "\x1b" in html, 3) == (
         False,
         False,
         html.count("&lt;script&gt;\\x1b[2J{0}</bdi>"),

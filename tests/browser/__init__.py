@@ -1,0 +1,1 @@
+"""The pages of a report in a real browser."""

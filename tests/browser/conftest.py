@@ -1,0 +1,120 @@
+"""A browser, and reports that it opens as files; the tests need a Chromium that ASSAY_TEST_CHROMIUM names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, sync_playwright
+
+from scanner.report import FORMATS
+from scanner.report.document import document_of
+from tests.report.records import large_record, small_record
+
+_PATIENCE = 10_000
+"""Milliseconds for which a test waits for a page: many tests may run at once."""
+CHROMIUM = os.environ.get("ASSAY_TEST_CHROMIUM", "")
+
+
+@dataclass
+class Opened:
+    """A page of a report; `faults` are errors on its console and requests to other places, `clicks` counts those of the user."""
+
+    page: Page
+    folder: Path
+    faults: list[str] = field(default_factory=list)
+    clicks: int = 0
+
+    def open(self, path: str) -> Page:
+        """Go to a page of the report, by its path and fragment."""
+        self.page.goto(f"{self.folder.as_uri()}/{path}")
+        return self.page
+
+    def click(self, name: str, role: Literal["link", "button"] = "link") -> None:
+        """Click the first link or button with this text."""
+        self.page.get_by_role(role, name=name).first.click()
+        self.clicks += 1
+
+    def choose(self, name: str, value: str) -> None:
+        """Choose a value of a field of the list, which is a click, too."""
+        self.page.locator(f".filter select[name={name}]").select_option(value)
+        self.clicks += 1
+
+    def rows(self) -> list[str]:
+        """The texts of the rows of the list of findings, one after the other."""
+        return [" ".join(text.split()) for text in self.page.locator(".problems tbody tr").all_inner_texts()]
+
+    def shown(self, caption: str) -> list[str]:
+        """The rows, when the caption of the list is this text."""
+        self.page.get_by_role("table").get_by_text(caption, exact=True).wait_for()
+        return self.rows()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A browser without a window."""
+    if not CHROMIUM:
+        pytest.skip("set ASSAY_TEST_CHROMIUM to a Chromium to open pages in it")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a scan with a finding of each kind."""
+    folder = tmp_path_factory.mktemp("small") / "report"
+    FORMATS["html"].render(document_of(small_record()), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def next_small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the scan after that, in which the new findings are open."""
+    record = small_record()
+    later = [replace(stored, status="open") for stored in record.findings()]
+    folder = tmp_path_factory.mktemp("next") / "report"
+    FORMATS["html"].render(document_of(replace(record, findings=lambda: iter(later))), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a thousand findings."""
+    folder = tmp_path_factory.mktemp("large") / "report"
+    FORMATS["html"].render(document_of(large_record(1_000, policies=10, namespaces=20)), folder)
+    return folder
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page as wide as that of a desk."""
+    made = browser.new_page(viewport={"width": 1400, "height": 900})
+    made.set_default_timeout(_PATIENCE)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def report(page: Page, small: Path) -> Opened:
+    """The small report, not opened yet."""
+    return opened(page, small)
+
+
+def opened(page: Page, folder: Path) -> Opened:
+    """A report whose faults are collected."""
+    report = Opened(page, folder)
+
+    def note(request: Request) -> None:
+        if not request.url.startswith((f"{folder.as_uri()}/", "data:")):
+            report.faults.append(request.url)
+
+    page.on("request", note)
+    page.on("console", lambda message: report.faults.append(message.text))
+    page.on("pageerror", lambda error: report.faults.append(str(error)))
+    return report

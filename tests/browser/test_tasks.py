@@ -1,0 +1,106 @@
+"""The tasks of an auditor, from the first page, each in at most three clicks, without an error or a request to elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+from .conftest import Opened, opened
+
+CLICKS = 3
+
+
+def begun(page: Page, folder: Path) -> Opened:
+    """A report, opened at its first page."""
+    report = opened(page, folder)
+    report.open("index.html")
+    return report
+
+
+def reject_detours(report: Opened) -> None:
+    """Check that the task took few clicks, and that nothing was wrong on the way."""
+    assert [] == report.faults
+    assert CLICKS >= report.clicks
+
+
+def test_all_deny_violations_of_a_namespace(page: Page, large: Path) -> None:
+    """The list with an action and a namespace."""
+    report = begun(page, large)
+    report.click("Findings")
+    report.choose("action", "Deny")
+    report.choose("namespace", "team-0007")
+    rows = report.shown("Rows 1 to 50 of 50 that match")
+    assert all("team-0007/" in row and row.startswith("✕ Deny") for row in rows)
+    reject_detours(report)
+
+
+def test_whose_a_finding_is(page: Page, small: Path) -> None:
+    """The list has the owner of each row."""
+    report = begun(page, small)
+    report.click("Findings")
+    assert all(" unowned " in row for row in report.rows())
+    reject_detours(report)
+
+
+def test_what_is_new_and_why(page: Page, small: Path) -> None:
+    """The list with a status leads to the place, which names the time and the cause of a change."""
+    report = begun(page, small)
+    report.click("Findings")
+    report.choose("status", "new")
+    report.shown("Rows 1 to 2 of 2 that match")
+    report.click("Deployment shop/web")
+    place = page.locator("article:target").inner_text()
+    assert "New in this scan first seen 2026-03-02 14:00 UTC" in " ".join(place.split())
+    reject_detours(report)
+
+
+def test_believe_a_finding(page: Page, small: Path) -> None:
+    """Its place has the message, the expression, the line of the policy's text and the param's content."""
+    report = begun(page, small)
+    report.click("Findings")
+    page.locator("tr", has_text="max-replicas").get_by_role("link", name="Deployment shop/web").click()
+    report.clicks += 1
+    place = page.locator("article:target").inner_text()
+    for part in ("10 replicas, 5 allowed", "object.spec.replicas <= params.data.maxReplicas", "shop/limits"):
+        assert part in place
+    assert page.locator("article:target .expr").is_visible()
+    page.locator("article:target").get_by_role("link", name="line 19 of the policy’s text").click()
+    report.clicks += 1
+    assert "- expression: object.spec.replicas <= params.data.maxReplicas" == (
+        page.locator("li:target").inner_text().strip()
+    )
+    assert "maxReplicas: '5'" in page.get_by_role("region", name="Param ConfigMap shop/limits").inner_text()
+    reject_detours(report)
+
+
+def test_cite_a_finding_and_open_the_citation_in_the_next_report(
+    browser: Browser, page: Page, small: Path, next_small: Path
+) -> None:
+    """The printed id links to the place itself; the same address leads to the finding in the next report."""
+    report = begun(page, small)
+    report.click("Findings")
+    row = page.locator("tr", has_text="ledger").first
+    row.get_by_role("link").last.click()
+    report.clicks += 1
+    identifier = page.locator("article:target .fid").inner_text()
+    citation = page.url.removeprefix(f"{small.as_uri()}/")
+    assert f"f/{identifier[:3]}.html#f-{identifier}" == citation
+
+    reject_detours(report)
+    page.close()
+    later = opened(browser.new_page(), next_small)
+    later.open(citation)
+    assert "pay/ledger" in later.page.locator("article:target h2").inner_text()
+    reject_detours(later)
+    later.page.close()
+
+
+def test_find_by_text(page: Page, large: Path) -> None:
+    """A word of a message is enough."""
+    report = begun(page, large)
+    report.click("Findings")
+    page.get_by_label("Text").fill("app-42 limits")
+    rows = report.shown("Rows 1 to 10 of 10 that match")
+    assert all("deployment-000042" in row for row in rows)
+    reject_detours(report)

@@ -1,0 +1,57 @@
+"""The picture of a trend on the first page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from scanner.model.register import DayCounts, Register
+from scanner.report import FORMATS
+from scanner.report.document import document_of
+from scanner.report.trend_picture import HEIGHT, WIDTH, trend_of
+
+from .records import small_record
+
+FIRST = date(2026, 3, 1)
+
+
+def days(*findings: int, every: int = 1) -> tuple[DayCounts, ...]:
+    """Days with these numbers of findings."""
+    return tuple(
+        DayCounts(FIRST + timedelta(days=every * place), number, 1, 0) for place, number in enumerate(findings)
+    )
+
+
+@pytest.mark.parametrize("findings", [(), (7,)])
+def test_one_day_is_no_trend(findings: tuple[int, ...]) -> None:
+    """A line needs two points."""
+    assert trend_of(days(*findings)) is None
+
+
+def test_a_line_goes_from_the_first_day_to_the_last() -> None:
+    """The highest number touches the top, and 0 the bottom."""
+    trend = trend_of(days(4, 0, 8))
+
+    assert trend is not None
+    assert f"0.0,{HEIGHT / 2} {WIDTH / 2},{HEIGHT}.0 {WIDTH}.0,0.0" == trend.points
+
+
+def test_days_without_findings_are_a_line_at_the_bottom() -> None:
+    """Nothing divides by the highest number, which is 0."""
+    trend = trend_of(days(0, 0))
+
+    assert trend is not None
+    assert f"0.0,{HEIGHT}.0 {WIDTH}.0,{HEIGHT}.0" == trend.points
+
+
+def test_the_first_page_has_the_numbers_behind_the_picture(tmp_path: Path) -> None:
+    """In a table, for readers who do not see the picture."""
+    record = replace(small_record(), register=lambda: Register(days=days(5, 6)))
+    FORMATS["html"].render(document_of(record), tmp_path / "report")
+    page = (tmp_path / "report" / "index.html").read_text("utf-8")
+
+    assert 'aria-label="Open findings from 2026-03-01 (5) to 2026-03-02 (6), at most 6"' in page
+    assert page.index(">2026-03-02</th>") < page.index(">2026-03-01</th>")
