@@ -16,6 +16,7 @@ from scanner.model.cause import CauseKind
 from scanner.model.census import without_owners
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
+from scanner.model.place import Places
 from scanner.model.policy import PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.problem_group import ProblemGroup
@@ -127,7 +128,7 @@ class Document:
     `worst` are the worst problems.
     `previews` are the results of assumed bindings, which `policies` count, too.
     `groups` counts the open problems by policy, action and outcome, `register` the scans of the
-    cluster. `population` and `evaluated` stream the objects that the scan examined, and those that each check matched.
+    cluster. `population` and `evaluated` stream the objects that the scan examined, and those that each check matched. `places` has the files and lines of the objects, None if they came from no files.
     """
 
     provenance: Provenance
@@ -157,6 +158,7 @@ class Document:
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
     groups: Callable[[], tuple[ProblemGroup, ...]] = tuple
     register: Callable[[], Register] = Register
+    places: Callable[[], Places | None] = lambda: None
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
     problem_findings: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]] = lambda _: iter(())
@@ -217,6 +219,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         by_problem=record.by_problem,
         groups=partial(problem_groups, record, triage),
         register=record.register,
+        places=record.places,
         population=record.population,
         evaluated=record.evaluated,
         problem_findings=record.problem_findings,
