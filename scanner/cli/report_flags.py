@@ -7,7 +7,7 @@ have a flag of their own, too: `--html DIR`. All of them are checked before a sc
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -15,12 +15,14 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
+from scanner.errors import UsageError
 from scanner.report import FORMATS
 
 STREAMS: Final = tuple(name for name, form in FORMATS.items() if form.target != "folder")
 FLAGS: Final = {name: form.flag.replace("-", "_") for name, form in FORMATS.items() if form.flag}
 """The formats with a flag of their own, and the names of its parameter."""
 DEFAULT: Final = STREAMS[0]
+STDIN: Final = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,15 @@ OutputOption = Annotated[
 def has_pages(exports: Exports) -> bool:
     """Whether the pages of the HTML report are among the exports."""
     return any(export.name == "html" for export in exports)
+
+
+def reject_without_files(source: Sequence[Path] | None, output: str, exports: Exports) -> None:
+    """Reject a format of findings in files, if a scan has none. Raises UsageError."""
+    in_files = source and all(place != STDIN for place in source)
+    if not in_files and any(FORMATS[name].needs_files for name in (output, *(export.name for export in exports))):
+        from scanner.report.sarif import NO_FILES
+
+        raise UsageError(NO_FILES)
 
 
 def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:

@@ -38,7 +38,7 @@ from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
-from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, with_export_flags
+from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, reject_without_files, with_export_flags
 from scanner.cli.run_record import RunRecord
 from scanner.cli.scope import (
     POLICIES,
@@ -68,6 +68,7 @@ from scanner.model.scan import SILENCE, ScanState
 from scanner.report.screen import Color
 
 if TYPE_CHECKING:
+    from scanner.cluster.files import SnapshotCluster
     from scanner.model.method import Method
     from scanner.model.population import KeptKeys
     from scanner.model.resource import UserInfo
@@ -297,6 +298,7 @@ def command(
         burst=burst,
     )
     reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
+    reject_without_files(source, output, exports)
     parse_selector(selector)
     kept = kept_keys(keep_labels or [], keep_annotations or [], settings().owners)
     scope = scope_of(
@@ -333,6 +335,8 @@ def command(
         allow_empty=allow_empty,
     )
     posture = Posture(settings(controls or ()))
+    saved: SnapshotCluster | None = None
+    cluster: Cluster
     release = kubernetes_version(version)
     with (
         Progress(quiet=quiet, verbose=verbose) as progress,
@@ -343,7 +347,8 @@ def command(
         with second_opinion(engine, sample) as comparison:
             with interruption.interruptible():
                 if source:
-                    cluster, options = _from_files(source, options, cluster_name, release)
+                    saved, options = _from_files(source, options, cluster_name, release)
+                    cluster = saved
                 else:
                     cluster = live = connection.cluster()
                     run_record.name(live.place)
@@ -352,6 +357,8 @@ def command(
             compared = baseline_of(store, baseline, named.identity().key)
             options = replace(options, waivers=waivers_of_scan(cluster, waivers, waivers_namespace, options.kept))
             scan = _run(named, store, options, progress, workers, comparison, run_record)
+            if saved:
+                store.place(scan.id, saved.places())
         interruption.recorded()
         record = store.record(scan.id)
         posture = replace(posture, given=options.waivers)
@@ -465,7 +472,7 @@ def _network(allowed: list[str]) -> Network:
     return HttpClient(destinations(allowed))
 
 
-def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[Cluster, Options]:
+def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[SnapshotCluster, Options]:
     """The cluster that the files stand for, and the options with the policies among the files."""
     cluster = files_as_cluster(source, options.scope, name, version)
     embedded = policies_among(cluster) if options.cluster_policies else ()

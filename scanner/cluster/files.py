@@ -34,6 +34,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.object_counts import ServerCounts
 from scanner.model.outcome import Gap, GapKind
+from scanner.model.place import Place, PlacedObject
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import STDIN, ClusterIdentity
@@ -45,6 +46,7 @@ PAGE_SIZE: Final = 500
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _NAMESPACES: Final = ("", "Namespace")
 _COHABITANTS: Final = {("events.k8s.io", "Event"): ("", "Event")}
+_OTHER_GROUPS: Final = {family: (group,) for (group, _), family in _COHABITANTS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class _Written:
     texts: bytearray
     start: int
     end: int
+    file: str
+    line: int
 
     @property
     def body(self) -> JsonObject:
@@ -186,6 +190,17 @@ class SnapshotCluster:
         """The names of the namespaces that documents describe."""
         return frozenset(stored.name for stored in self._objects.get(_NAMESPACES, ()))
 
+    def places(self) -> Iterator[PlacedObject]:
+        """The files and lines of the objects; those of standard input have none."""
+        paths = {stored.written.file for family in self._objects.values() for stored in family}
+        shown = {path: _shown(Path(path)) for path in paths if path != "-"}
+        for (group, kind), family in self._objects.items():
+            for stored in family:
+                if path := shown.get(stored.written.file):
+                    place = Place(path, stored.written.line)
+                    for named in (group, *_OTHER_GROUPS.get((group, kind), ())):
+                        yield PlacedObject(named, kind, stored.namespace, stored.name, place)
+
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Do nothing: files need no prefetching."""
 
@@ -257,6 +272,13 @@ class SnapshotCluster:
         return tuple(ordered), tuple(gaps)
 
 
+def _shown(path: Path) -> str:
+    """The path in the working directory, which is that of a checkout in CI, or the absolute path of another file."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - absolute() keeps `..`
+    here = Path.cwd()
+    return (absolute.relative_to(here) if absolute.is_relative_to(here) else absolute).as_posix()
+
+
 def folder_of(places: Iterable[Path]) -> str:
     """The absolute paths of folders and files, or `stdin`. Symbolic links stay: they may lead elsewhere tomorrow."""
     return ", ".join(STDIN if place.name == "-" else os.path.abspath(place) for place in places)  # noqa: PTH100 - absolute() keeps `..`
@@ -286,6 +308,8 @@ def _written(document: Document, texts: bytearray) -> _Written:
         texts=texts,
         start=start,
         end=len(texts),
+        file=sys.intern(document.file),
+        line=document.line,
     )
 
 

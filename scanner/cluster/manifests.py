@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
@@ -27,10 +27,15 @@ _TYPES: Final[dict[type, str]] = {bool: "a boolean", int: "a number", float: "a 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An object in a file. `source` is such as `pods.yaml, document 2`, with `, item 3` for an item of a list."""
+    """An object in a file. `source` is such as `pods.yaml, document 2`, with `, item 3` for an item of a list.
+
+    `file` is the path, or `-` for standard input, and `line` the line where the document begins, from 1.
+    """
 
     source: str
     body: JsonObject
+    file: str = ""
+    line: int = 1
 
 
 def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
@@ -97,7 +102,8 @@ def _read(file: Path) -> Iterator[Document | Gap]:
         if piece.fault:
             yield _gap(where, piece.fault)
         else:
-            yield from _unfolded(piece.value, where)
+            for item in _unfolded(piece.value, where):
+                yield item if isinstance(item, Gap) else replace(item, file=str(file), line=piece.line)
 
 
 def _unfolded(value: Json, where: str) -> Iterator[Document | Gap]:

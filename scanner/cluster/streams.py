@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import orjson
 
@@ -23,61 +23,78 @@ from scanner.model.json import Json
 _LARGE_INTEGER: Final = re.compile(rb"[0-9]{19}")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
+_NO_FIELD: Final = re.compile(r"\s*(?:#|---|%|$)")
 _BAD_SEPARATOR: Final = re.compile(r"---[ \t]*[^ \t\n#]")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A document of a stream: its number, from 1, and its value or its error."""
+    """A document of a stream: its number, from 1, its value or its error, and the line where it begins, from 1."""
 
     number: int
     value: Json
     fault: str = ""
+    line: int = 1
 
 
 def pieces(data: bytes) -> Iterator[Piece]:
     """Every document that is not empty. An invalid document has a fault instead of a value."""
     number = 0
-    for value in _values(data):
+    for value, line in _values(data):
         if value is None:
             continue
         number += 1
-        yield Piece(number, None, str(value)) if isinstance(value, Malformed) else Piece(number, value)
+        if isinstance(value, Malformed):
+            yield Piece(number, None, str(value), line)
+        else:
+            yield Piece(number, value, line=line)
 
 
-def _values(data: bytes) -> Iterator[Json | Malformed]:
+_Value: TypeAlias = "tuple[Json | Malformed, int]"
+"""A value or its error, and the line where it begins, from 1."""
+
+
+def _values(data: bytes) -> Iterator[_Value]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        yield Malformed(f"byte {error.start + 1} is not UTF-8: save the file as UTF-8")
+        yield Malformed(f"byte {error.start + 1} is not UTF-8: save the file as UTF-8"), 1
         return
     if "\0" in text:
-        yield Malformed(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} holds a NUL byte: is this a text file?")
+        yield (
+            Malformed(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} holds a NUL byte: is this a text file?"),
+            1,
+        )
         return
     yield from _json_stream(data, text) if text.lstrip().startswith("{") else _yaml_stream(text)
 
 
-def _json_stream(data: bytes, text: str) -> Iterator[Json | Malformed]:
+def _json_stream(data: bytes, text: str) -> Iterator[_Value]:
     try:
         value: Json = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError:
         yield from _json_objects(text)
         return
-    yield _sound(value, exact=not _LARGE_INTEGER.search(data))
+    yield _sound(value, exact=not _LARGE_INTEGER.search(data)), _line(text, _after_blanks(text, 0))
 
 
-def _json_objects(text: str) -> Iterator[Json | Malformed]:
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def _json_objects(text: str) -> Iterator[_Value]:
     """JSON values in sequence, and YAML from the first piece that is not JSON."""
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     position = _after_blanks(text, 0)
     count = 0
     while position < len(text):
+        line = _line(text, position)
         try:
             value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
             yield from _rest(text, position, error, count)
             return
-        yield _sound(value, exact=False)
+        yield _sound(value, exact=False), line
         count += 1
         position = _after_blanks(text, position)
 
@@ -87,15 +104,15 @@ def _after_blanks(text: str, position: int) -> int:
     return blanks.end() if blanks else position
 
 
-def _rest(text: str, position: int, error: Exception, count: int) -> Iterator[Json | Malformed]:
+def _rest(text: str, position: int, error: Exception, count: int) -> Iterator[_Value]:
     """The rest of a text that is not JSON: YAML, unless its beginning is no valid YAML either."""
     if count > 1:
-        yield _json_fault(error)
+        yield _json_fault(error), _line(text, position)
         return
     first = True
     lines = text.count("\n", 0, position)
-    for value in _yaml_stream(text[position:], line_offset=lines):
-        yield _json_fault(error) if first and count == 0 and isinstance(value, Malformed) else value
+    for value, line in _yaml_stream(text[position:], line_offset=lines):
+        yield _json_fault(error) if first and count == 0 and isinstance(value, Malformed) else value, line
         first = False
 
 
@@ -111,9 +128,15 @@ def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _yaml_stream(text: str, line_offset: int = 0) -> Iterator[Json | Malformed]:
+def _yaml_stream(text: str, line_offset: int = 0) -> Iterator[_Value]:
     for first_line, chunk in _chunks(text):
-        yield _yaml_value(chunk, line_offset + first_line)
+        lines = line_offset + first_line
+        yield _yaml_value(chunk, lines), lines + _lines_before(chunk) + 1
+
+
+def _lines_before(chunk: str) -> int:
+    """The number of lines before the first field of a document: separators, comments and blank lines."""
+    return next((number for number, line in enumerate(chunk.splitlines()) if not _NO_FIELD.match(line)), 0)
 
 
 def _yaml_value(chunk: str, line_offset: int) -> Json | Malformed:

@@ -16,6 +16,7 @@ from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Errored, Finding, Gap, WouldChange
+from scanner.model.place import Places
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Controller, EvaluatedObjects, GroupKind, KeptOfObject, RecordedObject, Workload
 from scanner.model.problem_group import ProblemGroup
@@ -436,7 +437,8 @@ class ScanRecord:
     waivers may apply, `open_of_problems` counts those of problems, and `exceptions` counts findings by `excepted_by`, if the source
     of the record can do so without reading all findings. `problem_totals` counts the problems, and yields the findings of the worst:
     see `posture.worst_problems`; `problem_groups` counts the open ones without waived rows (`posture.problem_groups`). `register`
-    counts the scans of the cluster, this one included, and `policy_days` the failing checks of each policy by day.
+    counts the scans of the cluster, this one included, and `policy_days` the failing checks of each policy by day. `places` has the
+    files and lines of its objects, None if they came from no files.
     """
 
     scan: Scan
@@ -471,6 +473,7 @@ class ScanRecord:
     problem_groups: Callable[[frozenset[int]], tuple[ProblemGroup, ...]] | None = None
     register: Callable[[], Register] = Register
     policy_days: Callable[[], PolicyDays] = dict
+    places: Callable[[], Places | None] = lambda: None
 
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""

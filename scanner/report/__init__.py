@@ -22,13 +22,15 @@ class Format:
     """A report format: `module` has `render(document, into)`, where `into` is the stream or folder of `target`.
 
     A format for a binary or text file is a choice of `-o`. One that fills a folder has a `first_page`, the file in that folder to
-    open first. `flag` is the name of a flag of its own, besides `--export`.
+    open first. `flag` is the name of a flag of its own, besides `--export`. `needs_files` is true for a format of
+    findings in files.
     """
 
     module: str
     target: Literal["binary", "text", "folder"]
     first_page: str = ""
     flag: str = ""
+    needs_files: bool = False
 
     def render(self, document: Document, into: BinaryIO | TextIO | Path) -> None:
         """Write the report into the stream or folder of `target`.
@@ -47,6 +49,7 @@ FORMATS: dict[str, Format] = {
     "junit": Format("scanner.report.junit", "text"),
     "openmetrics": Format("scanner.report.openmetrics", "text"),
     "openmetrics-detailed": Format("scanner.report.openmetrics_detailed", "text"),
+    "sarif": Format("scanner.report.sarif", "binary", needs_files=True),
     "oscal": Format("scanner.report.oscal", "binary"),
     "policyreport": Format("scanner.report.policyreport", "binary"),
     "openreports": Format("scanner.report.openreports", "binary"),

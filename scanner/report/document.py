@@ -16,6 +16,7 @@ from scanner.model.cause import CauseKind
 from scanner.model.census import without_owners
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
+from scanner.model.place import Places
 from scanner.model.policy import PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.problem_group import ProblemGroup
@@ -127,7 +128,8 @@ class Document:
     `worst` are the worst problems.
     `previews` are the results of assumed bindings, which `policies` count, too.
     `groups` counts the open problems by policy, action and outcome, `register` the scans of the
-    cluster, `policy_days` the failing checks of each policy on its last days. `population` and `evaluated` stream the objects that the scan examined, and those that each check matched.
+    cluster, `policy_days` the failing checks of each policy on its last days. `population` and `evaluated` stream the objects that the scan
+    examined, and those that each check matched. `places` has the files and lines of the objects, None if they came from no files.
     """
 
     provenance: Provenance
@@ -158,6 +160,7 @@ class Document:
     groups: Callable[[], tuple[ProblemGroup, ...]] = tuple
     register: Callable[[], Register] = Register
     policy_days: Callable[[], PolicyDays] = dict
+    places: Callable[[], Places | None] = lambda: None
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
     problem_findings: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]] = lambda _: iter(())
@@ -219,6 +222,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         groups=partial(problem_groups, record, triage),
         register=record.register,
         policy_days=record.policy_days,
+        places=record.places,
         population=record.population,
         evaluated=record.evaluated,
         problem_findings=record.problem_findings,

@@ -1,7 +1,4 @@
-"""CSV that spreadsheets open as text: a cell that would be read as a formula gets a quote before it.
-
-Characters that do not print are escapes, because people print such files on terminals.
-"""
+"""CSV that spreadsheets open as text: a cell that would be read as a formula gets a quote before it."""
 
 from __future__ import annotations
 
@@ -24,15 +21,16 @@ def write(out: TextIO, head: Sequence[str], rows: Iterable[Sequence[str]]) -> No
     """Write a heading and rows as RFC 4180 describes, with line feeds."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
-    writer.writerows([_cell(text) for text in row] for row in rows)
+    writer.writerows([_cell(cell) for cell in row] for row in rows)
 
 
 def line(cells: Sequence[str]) -> str:
     """Cells as `write` writes them, without a line feed; cells and lines may be joined by commas."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow([_cell(text) for text in cells])
+    csv.writer(out, lineterminator="\n").writerow([_cell(cell) for cell in cells])
     return out.getvalue()[:-1]
 
 
 def _cell(text: str) -> str:
-    return visible(guarded(text), lines=True)
+    """The text with escapes for characters that do not print: a terminal that shows the file obeys none of them."""
+    return guarded(visible(text, lines=True))

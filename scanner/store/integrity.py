@@ -32,6 +32,7 @@ from scanner.store.tables import (
     METADATA,
     OBJECT_SETS,
     OBJECTS,
+    PLACES,
     SCANS,
     SET_LISTS,
     UNCHECKED,
@@ -206,7 +207,7 @@ def _digests(connection: Connection, sample: int | None) -> Iterator[Problem]:
     for table in (*REFERENCES, *KEPT_FOR_EVER):
         if table is OBJECTS:
             continue
-        of_row = _digest_of_content if table in {OBJECT_SETS, SET_LISTS} else _digest_of_key
+        of_row = _digest_of_content if table in {OBJECT_SETS, SET_LISTS, PLACES} else _digest_of_key
         added = sum(column.server_default is not None for column in table.columns)
         newest = select(table).order_by(table.c.id.desc()).limit(sample).execution_options(yield_per=1000)
         with connection.execute(newest) as rows:

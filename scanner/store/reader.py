@@ -18,6 +18,7 @@ from scanner.model.census import Census, OwnerOf, unowned
 from scanner.model.method import Method
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
+from scanner.model.place import Places
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.problem_group import ProblemGroup
@@ -50,6 +51,7 @@ from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.findings import CHECK_ORDER, by_problem, resolved_by, seen_by
 from scanner.store.owned_tallies import tallies_by
+from scanner.store.places import read_places
 from scanner.store.policy_days import policy_days_of
 from scanner.store.problem_counts import comparable
 from scanner.store.problem_groups import problem_groups
@@ -143,6 +145,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             problem_groups=_problem_groups(engine, address, stored),
             register=_register(engine, address, stored, _last_day(scan)),
             policy_days=_policy_days(engine, address, stored, _last_day(scan)),
+            places=_places(engine, address, stored),
             exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
         )
 
@@ -369,6 +372,16 @@ def _policy_days(engine: Engine, address: Address, stored: StoredScan, until: da
             return policy_days_of(connection, stored.cluster, until)
 
     return policy_days
+
+
+def _places(engine: Engine, address: Address, stored: StoredScan) -> Callable[[], Places | None]:
+    """The places of the objects, over a connection of its own."""
+
+    def places() -> Places | None:
+        with as_store_error(address), engine.connect() as connection:
+            return read_places(connection, stored.number)
+
+    return places
 
 
 def _register(engine: Engine, address: Address, stored: StoredScan, until: date) -> Callable[[], Register]:

@@ -27,6 +27,7 @@ from scanner.store.tables import (
     HEALTH,
     OUTSIDE,
     SCAN_BINDINGS,
+    SCAN_PLACES,
     SCAN_POLICIES,
     SCAN_RULES,
     SCANS,
@@ -119,7 +120,7 @@ class Bodies:
 
     def _own(self, numbers: Sequence[int]) -> int:
         """Delete the rows that scans have alone."""
-        deleted = self._delete(COVERAGE, numbers)
+        deleted = self._delete(COVERAGE, numbers) + self._delete(SCAN_PLACES, numbers)
         asked = [number for number in numbers if number in self._asked]
         others = [number for number in numbers if number not in self._asked]
         deleted += self._delete(GAPS, others) + self._delete(TALLIES, others)

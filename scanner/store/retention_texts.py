@@ -31,10 +31,12 @@ from scanner.store.tables import (
     KINDS,
     OBJECT_SETS,
     OBJECTS,
+    PLACES,
     POLICIES,
     POPULATION,
     RULES,
     SCAN_BINDINGS,
+    SCAN_PLACES,
     SCAN_POLICIES,
     SCAN_RULES,
     SET_LISTS,
@@ -67,6 +69,7 @@ REFERENCES: Final[Mapping[Table, Sequence[Column[int]]]] = {
     CHECKS: (FINDINGS.c.check, TALLIES.c.check),
     KINDS: (FINDINGS.c.kind, OBJECTS.c.kind, POPULATION.c.kind, TALLIES.c.kind),
     DAILY_KEYS: (DAILY.c.key,),
+    PLACES: (SCAN_PLACES.c.places,),
 }
 """The columns that refer to each table of shared rows, in an order in which rows are deleted before those that they refer to.
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine
 
 from scanner.errors import StoreError
 from scanner.model.object_counts import ObjectCount
+from scanner.model.place import PlacedObject
 from scanner.model.policy import PolicyKey
 from scanner.model.problem import ProblemCounts
 from scanner.model.resource import Kind
@@ -27,6 +28,7 @@ from scanner.store import (
     fixes,
     lookup,
     object_counts,
+    places,
     problem_counts,
     problem_lookup,
     reader,
@@ -45,6 +47,7 @@ from scanner.store.engine import (
     merge_log,
     reading_at_once,
     reading_engine_for,
+    share_texts,
     writing,
     writing_shared,
 )
@@ -345,6 +348,12 @@ class SqlStore(SqlReader):
             scan = writer.finish(self._engine, scan_id, end)
             merge_log(self._engine)
             return scan
+
+    def place(self, scan_id: str, objects: Iterable[PlacedObject]) -> None:
+        """Store the files and lines of the objects of a scan, by its full id. Raises StoreError."""
+        with as_store_error(self._address), writing(self._engine) as connection:
+            share_texts(connection)
+            places.write_places(connection, scan_id, objects)
 
     def _mark_dead_scans_failed(self) -> None:
         with self._engine.connect() as connection:

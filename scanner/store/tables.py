@@ -509,3 +509,10 @@ SCAN_WAIVERS = Table(
     "scan_waivers", METADATA, _scan(), Column("waivers", Integer, ForeignKey("waiver_sets.id"), nullable=False)
 )
 """The set of waivers that a scan read. A scan without a row read none."""
+
+PLACES = Table("places", METADATA, _id(), _digest(), Column("content", LargeBinary, nullable=False))
+"""The places of the objects of scans of files: see `places`."""
+SCAN_PLACES = Table(
+    "scan_places", METADATA, _scan(), Column("places", Integer, ForeignKey("places.id"), nullable=False)
+)
+"""The places of a scan. A scan of a cluster has no row."""

@@ -19,7 +19,7 @@ FILES = [name for name, form in FORMATS.items() if form.target != "folder"]
 @pytest.fixture
 def shop(write: Write) -> str:
     """A folder with an object that breaks a policy."""
-    write("shop/all.yaml", f"{config_map('one')}---\n{bound('strict', expression='false')}")
+    write("shop/all.yaml", f"---\n# The shop\n\n{config_map('one')}---\n{bound('strict', expression='false')}")
     return "shop"
 
 
@@ -85,3 +85,29 @@ def test_html_is_an_export_of_its_own_name(assay: Assay, shop: str, home: Path) 
     assay("scan", "--from", shop, "-q", "--html", str(home / "one"), "--export", f"html={home / 'two'}")
 
     assert (home / "one" / "index.html").read_bytes() == (home / "two" / "index.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--kubeconfig", "nowhere", "--export", "sarif=report.sarif"),
+        ("--kubeconfig", "nowhere", "-o", "sarif"),
+        ("--from", "-", "-o", "sarif"),
+    ],
+)
+def test_sarif_needs_files(assay: Assay, home: Path, arguments: tuple[str, ...]) -> None:
+    """A live cluster has none, and this is an error before anything is read."""
+    ran = assay("scan", *arguments)
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert "Scan manifests with --from" in ran.stderr
+    assert [] == list(home.glob("*.sarif"))
+
+
+def test_sarif_names_the_line_of_each_object(assay: Assay, shop: str) -> None:
+    """The line of the first field of its document, behind comments and separators."""
+    ran = assay("scan", "--from", shop, "-q", "-o", "sarif")
+    [place] = [result["locations"][0]["physicalLocation"] for result in json.loads(ran.stdout)["runs"][0]["results"]]
+
+    assert {"uri": "shop/all.yaml", "uriBaseId": "%SRCROOT%"} == place["artifactLocation"]
+    assert {"startLine": 4} == place["region"]

@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import product
-from typing import Literal
+from typing import Final, Literal
 
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.model.json import JsonObject
 from scanner.model.method import Method
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, GapKind, Violated, WouldChange
+from scanner.model.place import Place
 from scanner.model.policy import (
     Action,
     Binding,
@@ -409,7 +410,19 @@ def hostile_record() -> ScanRecord:
         findings=lambda: iter(findings),
         resolved=lambda: (replace(finding, status="resolved", resolved_at=FINISHED) for finding in findings),
         by_problem=lambda: as_problems(findings),
+        places=lambda: EVERYWHERE,
     )
+
+
+class _Everywhere:
+    """Every object has its name as its file."""
+
+    def of(self, group: str, kind: str, namespace: str, name: str) -> Place | None:
+        """See `model.place.Places`."""
+        return Place(name, len(group + kind + namespace) or 1)
+
+
+EVERYWHERE: Final = _Everywhere()
 
 
 def _hostile_finding(text: str) -> StoredFinding:

@@ -110,7 +110,8 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0025, but for foreign keys."""
+    """Undo migrations 0008 to 0026, but for foreign keys."""
+    without_places(connection)
     connection.execute("UPDATE scans SET state = 'partial' WHERE state = 'incomplete'")
     without_waivers(connection)
     without_views(connection)
@@ -141,6 +142,12 @@ def without_population(connection: sqlite3.Connection) -> None:
         without_column(connection, table, column)
     connection.execute("ALTER TABLE staged_pages DROP COLUMN sets")
     for table in ("population", "workloads", "object_sets", "set_lists", "objects"):
+        connection.execute(f"DROP TABLE {table}")
+
+
+def without_places(connection: sqlite3.Connection) -> None:
+    """Undo migration 0026."""
+    for table in ("scan_places", "places"):
         connection.execute(f"DROP TABLE {table}")
 
 

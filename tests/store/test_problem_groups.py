@@ -78,3 +78,13 @@ def test_the_register_has_the_failing_checks_of_each_policy_by_day(store: SqlSto
 
     assert 1 == max(map(len, days[1].values()))
     assert days[1].items() <= {policy: lines[:1] for policy, lines in days[2].items()}.items()
+
+
+def test_the_register_lists_the_scans_up_to_that_of_the_report(store: SqlStore) -> None:
+    """The newest first; those of other clusters and later ones are not in it, so that the report of a scan stays the same."""
+    for number in (1, 2, 4):
+        Round().record(store, number)
+    Round(cluster=ClusterIdentity("another")).record(store, 3)
+
+    lines = store.record("scan-2").register().lines
+    assert [("scan-2", True), ("scan-1", True)] == [(line.id, line.alike) for line in lines]

@@ -172,10 +172,12 @@ def test_findings_are_checked_or_not_in_the_newest_scan(store: SqlStore, url: st
 
 
 def without_unchecked_now(connection: Any) -> None:
-    """Undo migrations 0023 to 0025."""
+    """Undo migrations 0023 to 0026."""
     drop_views(connection)
     connection.execute(text("ALTER TABLE scans DROP COLUMN changed_rules"))
     connection.execute(text("DROP TABLE unchecked_now"))
+    connection.execute(text("DROP TABLE scan_places"))
+    connection.execute(text("DROP TABLE places"))
     connection.execute(text("UPDATE alembic_version SET version_num = '0022'"))
 
 
@@ -363,7 +365,9 @@ def test_an_upgrade_creates_the_views_of_its_version(url: str) -> None:
 
 
 def partial_before(connection: Any) -> None:
-    """Undo migration 0025."""
+    """Undo migrations 0025 and 0026."""
+    connection.execute(text("DROP TABLE scan_places"))
+    connection.execute(text("DROP TABLE places"))
     connection.execute(text("UPDATE scans SET state = 'partial' WHERE state = 'incomplete'"))
     connection.execute(text("UPDATE alembic_version SET version_num = '0024'"))
 
