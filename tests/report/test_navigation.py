@@ -14,7 +14,7 @@ from scanner.report.navigation import section_of
 from scanner.report.sentences import verdict_line, verdict_parts
 
 from .pages import main_of, read
-from .records import partial_record, small_record
+from .records import partial_record, small_record, with_findings
 
 
 def rendered(record: ScanRecord, folder: Path) -> Path:
@@ -60,6 +60,26 @@ def test_each_part_of_the_verdict_is_a_link(tmp_path: Path) -> None:
     heading = html[html.index("<h1") : html.index("</h1>")]
     assert list(verdict_line(document)) == re.findall(r'<a class="v-\w+" href="[^"]+">([^<]+)</a>', heading)
     assert [part.kind for part in verdict_parts(document)] == re.findall(r'class="v-(\w+)"', heading)
+
+
+def test_open_problems_are_named_if_none_would_be_refused(tmp_path: Path) -> None:
+    """The page does not praise a cluster with problems that admission warns of, and leads to them."""
+    warned = [stored for stored in small_record().findings() if not stored.finding.denies]
+    record = with_findings(small_record(), warned)
+    heading = main_of(rendered(record, tmp_path) / "index.html").partition("</h1>")[0]
+    assert ("no problem would be refused", "3 open problems", "1 new") == verdict_line(document_of(record))[:3]
+    assert '<a class="v-open" href="findings.html">3 open problems</a>' in heading
+    assert "v-good" not in heading
+
+
+def test_a_scan_that_saw_nothing_is_not_praised(tmp_path: Path) -> None:
+    """Only a complete scan without problems has the colour of success."""
+    clean = with_findings(small_record(), [])
+    unseen = with_findings(partial_record(), [])
+    pages = [
+        rendered(record, tmp_path / name) / "index.html" for record, name in ((clean, "clean"), (unseen, "unseen"))
+    ]
+    assert [True, False] == ["v-good" in main_of(page) for page in pages]
 
 
 def test_runs_are_listed(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from scanner.model.outcome import Errored, Finding
 from scanner.model.problem_group import ProblemGroup
+from scanner.model.register import PolicyDays
 from scanner.model.scan import ClusterIdentity, ScanState
 from scanner.posture.problem_groups import problem_groups
 from scanner.posture.settings import DEFAULT_SETTINGS
@@ -74,10 +75,10 @@ def test_the_register_has_the_failing_checks_of_each_policy_by_day(store: SqlSto
     """Days after the scan of the report are left out."""
     for number, items in ((1, ITEMS[:3]), (2, ITEMS[:1])):
         Round(items).record(store, number)
-    days = {number: store.record(f"scan-{number}").policy_days() for number in (1, 2)}
+    [first, second] = [store.record(f"scan-{number}").policy_days() for number in (1, 2)]
 
-    assert 1 == max(map(len, days[1].values()))
-    assert days[1].items() <= {policy: lines[:1] for policy, lines in days[2].items()}.items()
+    assert {"labels": [1], "replicas": [2]} == _failing(first)
+    assert {"labels": [1], "replicas": [2, 1]} == _failing(second)
 
 
 def test_the_register_lists_the_scans_up_to_that_of_the_report(store: SqlStore) -> None:
@@ -88,3 +89,8 @@ def test_the_register_lists_the_scans_up_to_that_of_the_report(store: SqlStore) 
 
     lines = store.record("scan-2").register().lines
     assert [("scan-2", True), ("scan-1", True)] == [(line.id, line.alike) for line in lines]
+
+
+def _failing(days: PolicyDays) -> dict[str, list[int]]:
+    """The failing checks of each policy, by its name, on its days."""
+    return {name: [line.findings for line in lines] for (_, name), lines in days.items()}
