@@ -199,7 +199,7 @@ def test_both_names_are_the_same_command(home: Path, name: str) -> None:
         ("assay sc", ["scan", "scans"]),
         ("assay scan --ass", ["--assume-bound"]),
         ("assay scan -o ", [name for name, form in FORMATS.items() if form.target != "folder"]),
-        ("assay scan --export h", ["html="]),
+        ("assay scan --export h", ["html-single=", "html="]),
         ("assay db up", ["upgrade"]),
     ],
 )

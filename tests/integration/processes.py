@@ -7,6 +7,7 @@ so there is nothing to wait for. On Linux the kernel also ends it when the test 
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -61,10 +62,19 @@ def serving(
 
 
 def free_port() -> int:
-    """A loopback port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that nothing listens on.
+
+    It lies below the ports that systems give to clients: between this call and the start of the server, no connection of
+    another test can take it.
+    """
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_768)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def _ending_with_parent() -> list[str]:
