@@ -50,6 +50,7 @@ def render(document: Document, folder: Path) -> None:
         _write_policies(site, spilled)
         _write_namespaces(site, spilled)
         _write_owners(site, spilled, owners)
+        _write_controls(site, spilled)
         _write_changes(site, spilled)
         _write_lists(site)
         _write_register(site, owners)
@@ -91,6 +92,19 @@ def _write_owners(site: Site, spilled: GroupReader, owners: Sequence[OwnerRow]) 
         site.write(site.owner_path(row.owner), "owner.html", row.title, row=row, worst=worst)
 
 
+def _write_controls(site: Site, spilled: GroupReader) -> None:
+    controls = [(framework, control) for framework in site.document.controls for control in framework.controls]
+    if controls:
+        site.write_list("controls.html", "Controls", controls, total=len(controls), weigh=_weigh_control)
+    for framework, control in controls:
+        bound = [site.policies[policy.language, policy.name] for policy in control.policies if policy.bound]
+        shown = {"framework": framework, "control": control, "worst": worst_rows(spilled, "policy", *bound)}
+        title = f"{control.id} {control.title}"
+        site.write(
+            site.control_path(f"{framework.name}/{control.id}"), "control.html", title, sections=site.sections, **shown
+        )
+
+
 def _write_changes(site: Site, spilled: GroupReader) -> None:
     site.write("changes.html", "changes.html", "Changes", causes=causes_of(spilled), reasons=reasons_of(spilled))
     site.write("drift.html", "drift.html", "Drift")
@@ -104,9 +118,6 @@ def _write_lists(site: Site) -> None:
     )
     site.write_list("coverage.html", "Coverage", document.gaps, total=len(document.gaps), weigh=_weigh_gap)
     site.write_list("health.html", "Policy health", document.health, total=len(document.health), weigh=_weigh_health)
-    if document.controls:
-        rows = [(framework, control) for framework in document.controls for control in framework.controls]
-        site.write_list("controls.html", "Controls", rows, total=len(rows), weigh=_weigh_control)
     _write_waivers(site)
     site.write("population.html", "population.html", "Population")
     with text_file(site.folder / "population.csv") as population:

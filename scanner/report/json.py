@@ -27,6 +27,7 @@ from scanner.posture.waivers import AppliedWaiver
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.escaped import dump
+from scanner.report.sentences import gaps_of, verdict_line
 from scanner.report.waivers import section_json
 from scanner.report.words import iso
 
@@ -36,6 +37,7 @@ _SECTIONS = (
     "provenance",
     "method",
     "complete",
+    "verdict",
     "totals",
     "requester",
     "check_kinds",
@@ -233,6 +235,8 @@ def _drift(outcome: WouldChange) -> dict[str, Plain]:
 def section(document: Document, name: str) -> Plain:
     """A section of the report as a JSON value, by the name of its field."""
     match name:
+        case "verdict":
+            return _verdict(document)
         case "score":
             with_waivers = document.score_with_waivers
             return {
@@ -248,6 +252,12 @@ def section(document: Document, name: str) -> Plain:
             return _opinion(document.second_opinion)
         case _:
             return _plain(getattr(document, name))
+
+
+def _verdict(document: Document) -> Plain:
+    """The numbers with which every report begins, and their line: problems, and items that could not be scanned."""
+    numbers = {_camel(field.name): getattr(document.problems, field.name) for field in fields(document.problems)}
+    return {"line": " · ".join(verdict_line(document)), "problems": numbers, "gaps": gaps_of(document)}
 
 
 def _opinion(opinion: Opinion | None) -> Plain:

@@ -13,6 +13,7 @@ _OF_FOLDERS: Final = {
     "policies": "policies.html",
     "namespaces": "namespaces.html",
     "owners": "owners.html",
+    "controls": "controls.html",
 }
 _UNDER: Final = {"health.html": "policies.html", "opinion.html": "method.html"}
 

@@ -82,7 +82,7 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
     Nothing is new in the first scan of a cluster.
     """
     problems = document.problems
-    gaps = len(document.gaps) or len(document.coverage.unseen)
+    gaps = gaps_of(document)
     fixed = f" ({problems.fixed:,} fixed)" if problems.fixed else ""
     admitted = 0 if problems.refused else problems.open
     parts = (
@@ -96,6 +96,11 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
         f"{plural(problems.refused, 'problem')} would be refused" if problems.refused else "no problem would be refused"
     )
     return VerdictPart("refused", problems.refused, refused), *(part for part in parts if part.number)
+
+
+def gaps_of(document: Document) -> int:
+    """The number of items that could not be scanned."""
+    return len(document.gaps) or len(document.coverage.unseen)
 
 
 def when_of(document: Document) -> str:

@@ -40,6 +40,8 @@ class Site:
     policies: dict[PolicyKey, str]
     namespaces: dict[str, str]
     owners: dict[str, str]
+    controls: dict[str, str]
+    """By the name of the framework and the id of the control, with a slash between them."""
 
     def policy_path(self, policy: PolicyKey, number: int = 1) -> str:
         """The path of page `number` of a policy."""
@@ -53,6 +55,10 @@ class Site:
     def owner_path(self, owner: str) -> str:
         """The path of the page of an owner, or of the unowned objects."""
         return f"owners/{self.owners[owner] if owner else _UNOWNED}.html"
+
+    def control_path(self, control: str) -> str:
+        """The path of the page of a control, by the name of its framework and its id, as in `house/4`."""
+        return f"controls/{self.controls[control]}.html"
 
     def section(self, policy: PolicyKey) -> PolicySection:
         """The section of a policy. Raises ValueError for one whose findings were not counted."""
@@ -70,6 +76,7 @@ class Site:
             policy_path=self.policy_path,
             namespace_path=self.namespace_path,
             owner_path=self.owner_path,
+            control_path=self.control_path,
             **self.shared,
             **context,
         )
@@ -155,10 +162,12 @@ def site_of(document: Document, folder: Path, owners: Iterable[str]) -> Site:
         "style_hash": content_hash(style),
         "policy_slugs": policies,
         "tables_show": 100,
+        "few_shown": 10,
         "namespaces_show": 500,
         "unseen_shown": 12,
     }
-    for name in ("policies", "namespaces", "owners"):
+    controls = [f"{framework.name}/{control.id}" for framework in document.controls for control in framework.controls]
+    for name in ("policies", "namespaces", "owners", *(["controls"] if controls else [])):
         (folder / name).mkdir()
     return Site(
         document=document,
@@ -169,6 +178,7 @@ def site_of(document: Document, folder: Path, owners: Iterable[str]) -> Site:
         policies=policies,
         namespaces=slugs_of(section.namespace for section in document.namespaces),
         owners=slugs_of(owner for owner in owners if owner),
+        controls=slugs_of(controls),
     )
 
 

@@ -35,9 +35,9 @@ class WorstRows:
                 spill.add(group, f"{' '.join(map(str, order))}\t{row}")
 
 
-def worst_rows(spilled: GroupReader, subject: Subject, name: str) -> str:
-    """The rows of the worst problems of a subject, as HTML for a page in a folder."""
-    lines = (line.partition("\t") for line in spilled.rows(_group(subject, name)))
+def worst_rows(spilled: GroupReader, subject: Subject, *names: str) -> str:
+    """The rows of the worst problems of some policies, namespaces or owners together, as HTML for a page in a folder."""
+    lines = (line.partition("\t") for name in names for line in spilled.rows(_group(subject, name)))
     rows = sorted((_order(order), row) for order, _, row in lines)
     return "\n".join(row.replace(*_UP) for _, row in rows[:MOST])
 

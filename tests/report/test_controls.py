@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import date
 from io import BytesIO, StringIO
@@ -186,7 +187,20 @@ def test_the_page_of_controls_links_policies(tmp_path: Path) -> None:
     assert "no policy has the name gone" in page
     assert "no object was evaluated" in page
     assert 'href="controls.html"' in html(tmp_path / "report" / "index.html")
-    assert "<bdi>house/4</bdi>" in html(tmp_path / "report" / "policies" / "require-limits.html")
+    policy_page = html(tmp_path / "report" / "policies" / "require-limits.html")
+    assert re.search(r'<a href="\.\./controls/house-4-\w+\.html"><bdi>house/4</bdi>', policy_page)
+
+
+def test_every_control_has_a_page(tmp_path: Path) -> None:
+    """Its state, its policies and the worst problems of those in force."""
+    FORMATS["html"].render(document(small_record()), tmp_path / "report")
+    pages = {re.sub(r"-\w+$", "", page.stem): html(page) for page in (tmp_path / "report" / "controls").iterdir()}
+    assert {f"house-{number}" for number in "12345"} == pages.keys()
+    assert "no policy has the name gone" in pages["house-4"]
+    assert "../policies/require-limits.html" in pages["house-4"]
+    assert 'href="../f/' in pages["house-1"]
+    assert "The control selects no policy of this scan." in pages["house-5"]
+    assert "No findings." in pages["house-5"]
 
 
 def test_no_page_of_controls_without_mappings(tmp_path: Path) -> None:
@@ -205,6 +219,7 @@ def test_hostile_names_of_policies_and_mappings_stay_text(tmp_path: Path) -> Non
     framework = Framework("h", HOSTILE[0], HOSTILE[1], everything)
     FORMATS["html"].render(document(hostile_record(), framework), tmp_path / "report")
     page = html(tmp_path / "report" / "controls.html")
+    page += "".join(map(html, (tmp_path / "report" / "controls").iterdir()))
     assert "<script" not in page
     assert "<img" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
