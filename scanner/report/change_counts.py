@@ -11,6 +11,7 @@ from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.words import RESOLUTIONS, cause_text
 
 _GROUP: Final = "changes"
+_REASON: Final = "reason"
 _CHANGED: Final = ("new", "reopened", "resolved")
 
 
@@ -36,7 +37,7 @@ class ChangeCounts:
             if stored.status in _CHANGED:
                 self._numbers[stored.status, cause_text(stored.cause) if stored.cause else ""] += 1
             if stored.status == "resolved":
-                self._numbers["reason", stored.resolution] += 1
+                self._numbers[_REASON, stored.resolution] += 1
 
     def write(self, spill: GroupWriter) -> None:
         """Write the numbers."""
@@ -44,15 +45,21 @@ class ChangeCounts:
             spill.add(_GROUP, f"{status}\t{why}\t{number}")
 
 
-def causes_of(spilled: GroupReader) -> tuple[ChangeLine, ...]:
-    """The numbers by status and cause, the largest first."""
-    return tuple(line for line in _lines(spilled) if line.status in _CHANGED)
+class ChangeLines(NamedTuple):
+    """The numbers of changed findings by status and cause, and of resolved ones by reason, the largest first."""
+
+    causes: tuple[ChangeLine, ...]
+    reasons: tuple[ChangeLine, ...]
 
 
-def reasons_of(spilled: GroupReader) -> tuple[ChangeLine, ...]:
-    """The numbers of resolved findings by reason, the largest first."""
-    lines = (line for line in _lines(spilled) if line.status == "reason")
-    return tuple(ChangeLine("resolved", RESOLUTIONS.get(why, why), number) for _, why, number in lines)
+def changes_of(spilled: GroupReader) -> ChangeLines:
+    """The numbers that processes have written."""
+    lines = _lines(spilled)
+    reasons = (line for line in lines if line.status == _REASON)
+    return ChangeLines(
+        tuple(line for line in lines if line.status in _CHANGED),
+        tuple(ChangeLine("resolved", RESOLUTIONS.get(why, why), number) for _, why, number in reasons),
+    )
 
 
 def _lines(spilled: GroupReader) -> list[ChangeLine]:

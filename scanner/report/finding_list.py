@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
 from scanner.report.chips import CHIPS, STATUSES
@@ -27,8 +28,8 @@ _NEAR: Final = 2
 class FindingList:
     """Writes the pages of the list, and the data of its script, from collected rows."""
 
-    def __init__(self, site: Site, spilled: GroupReader) -> None:
-        self._site, self._spilled = site, spilled
+    def __init__(self, site: Site, folder: Path, spilled: GroupReader) -> None:
+        self._site, self._folder, self._spilled = site, folder, spilled
         self._groups: Final = spilled.groups(ROW_GROUPS)
 
     def write(self) -> None:
@@ -36,7 +37,7 @@ class FindingList:
         provenance = self._site.document.provenance
         groups = self._spilled.groups("data ")
         rows = (row for group in groups for row in self._spilled.rows(group))
-        write_data(self._site, rows, provenance.finished_at or provenance.started_at)
+        write_data(self._site, self._folder, rows, provenance.finished_at or provenance.started_at)
         bounds = list(self._bounds())
         in_halves(lambda half: self._write_pages(bounds, half))
 
@@ -73,7 +74,7 @@ class FindingList:
                 "below": _pager(number, last, "Pages, below the list"),
             }
         )
-        (self._site.folder / page_path(number)).write_text(page, "utf-8", newline="\n")
+        (self._folder / page_path(number)).write_text(page, "utf-8", newline="\n")
 
     def _rows(self) -> Iterator[str]:
         for group in self._groups:

@@ -18,8 +18,8 @@ from scanner.report.places import Places
 from scanner.report.site import Site
 
 
-def write_findings(site: Site, aside: Path) -> GroupReader:
-    """Write `findings.html` and the pages in `f`, and return what other pages show of the findings.
+def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
+    """Write `findings.html` and the pages in `f` into `folder`, and return what other pages show of the findings.
 
     `aside` is a folder to work in. Raises ValueError if findings were not counted.
     """
@@ -28,8 +28,8 @@ def write_findings(site: Site, aside: Path) -> GroupReader:
     folders = [aside / str(half) for half in range(len(halves))]
     in_halves(lambda half: _collect(site, texts, halves[half], GroupWriter(folders[half])))
     spilled = GroupReader(folders)
-    PlacePages(site, spilled, texts).write()
-    FindingList(site, spilled).write()
+    PlacePages(site, spilled, texts).write(folder)
+    FindingList(site, folder, spilled).write()
     return spilled
 
 

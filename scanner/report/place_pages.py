@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final
 
 from scanner.report.group_files import GroupReader, GroupWriter
@@ -56,17 +57,19 @@ class PlacePages:
         names = "heading", "places", "texts"
         self._frame: Final = site.frame(f"{FOLDER}/", "place_page.html", names, rows="places.html")
 
-    def write(self) -> None:
-        """Write all pages, in two processes."""
-        (self._site.folder / FOLDER).mkdir()
+    def write(self, top: Path) -> None:
+        """Write all pages into a folder of `top`, in two processes."""
+        folder = top / FOLDER
+        folder.mkdir()
         groups = [f"{first}{second}" for first in _DIGITS for second in _DIGITS]
-        in_halves(lambda half: self._write_groups(groups[half::2]))
+        in_halves(lambda half: self._write_groups(folder, groups[half::2]))
 
-    def _write_groups(self, groups: Iterable[str]) -> None:
+    def _write_groups(self, folder: Path, groups: Iterable[str]) -> None:
         for digits in groups:
             placed = sorted(map(_read, self._spilled.rows(_group(digits))))
             for prefix, findings in groupby(placed, key=lambda each: each.id[:PREFIX]):
-                self._write_prefix(prefix, list(self._parts(findings)))
+                for name, page in self._pages(prefix, list(self._parts(findings))):
+                    (folder / name).write_text(page, "utf-8", newline="\n")
 
     def _parts(self, findings: Iterable[PlacedFinding]) -> Iterator[_Part]:
         part = _Part()
@@ -90,7 +93,8 @@ class PlacePages:
             size += _bytes(self._texts.param_html(placed.param))
         return size
 
-    def _write_prefix(self, prefix: str, parts: list[_Part]) -> None:
+    def _pages(self, prefix: str, parts: list[_Part]) -> Iterator[tuple[str, str]]:
+        """The file names of the pages of a prefix, and their HTML."""
         for number, part in enumerate(parts):
             moved = (
                 []
@@ -110,7 +114,7 @@ class PlacePages:
                     "texts": "\n".join(self._part_texts(part)),
                 }
             )
-            (self._site.folder / FOLDER / _file(prefix, number)).write_text(page, "utf-8", newline="\n")
+            yield _file(prefix, number), page
 
     def _part_texts(self, part: _Part) -> Iterator[str]:
         for number, checks in sorted(part.policies.items()):

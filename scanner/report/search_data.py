@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import orjson
@@ -81,9 +82,9 @@ def row_text(facts: RowFacts, texts: Iterable[str]) -> str:
     return "\t".join((numbers, facts.namespace, facts.owner, *texts))
 
 
-def write_data(site: Site, rows: Iterator[str], end: datetime) -> None:
+def write_data(site: Site, into: Path, rows: Iterator[str], end: datetime) -> None:
     """Write all files, given the lines of `row_text` in the order of the list."""
-    folder = site.folder / FOLDER
+    folder = into / FOLDER
     folder.mkdir()
     namespaces, owners = dict[str, int](), dict[str, int]()
     number = 0

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from jinja2 import Environment
 
 from scanner.model.policy import PolicyKey
-from scanner.report.batches import Batch, batched
+from scanner.report.batches import Batch
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.frames import Frame, place
@@ -30,10 +29,9 @@ _UNOWNED = "_unowned"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A report that is written into `folder`. Paths are relative to the folder, with `/` between their parts."""
+    """The pages of a report. Paths are relative to its top folder, with `/` between their parts."""
 
     document: Document
-    folder: Path
     templates: Environment
     shared: Mapping[str, object]
     sections: Mapping[PolicyKey, PolicySection]
@@ -45,12 +43,12 @@ class Site:
 
     def policy_path(self, policy: PolicyKey, number: int = 1) -> str:
         """The path of page `number` of a policy."""
-        return _numbered(f"policies/{self.policies[policy]}.html", number)
+        return numbered(f"policies/{self.policies[policy]}.html", number)
 
     def namespace_path(self, namespace: str, number: int = 1) -> str:
         """The path of page `number` of a namespace, or of the cluster-scoped objects."""
         slug = self.namespaces[namespace] if namespace else _CLUSTER_SCOPED
-        return _numbered(f"namespaces/{slug}.html", number)
+        return numbered(f"namespaces/{slug}.html", number)
 
     def owner_path(self, owner: str) -> str:
         """The path of the page of an owner, or of the unowned objects."""
@@ -99,26 +97,6 @@ class Site:
         """The style sheet of ordinary pages."""
         return str(self.shared["style"])
 
-    def write(self, path: str, template: str, title: str, **context: object) -> None:
-        """Render a template into a page."""
-        (self.folder / path).write_text(self.page(path, template, title, **context), "utf-8", newline="\n")
-
-    def write_list(
-        self,
-        path: str,
-        title: str,
-        items: Iterable[ItemT],
-        *,
-        total: int,
-        weigh: Callable[[ItemT], int],
-        template: str = "",
-        **context: object,
-    ) -> None:
-        """Render a list, page after page; the default template has the name of the first page."""
-        for batch in batched(items, weigh):
-            pages = pager(path, batch, total)
-            self.write(_numbered(path, batch.number), template or path, title, rows=batch.rows, pager=pages, **context)
-
 
 @dataclass(frozen=True, slots=True)
 class Pager:
@@ -130,20 +108,20 @@ class Pager:
     before: str
     after: str
 
+    @classmethod
+    def of(cls, path: str, batch: Batch[ItemT], total: int) -> Pager:
+        """The position of a batch in the list whose first page is `path`."""
+        name = path.rpartition("/")[2]
+        return cls(
+            first=batch.first,
+            last=batch.last,
+            total=total,
+            before=numbered(name, batch.number - 1) if batch.number > 1 else "",
+            after=numbered(name, batch.number + 1) if batch.more else "",
+        )
 
-def pager(path: str, batch: Batch[ItemT], total: int) -> Pager:
-    """The position of a batch in the list whose first page is `path`."""
-    name = path.rpartition("/")[2]
-    return Pager(
-        first=batch.first,
-        last=batch.last,
-        total=total,
-        before=_numbered(name, batch.number - 1) if batch.number > 1 else "",
-        after=_numbered(name, batch.number + 1) if batch.more else "",
-    )
 
-
-def site_of(document: Document, folder: Path, owners: Iterable[str]) -> Site:
+def site_of(document: Document, owners: Iterable[str]) -> Site:
     """The site for a document: the paths of its pages, of those of some owners, too, its templates and its style sheet."""
     templates = environment()
     titles = {policy.key: document.title(policy.key) for policy in document.policies}
@@ -167,11 +145,8 @@ def site_of(document: Document, folder: Path, owners: Iterable[str]) -> Site:
         "unseen_shown": 12,
     }
     controls = [f"{framework.name}/{control.id}" for framework in document.controls for control in framework.controls]
-    for name in ("policies", "namespaces", "owners", *(["controls"] if controls else [])):
-        (folder / name).mkdir()
     return Site(
         document=document,
-        folder=folder,
         templates=templates,
         shared=shared,
         sections={section.key: section for section in document.policies},
@@ -186,6 +161,6 @@ def _css_string(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9 .:-]", "", text)
 
 
-def _numbered(path: str, number: int) -> str:
+def numbered(path: str, number: int) -> str:
     """The file name of a page of a list: `coverage.html`, `coverage_2.html`. No other page ends in an underscore and a number."""
     return path if number == 1 else f"{path.removesuffix('.html')}_{number}.html"

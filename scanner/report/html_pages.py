@@ -1,0 +1,190 @@
+"""The pages of the HTML report besides those of findings: each is rendered when a caller needs it.
+
+The static report writes all of them; the web application renders the page that a user opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Final, NamedTuple, TypeVar
+
+from scanner.model.outcome import Gap
+from scanner.model.register import PolicyDays, Register
+from scanner.model.scan import Health
+from scanner.report.batches import Batch, batched, weight
+from scanner.report.by_control import ControlSection, FrameworkSection
+from scanner.report.by_namespace import NamespaceSection
+from scanner.report.by_policy import PolicySection
+from scanner.report.change_counts import ChangeLines
+from scanner.report.definition import definition_of
+from scanner.report.owner_rows import OwnerRow
+from scanner.report.policy_texts import texts_of
+from scanner.report.sentences import namespace_title, worst_namespaces, worst_policies
+from scanner.report.site import Pager, Site, numbered
+from scanner.report.templates import NAME
+from scanner.report.trend_picture import trend_of
+from scanner.report.waivers import STATE_WORDS, WaiverLine
+from scanner.report.worst_line import worst_line
+from scanner.report.worst_rows import Subject
+
+ItemT = TypeVar("ItemT")
+_TOP: Final = 10
+
+
+class Page(NamedTuple):
+    """A page: its path from the top folder, and what renders its HTML."""
+
+    path: str
+    render: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class HtmlPages:
+    """All pages of a report but those of findings.
+
+    `owners` are the lines of the page of owners. `worst` returns the rows of the worst problems of some policies, namespaces or
+    owners as HTML, `changes` the numbers of changed findings.
+    """
+
+    site: Site
+    owners: Sequence[OwnerRow]
+    worst: Callable[[Subject, Sequence[str]], str]
+    changes: Callable[[], ChangeLines]
+
+    def __iter__(self) -> Iterator[Page]:
+        yield from self._lists()
+        yield from self._single()
+        yield from map(self._policy, self.site.document.policies)
+        yield from map(self._namespace, self.site.document.namespaces)
+        yield from map(self._owner, self.owners)
+        for framework in self.site.document.controls:
+            yield from (self._control(framework, control) for control in framework.controls)
+
+    @cached_property
+    def _days(self) -> PolicyDays:
+        return self.site.document.policy_days()
+
+    @cached_property
+    def _register(self) -> Register:
+        return self.site.document.register()
+
+    def _single(self) -> Iterator[Page]:
+        page = self._page
+        yield Page("index.html", self._summary)
+        yield page("changes.html", "Changes", lambda: self.changes()._asdict())
+        yield page("drift.html", "Drift")
+        yield page("population.html", "Population")
+        yield page("method.html", "Method and provenance")
+        yield page("appendix.html", "Appendix")
+        yield page("runs.html", "Runs", lambda: {"register": self._register, "trend": trend_of(self._register.days)})
+        if opinion := self.site.document.second_opinion:
+            yield page("opinion.html", "Second opinion", lambda: {"opinion": opinion})
+
+    def _page(self, path: str, title: str, context: Callable[[], dict[str, object]] = dict) -> Page:
+        return Page(path, lambda: self.site.page(path, path, title, **context()))
+
+    def _summary(self) -> str:
+        document = self.site.document
+        return self.site.page(
+            "index.html",
+            "index.html",
+            "Summary",
+            trend=trend_of(self._register.days),
+            owners=self.owners,
+            top_owners=self.owners[:_TOP],
+            top_policies=worst_policies(document.policies)[:_TOP],
+            top_namespaces=worst_namespaces(document.namespaces)[:_TOP],
+            worst=[worst_line(document, each) for each in document.worst],
+        )
+
+    def _policy(self, section: PolicySection) -> Page:
+        site = self.site
+        path = site.policy_path(section.key)
+
+        def render() -> str:
+            return site.page(
+                path,
+                "policy.html",
+                section.name,
+                policy=section,
+                definition=definition_of(section),
+                texts=texts_of(section, site.document.rules),
+                worst=self.worst("policy", [site.policies[section.key]]),
+                history=trend_of(self._days.get(section.key, ())),
+            )
+
+        return Page(path, render)
+
+    def _namespace(self, section: NamespaceSection) -> Page:
+        path, title = self.site.namespace_path(section.namespace), namespace_title(section.namespace)
+
+        def render() -> str:
+            worst = self.worst("namespace", [section.namespace])
+            return self.site.page(path, "namespace.html", title, namespace=section, worst=worst)
+
+        return Page(path, render)
+
+    def _owner(self, row: OwnerRow) -> Page:
+        path = self.site.owner_path(row.owner)
+
+        def render() -> str:
+            return self.site.page(path, "owner.html", row.title, row=row, worst=self.worst("owner", [row.owner]))
+
+        return Page(path, render)
+
+    def _control(self, framework: FrameworkSection, control: ControlSection) -> Page:
+        site = self.site
+        path = site.control_path(f"{framework.name}/{control.id}")
+
+        def render() -> str:
+            bound = [site.policies[policy.language, policy.name] for policy in control.policies if policy.bound]
+            shown = {"framework": framework, "control": control, "worst": self.worst("policy", bound)}
+            return site.page(path, "control.html", f"{control.id} {control.title}", sections=site.sections, **shown)
+
+        return Page(path, render)
+
+    def _lists(self) -> Iterator[Page]:
+        document = self.site.document
+        policies, namespaces = worst_policies(document.policies), worst_namespaces(document.namespaces)
+        controls = [(framework, control) for framework in document.controls for control in framework.controls]
+        section = document.waivers
+        lines = section.lines if section else ()
+        yield from self._list("policies.html", "Policies", policies, lambda policy: weight(policy.name[:NAME]))
+        yield from self._list("namespaces.html", "Namespaces", namespaces, lambda each: weight(each.namespace[:NAME]))
+        yield from self._list("owners.html", "Owners", self.owners, lambda row: weight(row.owner[:NAME]))
+        yield from self._list("coverage.html", "Coverage", document.gaps, _weigh_gap)
+        yield from self._list("health.html", "Policy health", document.health, _weigh_health)
+        yield from self._list("waivers.html", "Waivers", lines, _weigh_waiver, waivers=section, state_words=STATE_WORDS)
+        if controls:
+            yield from self._list("controls.html", "Controls", controls, _weigh_control)
+
+    def _list(
+        self, path: str, title: str, items: Sequence[ItemT], weigh: Callable[[ItemT], int], **context: object
+    ) -> Iterator[Page]:
+        """The pages of a list; the template has the name of the first page."""
+        for batch in batched(items, weigh):
+            yield Page(numbered(path, batch.number), partial(self._list_page, path, title, batch, len(items), context))
+
+    def _list_page(self, path: str, title: str, batch: Batch[ItemT], total: int, context: dict[str, object]) -> str:
+        shown = {"rows": batch.rows, "pager": Pager.of(path, batch, total), **context}
+        return self.site.page(numbered(path, batch.number), path, title, **shown)
+
+
+def _weigh_waiver(line: WaiverLine) -> int:
+    return weight(line.name[:NAME], line.scope, line.reason, line.why, line.source, line.control)
+
+
+def _weigh_gap(gap: Gap) -> int:
+    return weight(gap.where, gap.why)
+
+
+def _weigh_health(health: Health) -> int:
+    return weight(health.policy[:NAME], health.binding[:NAME], health.detail)
+
+
+def _weigh_control(row: tuple[FrameworkSection, ControlSection]) -> int:
+    framework, control = row
+    names = (policy.name[:NAME] for policy in control.policies)
+    return weight(framework.heading, control.id, control.title, *(note[:NAME] for note in control.why), *names)
