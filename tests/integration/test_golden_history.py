@@ -212,7 +212,9 @@ def histories(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def history(histories: dict[str, History], request: pytest.FixtureRequest) -> History:
     """The history in one database."""
     if request.param not in histories:
-        pytest.skip("no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database in which schemas may be created")
+        pytest.skip(
+            "no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database beside which others may be created"
+        )
     return histories[request.param]
 
 

@@ -1,19 +1,21 @@
-"""Temporary empty databases; PostgreSQL gets a schema of its own in the given server."""
+"""Temporary empty databases; in PostgreSQL a schema of its own, in a database of this process on the given server."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, text
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 
 from scanner.store.tables import METADATA
 from scanner.store.view_queries import VIEWS
@@ -30,24 +32,39 @@ def database(kind: str, folder: Path) -> Iterator[str]:
         yield f"sqlite:///{folder / uuid.uuid4().hex}.db"
         return
     if not POSTGRES:
-        pytest.skip("no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database in which schemas may be created")
-    with _schema() as name:
+        pytest.skip(
+            "no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database beside which others may be created"
+        )
+    with _schema(_own_database()) as name:
         options = {"options": f"-csearch_path={name}"}
-        yield make_url(POSTGRES).update_query_dict(options).render_as_string(hide_password=False)
+        yield _own_database().update_query_dict(options).render_as_string(hide_password=False)
+
+
+@cache
+def _own_database() -> URL:
+    """The database of this process: advisory locks are those of a database, so two processes would wait for each other in one."""
+    url, name = make_url(POSTGRES).set(drivername="postgresql+psycopg"), f"assay_{uuid.uuid4().hex}"
+    _administer(url, f"CREATE DATABASE {name}")
+    atexit.register(_administer, url, f"DROP DATABASE {name} WITH (FORCE)")
+    return url.set(database=name)
+
+
+def _administer(url: URL, statement: str) -> None:
+    """Execute a statement that no transaction may contain."""
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(statement))
+    engine.dispose()
 
 
 @contextmanager
-def _schema() -> Iterator[str]:
+def _schema(of: URL) -> Iterator[str]:
     name = f"assay_{uuid.uuid4().hex}"
-    engine = create_engine(make_url(POSTGRES).set(drivername="postgresql+psycopg"))
-    with engine.begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA {name}"))
+    _administer(of, f"CREATE SCHEMA {name}")
     try:
         yield name
     finally:
-        with engine.begin() as connection:
-            connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
-        engine.dispose()
+        _administer(of, f"DROP SCHEMA {name} CASCADE")
 
 
 def path_of(url: str) -> Path:
