@@ -74,7 +74,14 @@ def path_of(url: str) -> Path:
 
 def emptied(url: str) -> None:
     """Delete the rows of all tables. TRUNCATE would replace the files of each, which takes ten times as long for a few rows."""
-    execute(url, "; ".join(f"DELETE FROM {table.name}" for table in reversed(METADATA.sorted_tables)))
+    statements = [f"DELETE FROM {table.name}" for table in reversed(METADATA.sorted_tables)]
+    if url.startswith("postgresql"):
+        statements = ["; ".join(statements)]  # one round trip
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
 
 
 def refill(url: str, original: str) -> None:

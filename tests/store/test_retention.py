@@ -39,7 +39,7 @@ from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, would_prune
 from scanner.store.retention_plan import Rule
 from tests.store.databases import count as rows_of
-from tests.store.databases import path_of
+from tests.store.databases import emptied, path_of
 from tests.store.made import CHECK, EVERYTHING, Round, binding, clock, ended, finding, policy
 from tests.store.test_daily import days_of
 from tests.store.test_fixes import Fixing
@@ -150,6 +150,9 @@ histories = st.lists(periods, min_size=3, max_size=6).map(
     lambda history: [step for period in history for step in period]
 )
 NUMBERS = count(1)
+HISTORIES = count()
+TOGETHER = 2
+"""The number of histories that a database holds: they share rows, and every prune visits all of them."""
 SETTINGS = settings(
     max_examples=6,
     deadline=None,
@@ -157,13 +160,16 @@ SETTINGS = settings(
 )
 
 
-@given(history=histories, rule=rules)
-@SETTINGS
-def test_pruning_changes_nothing_that_is_kept(
-    url: str, store: SqlStore, reference: SqlStore, history: list[Step], rule: Rule
-) -> None:
-    """In any history, later scans and kept reports are those of a database that is never pruned, and nothing is damaged."""
-    compare(url, store, reference, [*history, Step(prune=rule)])
+class TestAnyHistory:
+    """A class of its own, so that another process can run it."""
+
+    @given(history=histories, rule=rules)
+    @SETTINGS
+    def test_pruning_changes_nothing_that_is_kept(
+        self, url: str, reference: str, history: list[Step], rule: Rule
+    ) -> None:
+        """In any history, later scans and kept reports are those of a database that is never pruned, and nothing is damaged."""
+        compare(url, reference, [*history, Step(prune=rule)])
 
 
 @dataclass(frozen=True)
@@ -232,22 +238,29 @@ ladder_steps = st.builds(
 )
 
 
-@given(history=st.lists(ladder_steps, min_size=6, max_size=14), rule=rules)
-@SETTINGS
-def test_pruning_changes_no_continuation(
-    url: str, store: SqlStore, reference: SqlStore, history: list[LadderStep], rule: Rule
-) -> None:
-    """Causes, reasons, episodes and the clocks of problems are those of a database that is never pruned, and so are fixes."""
-    compare(url, store, reference, [*history, LadderStep(prune=rule)])
+class TestAnyContinuation:
+    """A class of its own, so that another process can run it."""
+
+    @given(history=st.lists(ladder_steps, min_size=6, max_size=14), rule=rules)
+    @SETTINGS
+    def test_pruning_changes_no_continuation(
+        self, url: str, reference: str, history: list[LadderStep], rule: Rule
+    ) -> None:
+        """Causes, reasons, episodes and the clocks of problems are those of a database that is never pruned, and so are fixes."""
+        compare(url, reference, [*history, LadderStep(prune=rule)])
 
 
-def compare(
-    url: str,
-    store: SqlStore,
-    reference: SqlStore,
-    history: Sequence[Step],
-) -> None:
+def compare(url: str, reference: str, history: Sequence[Step]) -> None:
     """Store a history in a database that is pruned, and in one that is not, and compare what they answer."""
+    if next(HISTORIES) % TOGETHER == 0:
+        emptied(url)
+        emptied(reference)
+    with open_store(url, clock) as store, open_store(reference, clock) as unpruned:
+        compare_stores(url, store, unpruned, history)
+
+
+def compare_stores(url: str, store: SqlStore, reference: SqlStore, history: Sequence[Step]) -> None:
+    """Do so with open stores."""
     first = next(NUMBERS)
     cluster = ClusterIdentity(f"cluster-{first}")
     numbers: list[int] = []
@@ -277,10 +290,9 @@ def compare(
 
 
 @pytest.fixture
-def reference(prepared: dict[str, str], tmp_path: Path) -> Iterator[SqlStore]:
-    """A store that is never pruned."""
-    with open_store(str(shutil.copy(path_of(prepared["sqlite"]), tmp_path / "reference.db")), clock) as opened:
-        yield opened
+def reference(prepared: dict[str, str], tmp_path: Path) -> str:
+    """The URL of a database that is never pruned."""
+    return f"sqlite:///{shutil.copy(path_of(prepared['sqlite']), tmp_path / 'reference.db')}"
 
 
 def is_pruned(store: SqlStore, number: int) -> bool:
@@ -568,7 +580,7 @@ def test_a_preview_is_no_beginning_of_a_problem(store: SqlStore) -> None:
     assert ("new", ended(2)) == (problem.status, problem.first_seen)
 
 
-def test_a_chain_that_ended_in_pruned_rows_is_no_damage(url: str, store: SqlStore, reference: SqlStore) -> None:
+def test_a_chain_that_ended_in_pruned_rows_is_no_damage(url: str, reference: str) -> None:
     """A binding was renamed and unbound by turns: the row in which another finding continued the first one is gone."""
     bound = [
         ("one", "one"),
@@ -585,4 +597,4 @@ def test_a_chain_that_ended_in_pruned_rows_is_no_damage(url: str, store: SqlStor
         for place, names in enumerate(bound)
     ]
     partial = replace(steps[0], state=ScanState.INCOMPLETE)
-    compare(url, store, reference, [partial, *steps[1:], LadderStep(), LadderStep(prune=Rule(1))])
+    compare(url, reference, [partial, *steps[1:], LadderStep(), LadderStep(prune=Rule(1))])
