@@ -9,6 +9,7 @@ import re
 import struct
 import subprocess
 import termios
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,11 @@ _LIVE = re.compile(r"[^\n]*\r\x1b\[K")
 
 @pytest.fixture
 def cluster(write: Write) -> Path:
+    """The folder of the cluster in the home of a user."""
+    return written(write)
+
+
+def written(write: Write) -> Path:
     """A folder with objects of long, wide and ordinary names, and policies that they violate."""
     names = ["web", "n" * 200, "a.very.long.name.with.dots.in.it.which.no.column.has.room.for"]
     write("cluster/objects.yaml", "---\n".join(config_map(name) for name in names))
@@ -64,35 +70,55 @@ def summary(lines: list[str]) -> list[str]:
     return lines[next(number for number, line in enumerate(lines) if line.startswith("Scan ")) :]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_no_line_is_wider_than_the_terminal(home: Path, cluster: Path, width: int) -> None:
-    """Long names, wide characters and the table of policies keep to the width of the window."""
-    lines = summary(seen(drawn(home, width, "scan", "--from", cluster)))
+@dataclass(frozen=True)
+class Drawing:
+    """What a scan wrote on a terminal of a width, and the home of its user."""
 
-    assert [] == [line for line in lines if cell_len(line) > width]
+    home: Path
+    width: int
+    output: str
+
+
+@pytest.fixture(scope="module", params=WIDTHS)
+def drawing(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Drawing:
+    """A scan at each width, for all tests that read what it drew."""
+    home = tmp_path_factory.mktemp("home")
+
+    def write(path: str, text: str) -> Path:
+        (home / path).parent.mkdir(exist_ok=True)
+        (home / path).write_text(text)
+        return Path(path)
+
+    output = drawn(home, request.param, "scan", "--from", written(write), "--db", "a folder.db")
+    return Drawing(home, request.param, output)
+
+
+def test_no_line_is_wider_than_the_terminal(drawing: Drawing) -> None:
+    """Long names, wide characters and the table of policies keep to the width of the window."""
+    lines = summary(seen(drawing.output))
+
+    assert [] == [line for line in lines if cell_len(line) > drawing.width]
     assert "Policy " in "\n".join(lines)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_parts_follow_each_other(home: Path, cluster: Path, width: int) -> None:
+def test_the_parts_follow_each_other(drawing: Drawing) -> None:
     """Verdict, what is incomplete, the worst problems, the policies, and what to do next."""
-    text = "\n".join(summary(seen(drawn(home, width, "scan", "--from", cluster))))
+    text = "\n".join(summary(seen(drawing.output)))
 
     parts = ("Scan ", "6 problems would be refused", "broken.yaml", "Worst problems", "Policies (", "Next:")
     places = [text.index(part) for part in parts]
     assert sorted(places) == places
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_next_commands_work_as_printed(home: Path, cluster: Path, width: int) -> None:
+def test_the_next_commands_work_as_printed(drawing: Drawing) -> None:
     """A shell runs both, with the database that the user named."""
-    lines = seen(drawn(home, width, "scan", "--from", cluster, "--db", "a folder.db"))
+    lines = seen(drawing.output)
     script = "\n".join(lines[lines.index("Next:") + 1 :])
 
     ran = subprocess.run(
         ["bash", "-ec", script],
-        cwd=home,
-        env=environment(home, {"PATH": f"{ASSAY.parent}:{os.environ['PATH']}"}),
+        cwd=drawing.home,
+        env=environment(drawing.home, {"PATH": f"{ASSAY.parent}:{os.environ['PATH']}"}),
         capture_output=True,
         text=True,
         check=False,
@@ -100,16 +126,14 @@ def test_the_next_commands_work_as_printed(home: Path, cluster: Path, width: int
     )
 
     assert (0, "Problem p-") == (ran.returncode, ran.stdout[:10]), ran.stderr
-    assert (home / "assay-report" / "index.html").exists()
+    assert (drawing.home / "assay-report" / "index.html").exists()
 
 
-def test_progress_is_gone_before_the_report(home: Path, cluster: Path) -> None:
+def test_progress_is_gone_before_the_report(drawing: Drawing) -> None:
     """The heading begins a line, although the live line was drawn on it."""
-    output = drawn(home, 80, "scan", "--from", cluster)
-
-    assert "v1 ConfigMap: 3 objects" in output
-    assert "v1 ConfigMap: 3 objects" not in "\n".join(seen(output))
-    assert re.search(r"(\n|\x1b\[K)Scan ", output)
+    assert "v1 ConfigMap: 3 objects" in drawing.output
+    assert "v1 ConfigMap: 3 objects" not in "\n".join(seen(drawing.output))
+    assert re.search(r"(\n|\x1b\[K)Scan ", drawing.output)
 
 
 def test_a_dumb_terminal_receives_no_escapes(home: Path, cluster: Path) -> None:
