@@ -15,8 +15,10 @@ settings.register_profile("assay", deadline=None)
 settings.load_profile("assay")
 
 TESTS = Path(__file__).parent
-FIRST = ("integration", "cli", "store", "conformance", "cluster")
-"""The folders whose modules take longest, or wait for other processes most of their time."""
+WAITING_FOR_SERVERS = "integration"
+"""The folder whose tests wait for an API server most of their time."""
+FIRST = ("cli", "store", "conformance", "cluster")
+"""The other folders whose modules take longest."""
 GARBAGE = 20_000
 """New objects between two collections of garbage, as many as in the command."""
 WAITING = 2
@@ -29,8 +31,15 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the longest modules first, so that short ones are left to fill the gaps and all workers end together."""
-    items.sort(key=lambda item: _rank(item.path))
+    """Run the longest modules first, so that short ones are left to fill the gaps and all workers end together.
+
+    Modules that wait for a server and modules that compute take turns: workers of one kind alone leave processors idle.
+    """
+    modules = sorted({item.path: None for item in items}, key=_rank)
+    waiting = [path for path in modules if _folder(path) == WAITING_FOR_SERVERS]
+    computing = [path for path in modules if _folder(path) != WAITING_FOR_SERVERS]
+    turns = {path: turn for each in (waiting, computing) for turn, path in enumerate(each)}
+    items.sort(key=lambda item: turns[item.path])
 
 
 def pytest_collection_finish() -> None:
@@ -41,9 +50,12 @@ def pytest_collection_finish() -> None:
 
 
 @cache
+def _folder(path: Path) -> str:
+    return path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
+
+
 def _rank(path: Path) -> int:
-    folder = path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
-    return FIRST.index(folder) if folder in FIRST else len(FIRST)
+    return FIRST.index(_folder(path)) if _folder(path) in FIRST else len(FIRST)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""The API server that the integration tests share, one for each process that runs them, until it runs other tests."""
+"""The API server that the integration tests share, one for each process that runs tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def assets() -> Path:
     return Path(os.environ["KUBEBUILDER_ASSETS"])
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def api_server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A running kube-apiserver 1.36, shared: each test gives its policies a narrow match and its objects names of their own."""
     with running(assets, tmp_path_factory.mktemp("api-server")) as server:
