@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, text
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from scanner.store.tables import METADATA
 from scanner.store.view_queries import VIEWS
@@ -35,7 +35,7 @@ def database(kind: str, folder: Path) -> Iterator[str]:
         pytest.skip(
             "no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database beside which others may be created"
         )
-    with _schema(_own_database()) as name:
+    with _schema() as name:
         options = {"options": f"-csearch_path={name}"}
         yield _own_database().update_query_dict(options).render_as_string(hide_password=False)
 
@@ -57,14 +57,43 @@ def _administer(url: URL, statement: str) -> None:
     engine.dispose()
 
 
+@cache
+def _own_engine() -> Engine:
+    """Connections to the database of this process that are kept: a new one takes five times as long as emptying all tables."""
+    return create_engine(_own_database(), connect_args={"prepare_threshold": None})  # schemas differ
+
+
 @contextmanager
-def _schema(of: URL) -> Iterator[str]:
+def _schema() -> Iterator[str]:
     name = f"assay_{uuid.uuid4().hex}"
-    _administer(of, f"CREATE SCHEMA {name}")
+    with _own_engine().begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {name}"))
     try:
         yield name
     finally:
-        _administer(of, f"DROP SCHEMA {name} CASCADE")
+        with _own_engine().begin() as connection:
+            connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+
+
+@contextmanager
+def _changing(url: str) -> Iterator[Connection]:
+    """A transaction without the store."""
+    address = make_url(url)
+    if POSTGRES and address.set(query={}) == _own_database():
+        with _own_engine().begin() as connection:
+            connection.execute(text(f"SET LOCAL search_path TO {_schema_of(url)}"))
+            yield connection
+        return
+    engine = create_engine(address)
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _schema_of(url: str) -> str:
+    return str(make_url(url).query["options"]).removeprefix("-csearch_path=")
 
 
 def path_of(url: str) -> Path:
@@ -77,11 +106,9 @@ def emptied(url: str) -> None:
     statements = [f"DELETE FROM {table.name}" for table in reversed(METADATA.sorted_tables)]
     if url.startswith("postgresql"):
         statements = ["; ".join(statements)]  # one round trip
-    engine = create_engine(url)
-    with engine.begin() as connection:
+    with _changing(url) as connection:
         for statement in statements:
             connection.execute(text(statement))
-    engine.dispose()
 
 
 def refill(url: str, original: str) -> None:
@@ -90,36 +117,27 @@ def refill(url: str, original: str) -> None:
         shutil.copy(path_of(original), path_of(url))
         return
     emptied(url)
-    schema = str(make_url(original).query["options"]).removeprefix("-csearch_path=")
+    schema = _schema_of(original)
     tables = [table.name for table in METADATA.sorted_tables]
     execute(url, "; ".join(f"INSERT INTO {name} SELECT * FROM {schema}.{name}" for name in tables))
 
 
 def count(url: str, table: str) -> int:
     """The number of rows of a table."""
-    engine = create_engine(url)
-    with engine.connect() as connection:
-        rows = connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one()
-    engine.dispose()
-    return int(rows)
+    with _changing(url) as connection:
+        return int(connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one())
 
 
 def execute(url: str, statement: str, **values: object) -> None:
     """Change a database without the store."""
-    engine = create_engine(url)
-    with engine.begin() as connection:
+    with _changing(url) as connection:
         connection.execute(text(statement), values)
-    engine.dispose()
 
 
 def rows(url: str, query: str) -> Rows:
     """The rows of a query."""
-    engine = create_engine(url)
-    try:
-        with engine.connect() as connection:
-            return [dict(row._mapping) for row in connection.execute(text(query))]
-    finally:
-        engine.dispose()
+    with _changing(url) as connection:
+        return [dict(row._mapping) for row in connection.execute(text(query))]
 
 
 def without_column(connection: sqlite3.Connection, table: str, column: str) -> None:
