@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import defaultdict
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final, Literal, TypeAlias
 
@@ -39,7 +40,12 @@ def worst_rows(spilled: GroupReader, subject: Subject, *names: str) -> str:
     """The rows of the worst problems of some policies, namespaces or owners together, as HTML for a page in a folder."""
     lines = (line.partition("\t") for name in names for line in spilled.rows(_group(subject, name)))
     rows = sorted((_order(order), row) for order, _, row in lines)
-    return "\n".join(row.replace(*_UP) for _, row in rows[:MOST])
+    return in_folder(row for _, row in rows[:MOST])
+
+
+def in_folder(rows: Iterable[str]) -> str:
+    """Rows of the list as HTML for a page in a folder."""
+    return "\n".join(row.replace(*_UP) for row in rows)
 
 
 def _order(text: str) -> tuple[int, ...]:
