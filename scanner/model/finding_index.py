@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from scanner.model.cause import Cause
 from scanner.model.policy import PolicyKey
 
 
 class IndexedFinding(NamedTuple):
-    """A finding. `row`, `check`, `verdict`, `object`, `workload_row` (0 for none), `kept` and `cause` are ids of the store.
+    """A finding. `row`, `check`, `verdict`, `object`, `workload_row` (0 for none) and `kept` are ids of the store.
 
     `id` has the first 48 bits of the fingerprint, `problem` is the number of the problem (negative in scans of older versions), `opened` the beginning of
     the problem's latest episode in seconds since 1970, `actions` are joined with commas. `status` and `episode` are as in
-    `ProblemFinding`. `kind` and `workload` (`namespace/name`) are those of the workload, or of the object itself.
+    `ProblemFinding`, `cause` and `resolution` as in `StoredFinding`. `kind` and `workload` (`namespace/name`) are those of the workload, or of the object itself.
     """
 
     row: int
@@ -36,5 +37,5 @@ class IndexedFinding(NamedTuple):
     denies: bool
     actions: str
     excepted: bool
-    cause: int
+    cause: Cause | None
     resolution: str

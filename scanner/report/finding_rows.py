@@ -33,6 +33,7 @@ class HasOfRow(NamedTuple):
     objects: bool
     owner: bool
     waiver: bool
+    history: bool = False
 
 
 class _Item(NamedTuple):
@@ -52,10 +53,11 @@ class MadeRow(NamedTuple):
 
 
 class RowMaker:
-    """Makes the rows of problems."""
+    """Makes the rows of problems; with `histories`, each leads to a page of its problem, too."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *, histories: bool = False) -> None:
         self._site = site
+        self._histories = histories
         self._row_form = RowForm(site.templates, "problems.html", "problem_row")
         self._item_form = RowForm(site.templates, "problems.html", "object_item")
         self._data = RowData(site)
@@ -78,7 +80,12 @@ class RowMaker:
         kind, name = _workload(stored) if several else (finding.kind, object_name(finding))
         shown = _name(kind), _name(name), _number(total, first, len(members)) if several else ""
         items = [_item(each) for each in members]
-        words = chip, str(section.severity), group.status, HasOfRow(several, bool(owner), waived)
+        words = (
+            chip,
+            str(section.severity),
+            group.status,
+            HasOfRow(several, bool(owner), waived, self._histories and bool(stored.problem)),
+        )
         texts = (
             stored.id,
             place_path(stored.id),
@@ -90,6 +97,7 @@ class RowMaker:
             age_text(group.opened_at, self._end),
             shown[2],
             Markup("".join(map(self._item_html, items))) if several else "",  # noqa: S704 - made by a template
+            f"problems/{stored.problem}.html",
         )
         facts = self._data.facts(
             chip=chip,

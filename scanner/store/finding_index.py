@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, select
 
+from scanner.model.cause import Cause
 from scanner.model.census import OwnerOf
 from scanner.model.finding_index import IndexedFinding
-from scanner.model.outcome import CheckKind
-from scanner.model.scan import ProblemFinding
-from scanner.store.engine import among
-from scanner.store.findings import by_problem, causes_of, resolved_in, seen_in, status_of, times_of
+from scanner.store.findings import causes_of, resolved_in, seen_in, status_of, times_of
 from scanner.store.kept_labels import KeptLabels, PlaceOfObject
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import (
@@ -84,14 +82,6 @@ def indexed(
                     yield tables.finding(row, owner, revision, resolved=resolved, checked=row.id not in unchecked)
 
 
-def indexed_findings(
-    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, ids: Sequence[int]
-) -> Iterator[ProblemFinding]:
-    """The findings of some rows with their texts, those of a problem together; `ids` are a few hundred at most."""
-    if ids:
-        yield from by_problem(connection, cluster, revision, unchecked, among(connection, FINDINGS.c.id, list(ids)))
-
-
 def _select(chosen: ColumnElement[bool], at: int) -> Any:
     """The query of the rows for `_Row`."""
     own, interval, top = FINDINGS.c, POPULATION.c, WORKLOADS.c
@@ -126,16 +116,16 @@ class _Tables:
     def __init__(self, connection: Connection, cluster: int) -> None:
         self._connection = connection
         self._ends = {revision: int(ended.timestamp()) for revision, ended in times_of(connection, cluster).items()}
-        self._checks = {
-            row.id: ((row.language, row.policy), CheckKind(row.kind))
-            for row in connection.execute(select(CHECKS.c.id, CHECKS.c.language, CHECKS.c.policy, CHECKS.c.kind))
+        self._policies = {
+            row.id: (row.language, row.policy)
+            for row in connection.execute(select(CHECKS.c.id, CHECKS.c.language, CHECKS.c.policy))
         }
         self._kinds = {row.id: row.kind for row in connection.execute(select(KINDS.c.id, KINDS.c.kind))}
         self._verdicts: dict[int, _Verdict] = {}
         self._names: dict[str, str] = {}
+        self._causes: dict[int | None, Cause | None] = {None: None}
 
     def finding(self, row: _Row, owner: str, revision: int, *, resolved: bool, checked: bool) -> IndexedFinding:
-        policy, _ = self._checks[row.check]
         verdict = self._verdict(row.verdict)
         first = row.first if row.problem_first is None else row.problem_first
         opened = next(each for each in (row.problem_opened, row.opened, row.first) if each is not None)
@@ -157,7 +147,7 @@ class _Tables:
             object=row.object,
             workload_row=row.workload or 0,
             kept=row.kept or 0,
-            policy=policy,
+            policy=self._policies[row.check],
             namespace=self._same(row.namespace),
             owner=self._same(owner),
             kind=self._same(kind),
@@ -170,9 +160,14 @@ class _Tables:
             denies=verdict.denies,
             actions=verdict.actions,
             excepted=bool(verdict.excepted_by),
-            cause=(row.end_cause if resolved else row.cause if row.since == revision else None) or 0,
+            cause=self._cause(row.end_cause if resolved else row.cause if row.since == revision else None),
             resolution=self._same(row.resolution or "") if resolved else "",
         )
+
+    def _cause(self, number: int | None) -> Cause | None:
+        if number not in self._causes:
+            self._causes.update(causes_of(self._connection, {number}))
+        return self._causes[number]
 
     def _same(self, text: str) -> str:
         """One object for equal texts."""
@@ -194,14 +189,3 @@ class _Tables:
 def _verdict(row: Row[Any]) -> _Verdict:
     _, outcome, denies, would_deny, actions, excepted_by = row
     return _Verdict(outcome, bool(denies), bool(would_deny), actions, excepted_by)
-
-
-def causes_by_id(connection: Connection, numbers: set[int]) -> dict[int, Any]:
-    """The causes of indexed findings by id; None for 0."""
-    causes = causes_of(connection, {number or None for number in numbers})
-    return {number or 0: cause for number, cause in causes.items()}
-
-
-def number_of_rows(connection: Connection, cluster: int, revision: int) -> int:
-    """The number of the findings that were open at a revision."""
-    return connection.execute(select(func.count()).select_from(FINDINGS).where(seen_in(cluster, revision))).scalar_one()

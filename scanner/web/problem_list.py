@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from scanner.model.finding_index import IndexedFinding
 from scanner.model.policy import PolicyKey
 from scanner.posture.problem_rows import strictest
+from scanner.report.change_counts import ChangeCounts
 from scanner.report.chips import chip_of_name
 from scanner.report.finding_groups import FindingOrder, order_of
 
@@ -64,7 +65,7 @@ class Words(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProblemFilter:
-    """The filter of the list. Empty texts choose everything; without `status`, resolved problems are left out."""
+    """The filter of the list. Empty texts choose everything, resolved problems included."""
 
     text: str = ""
     policy: str = ""
@@ -80,6 +81,8 @@ class ProblemFilter:
 class _Columns:
     """The ids of shared texts by finding, for the search of words."""
 
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    ids: array[int] = field(default_factory=lambda: array("q"))
     checks: array[int] = field(default_factory=lambda: array("q"))
     verdicts: array[int] = field(default_factory=lambda: array("q"))
     objects: array[int] = field(default_factory=lambda: array("q"))
@@ -87,6 +90,8 @@ class _Columns:
     kept: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, finding: IndexedFinding) -> None:
+        self.rows.append(finding.row)
+        self.ids.append(finding.id)
         self.checks.append(finding.check)
         self.verdicts.append(finding.verdict)
         self.objects.append(finding.object)
@@ -117,8 +122,11 @@ class ProblemList:
         """`ranks` has the rank of a policy's severity, `names` the title and the name of policies, `waived` the rows of waived findings."""
         self._columns = _Columns()
         self._names = names
+        self.changes: Final = ChangeCounts()
         ordered = sorted(findings, key=attrgetter("problem", "row"))
-        grouped = (list(members) for _, members in groupby(ordered, key=lambda each: (each.status == "preview", each.problem)))
+        grouped = (
+            list(members) for _, members in groupby(ordered, key=lambda each: (each.status == "preview", each.problem))
+        )
         problems = [self._listed(members, ranks, waived) for members in grouped]
         problems.sort(key=lambda each: (each.order, names.get(each.policy, ""), each.workload, each.number))
         self.problems: Final = tuple(problems)
@@ -131,6 +139,8 @@ class ProblemList:
         first = len(self._columns.checks)
         for finding in own:
             self._columns.add(finding)
+            if finding.checked:
+                self.changes.count(finding.status, finding.cause, finding.resolution)
         worst = own[0]
         still_open = [finding for finding in own if finding.status != "resolved"]
         action = strictest({action for finding in still_open for action in finding.actions.split(",") if action})
@@ -163,10 +173,11 @@ class ProblemList:
         place = self._places.get(number)
         return None if place is None else self.problems[place]
 
-    def with_prefix(self, prefix: str) -> Iterator[ListedProblem]:
-        """The problems with a finding whose id begins with hex digits. Only the id of the worst finding is known here."""
-        digits = len(prefix)
-        return (each for each in self.problems if f"{each.id:012x}"[:digits] == prefix)
+    def rows_with_prefix(self, prefix: str) -> list[int]:
+        """The rows of the findings whose ids begin with at most 12 hex digits."""
+        low, high = int(prefix.ljust(12, "0"), 16), int(prefix.ljust(12, "f"), 16)
+        columns = self._columns
+        return [row for row, number in zip(columns.rows, columns.ids, strict=True) if low <= number <= high]
 
     def chosen(
         self, wanted: ProblemFilter, words: Sequence[Words] = (), severities: Sequence[str] = ()
@@ -202,14 +213,18 @@ class ProblemList:
     def _matches(self, problem: ListedProblem, asked: Sequence[str], words: Sequence[Words]) -> bool:
         """Return whether each word is in a text of one finding of a problem, or in its names."""
         names = f"{self._names.get(problem.policy, '')} {problem.owner} {problem.kind} {problem.workload}".casefold()
-        known = [word in names or f"p-{problem.number:012x}".startswith(word) or f"{problem.id:012x}".startswith(word) for word in asked]
+        known = [
+            word in names or f"p-{problem.number:012x}".startswith(word) or f"{problem.id:012x}".startswith(word)
+            for word in asked
+        ]
         if all(known):
             return True
         if len(words) != len(asked):
             return False
         places = range(problem.first, problem.first + len(problem.rows))
         return any(
-            all(there or self._columns.has(place, word) for there, word in zip(known, words, strict=True)) for place in places
+            all(there or self._columns.has(place, word) for there, word in zip(known, words, strict=True))
+            for place in places
         )
 
     def _key(self, sort: str) -> Callable[[ListedProblem], object] | None:
