@@ -180,8 +180,7 @@ def _sheet(store: SqlReader, number: int) -> RunSheet:
 
 def _record(store: SqlReader, details: RunDetails) -> ScanRecord | None:
     """The record of the scan of a run; None if no scan began, or if the scan still runs."""
-    still_runs = details.run.open and details.last_sign is None and details.complete is None
-    return store.record(details.run.scan) if details.run.scan and not still_runs else None
+    return store.record(details.run.scan) if details.run.scan and not details.still_runs else None
 
 
 def _print_register(document: RegisterDocument, output: Form, limit: int | None) -> None:

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from scanner.errors import AssayError
 from scanner.web.answers import refusal
+from scanner.web.api.routes import api_routes
 from scanner.web.fleet import FleetPages
 from scanner.web.library import Library
 from scanner.web.refusals import NotThere, Unavailable, WebError
@@ -31,6 +32,7 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
     fleet = FleetPages(library)
     routes = [
         Route("/", fleet.clusters),
+        *api_routes(library),
         Route("/clusters/{cluster}", pages.redirect),
         *(Route(f"/clusters/{{cluster}}/{moment}", pages.redirect_to_first) for moment in _MOMENTS),
         *(Route(f"/clusters/{{cluster}}/{moment}/{{page:path}}", pages.page) for moment in _MOMENTS),

@@ -6,7 +6,8 @@ The rules are those of the static list: `report.finding_groups` and `reports_tem
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -28,6 +29,7 @@ class ListedProblem(NamedTuple):
     """A problem: the ids of the rows of its findings, the worst first, and what it is filtered and ordered by.
 
     `first` is the place of its findings in the columns of the list; `severity` a rank, 0 for the worst; `opened` are seconds since 1970.
+    The first `open` findings are not resolved, and of these the scan checked the first `checked`.
     """
 
     number: int
@@ -46,6 +48,8 @@ class ListedProblem(NamedTuple):
     severity: int
     opened: int
     waived: bool
+    open: int
+    checked: int
 
     @property
     def order(self) -> FindingOrder:
@@ -163,6 +167,8 @@ class ProblemList:
             severity=ranks(worst.policy),
             opened=min(finding.opened for finding in own),
             waived=worst.status != "resolved" and worst.row in waived,
+            open=len(still_open),
+            checked=sum(finding.checked for finding in still_open),
         )
 
     def __len__(self) -> int:
@@ -172,6 +178,18 @@ class ProblemList:
         """A problem by its number."""
         place = self._places.get(number)
         return None if place is None else self.problems[place]
+
+    def ids(self, problem: ListedProblem) -> Sequence[int]:
+        """The ids of the findings of a problem, in the order of its rows."""
+        return self._columns.ids[problem.first : problem.first + len(problem.rows)]
+
+    def findings_of(self, objects: Collection[int]) -> Counter[int]:
+        """The numbers of open findings that the scan checked, by object, for some objects."""
+        found: Counter[int] = Counter()
+        for problem in self.problems:
+            own = self._columns.objects[problem.first : problem.first + problem.checked]
+            found.update(each for each in own if each in objects)
+        return found
 
     def rows_with_prefix(self, prefix: str) -> list[int]:
         """The rows of the findings whose ids begin with at most 12 hex digits."""
