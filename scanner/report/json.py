@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import BinaryIO, TypeAlias, Union
+from functools import cache
+from typing import Any, BinaryIO, Final, TypeAlias, Union, cast
 
 from scanner.model.cause import Cause
 from scanner.model.evidence import Evidence
@@ -300,6 +301,8 @@ def _share(score: Score) -> dict[str, Plain]:
 
 def plain(value: object) -> Plain:
     """The records of a section, or one of them, as JSON values: fields in their order, names in camel case."""
+    if type(value) in _VALUES:
+        return cast("Plain", value)
     match value:
         case StrEnum():
             return str(value)
@@ -316,8 +319,18 @@ def plain(value: object) -> Plain:
         case Score():
             return _score(value)
         case _ if is_dataclass(value):
-            return {camel(field.name): plain(getattr(value, field.name)) for field in fields(value)}
+            return {name: plain(getattr(value, field)) for field, name in _names_of(cast("type[Any]", type(value)))}
     raise TypeError(f"a report cannot hold {type(value).__name__}")
+
+
+_VALUES: Final = frozenset({type(None), bool, int, float, str})
+"""The types of most values, which are JSON values."""
+
+
+@cache
+def _names_of(record: type[Any]) -> tuple[tuple[str, str], ...]:
+    """The names of the fields of a record in Python and in JSON."""
+    return tuple((field.name, camel(field.name)) for field in fields(record))
 
 
 def _coverage(line: Coverage) -> Plain:

@@ -9,6 +9,7 @@ from typing import Final
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.report.json import Plain, finding_json
 from scanner.store.clusters import StoredCluster
+from scanner.web.kept_choices import Chosen
 from scanner.web.library import Library
 from scanner.web.problem_list import ListedProblem, ProblemFilter
 from scanner.web.scan_view import SEVERITIES, ScanView
@@ -18,12 +19,19 @@ _PORTION: Final = 500
 """The findings whose texts are in memory at a time."""
 
 
-def chosen_problems(
-    library: Library, cluster: StoredCluster, view: ScanView, wanted: ProblemFilter
-) -> list[ListedProblem]:
-    """The problems that a filter chooses, in its order."""
-    words = library.words(cluster, wanted.text) if wanted.text else ()
-    return view.problems.chosen(wanted, words, SEVERITIES)
+def chosen_problems(library: Library, cluster: StoredCluster, view: ScanView, wanted: ProblemFilter) -> Chosen:
+    """The problems that a filter chooses, in its order, and the number of their findings.
+
+    A status besides resolved leaves resolved findings out.
+    """
+
+    def choose() -> Chosen:
+        words = library.words(cluster, wanted.text) if wanted.text else ()
+        problems = view.problems.chosen(wanted, words, SEVERITIES)
+        whole = wanted.status in _WITH_RESOLVED
+        return Chosen(problems, sum([len(each.rows) if whole else each.open for each in problems]))
+
+    return library.choices.get((view.scan_id, view.document.triage.day, wanted), choose)
 
 
 @dataclass(frozen=True)
@@ -47,13 +55,9 @@ class FindingChoice:
         """The problems with a chosen finding."""
         return [each for each in problems if self.rows(each)] if self.ids else problems
 
-    def number(self, problems: Sequence[ListedProblem]) -> int:
+    def number(self, chosen: Chosen) -> int:
         """The number of chosen findings of problems."""
-        if self.ids:
-            return sum(len(self.rows(each)) for each in problems)
-        if self.status in _WITH_RESOLVED:
-            return sum(len(each.rows) for each in problems)
-        return sum(each.open for each in problems)
+        return sum(len(self.rows(each)) for each in chosen.problems) if self.ids else chosen.findings
 
     def rows(self, problem: ListedProblem) -> Sequence[int]:
         """The rows of the chosen findings of a problem, the worst first."""

@@ -14,9 +14,9 @@ from scanner.report.sentences import namespace_title
 from scanner.report.templates import NAME
 from scanner.report.words import cut, visible
 from scanner.report.worst_rows import in_folder
+from scanner.web.finding_choice import chosen_problems
 from scanner.web.problem_list import CLUSTER_SCOPED, UNOWNED, ListedProblem, ProblemFilter
 from scanner.web.refusals import BadRequest, NotThere
-from scanner.web.scan_view import SEVERITIES
 from scanner.web.timeline import timeline_of
 
 if TYPE_CHECKING:
@@ -46,17 +46,11 @@ def filter_of(parameters: Mapping[str, str]) -> ProblemFilter:
     return ProblemFilter(**{name: parameters.get(name, "").strip() for name in FIELDS})
 
 
-def chosen(asked: AskedPage, wanted: ProblemFilter) -> list[ListedProblem]:
-    """The problems that a filter chooses."""
-    words = asked.library.words(asked.cluster, wanted.text) if wanted.text else ()
-    return asked.view.problems.chosen(wanted, words, SEVERITIES)
-
-
 def findings_page(asked: AskedPage) -> str:
     """The list. Its pages follow each other by the number of the last problem: they do not depend on how many rows came before."""
     parameters = asked.request.query_params
     wanted = filter_of(parameters)
-    found = chosen(asked, wanted)
+    found = chosen_problems(asked.library, asked.cluster, asked.view, wanted).problems
     first = _place_after(found, parameters.get("after", ""))
     shown = found[first : first + ROWS]
     kept = {name: parameters[name] for name in FIELDS if parameters.get(name)}

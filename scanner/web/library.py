@@ -22,6 +22,7 @@ from scanner.report.document import document_of
 from scanner.store import SqlReader, open_reader
 from scanner.store.clusters import StoredCluster
 from scanner.web.addresses import Moment, cluster_key, find_cluster
+from scanner.web.kept_choices import KeptChoices
 from scanner.web.problem_list import Words
 from scanner.web.refusals import BadRequest, NotThere, Unavailable
 from scanner.web.scan_view import ScanView
@@ -55,6 +56,7 @@ class Library:
         self._lock: Final = Lock()
         self._reader: SqlReader | None = None
         self._checked = 0.0
+        self.choices: Final = KeptChoices()
         self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
         self._making: Final[dict[_Key, RLock]] = {}
 
@@ -86,6 +88,7 @@ class Library:
         with self._lock:
             reader, self._reader = self._reader, None
             self._views.clear()
+        self.choices.clear()
         if reader is not None:
             reader.close()
 

@@ -29,7 +29,7 @@ class ListedProblem(NamedTuple):
     """A problem: the ids of the rows of its findings, the worst first, and what it is filtered and ordered by.
 
     `first` is the place of its findings in the columns of the list; `severity` a rank, 0 for the worst; `opened` are seconds since 1970.
-    The first `open` findings are not resolved, and of these the scan checked the first `checked`.
+    The first `open` findings are not resolved.
     """
 
     number: int
@@ -49,7 +49,6 @@ class ListedProblem(NamedTuple):
     opened: int
     waived: bool
     open: int
-    checked: int
 
     @property
     def order(self) -> FindingOrder:
@@ -92,6 +91,7 @@ class _Columns:
     objects: array[int] = field(default_factory=lambda: array("q"))
     workloads: array[int] = field(default_factory=lambda: array("q"))
     kept: array[int] = field(default_factory=lambda: array("q"))
+    counted: array[int] = field(default_factory=lambda: array("b"))
 
     def add(self, finding: IndexedFinding) -> None:
         self.rows.append(finding.row)
@@ -101,6 +101,7 @@ class _Columns:
         self.objects.append(finding.object)
         self.workloads.append(finding.workload_row)
         self.kept.append(finding.kept)
+        self.counted.append(finding.checked and finding.status != "resolved")
 
     def has(self, place: int, word: Words) -> bool:
         """Return whether a text of a finding has a word."""
@@ -168,7 +169,6 @@ class ProblemList:
             opened=min(finding.opened for finding in own),
             waived=worst.status != "resolved" and worst.row in waived,
             open=len(still_open),
-            checked=sum(finding.checked for finding in still_open),
         )
 
     def __len__(self) -> int:
@@ -185,11 +185,8 @@ class ProblemList:
 
     def findings_of(self, objects: Collection[int]) -> Counter[int]:
         """The numbers of open findings that the scan checked, by object, for some objects."""
-        found: Counter[int] = Counter()
-        for problem in self.problems:
-            own = self._columns.objects[problem.first : problem.first + problem.checked]
-            found.update(each for each in own if each in objects)
-        return found
+        columns = zip(self._columns.objects, self._columns.counted, strict=True)
+        return Counter(each for each, counted in columns if each in objects and counted)
 
     def rows_with_prefix(self, prefix: str) -> list[int]:
         """The rows of the findings whose ids begin with at most 12 hex digits."""
@@ -201,8 +198,10 @@ class ProblemList:
         self, wanted: ProblemFilter, words: Sequence[Words] = (), severities: Sequence[str] = ()
     ) -> list[ListedProblem]:
         """The problems that a filter chooses, in its order; `words` are those of its text, `severities` the names of ranks."""
-        tests = list(self._tests(wanted, severities))
-        found = [problem for problem in self.problems if all(test(problem) for test in tests)]
+        chosen: Iterable[ListedProblem] = self.problems
+        for test in self._tests(wanted, severities):
+            chosen = filter(test, chosen)
+        found = list(chosen)
         if wanted.text:
             asked = wanted.text.casefold().split()
             found = [problem for problem in found if self._matches(problem, asked, words)]

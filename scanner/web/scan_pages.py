@@ -19,6 +19,7 @@ from scanner.store.clusters import StoredCluster
 from scanner.web.addresses import Moment
 from scanner.web.answers import page_answer
 from scanner.web.exports import EXPORTS, export
+from scanner.web.finding_downloads import DOWNLOADS, finding_download
 from scanner.web.finding_pages import findings_link, findings_page, problem_page
 from scanner.web.library import Library
 from scanner.web.refusals import NotThere
@@ -59,9 +60,15 @@ class ScanPages:
         path = given.get("page") or FIRST
         asked = AskedPage(self.library, request, cluster, moment, scan, path)
         if path.startswith("download/"):
-            return export(asked.view, path.removeprefix("download/"), request)
+            return _download(asked, path.removeprefix("download/"))
+        if path == "population.csv":
+            return export(asked.view, EXPORTS["csv-population"], request)
         key = scan.id, moment, path, asked.root, tuple(sorted(request.query_params.items())), asked.shell.today
         return page_answer(request, self.rendered.page(key, asked.html), lasting=bool(moment.scan))
+
+
+def _download(asked: AskedPage, file: str) -> Response:
+    return finding_download(asked, file) if file in DOWNLOADS else export(asked.view, file, asked.request)
 
 
 @dataclass(frozen=True)

@@ -35,14 +35,14 @@ class _Place(NamedTuple):
 def findings(asked: Asked[ProblemQuery]) -> Findings:
     """A page of findings."""
     view, query = asked.view, asked.query
-    problems = chosen_problems(asked.library, asked.cluster, view, query.filter)
+    chosen = chosen_problems(asked.library, asked.cluster, view, query.filter)
     choice = FindingChoice(view, query.status, query.id)
-    places = list(islice(_places(choice, problems, asked.cursor), query.limit + 1))
+    places = list(islice(_places(choice, chosen.problems, asked.cursor), query.limit + 1))
     shown = places[: query.limit]
     rows = findings_of(view, [place.row for place in shown])
     return Findings(
         **head_of(asked.scan),
-        total=choice.number(problems),
+        total=choice.number(chosen),
         next=Cursor(asked.scan.id, shown[-1]).text() if len(places) > len(shown) else None,
         findings=[{**as_json(view, each.stored), "checked": each.checked} for each in rows],
     )

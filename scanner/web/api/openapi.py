@@ -10,7 +10,7 @@ import msgspec
 from scanner.model.json import Json, JsonObject, as_object
 from scanner.web.api.endpoints import ROOT, Endpoint
 from scanner.web.api.pages import Answer
-from scanner.web.api.parameters import PATH_PARTS
+from scanner.web.api.parameters import PATH_PARTS, fields_of
 from scanner.web.api.problem_schema import Problem
 from scanner.web.api.queries import Query
 from scanner.web.api.schemas import REF, components
@@ -91,8 +91,6 @@ def _operation(endpoint: Endpoint[Any]) -> JsonObject:
 
 def _parameters(query: type[Query]) -> list[JsonObject]:
     """The parameters of the query of an address, from the fields of a record."""
-    _, named = msgspec.json.schema_components([query], ref_template=REF + "{name}")
-    fields = as_object(named[query.__name__]["properties"])
     return [
         {
             "name": name,
@@ -101,7 +99,7 @@ def _parameters(query: type[Query]) -> list[JsonObject]:
             **({"description": field["description"]} if "description" in field else {}),
             "schema": {key: value for key, value in field.items() if key != "description"},
         }
-        for name, field in ((name, as_object(each)) for name, each in fields.items())
+        for name, field in ((name, as_object(each)) for name, each in fields_of(query).items())
     ]
 
 

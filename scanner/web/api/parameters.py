@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, TypeVar
 
 import msgspec
 from starlette.requests import Request
 
+from scanner.model.json import JsonObject, as_list, as_object
 from scanner.model.nearest import did_you_mean
 from scanner.web.api.queries import Query
 from scanner.web.refusals import BadRequest, NotThere, TooLong
@@ -49,7 +51,7 @@ def query_of(request: Request, kind: type[QueryT]) -> QueryT:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise BadRequest(_message(str(error))) from error
+        raise BadRequest(_message(str(error), kind)) from error
 
 
 def _parameters(name: str, known: Mapping[str, object]) -> str:
@@ -57,10 +59,22 @@ def _parameters(name: str, known: Mapping[str, object]) -> str:
     return did_you_mean(name, known) or (f" The parameters are: {', '.join(known)}." if known else "")
 
 
-def _message(text: str) -> str:
-    """The message of an invalid value, after the name of its parameter."""
+def _message(text: str, kind: type[Query]) -> str:
+    """The message of an invalid value: the name of its parameter, and the rule that it breaks."""
     where = _WHERE.search(text)
-    return f"{where[1]}: {text[: where.start()]}." if where else text
+    if where is None:
+        return text
+    rule = as_object(fields_of(kind)[where[1]])
+    values = [str(value) for value in as_list(rule.get("enum")) if value]
+    expected = f"give one of {', '.join(values)}" if values else text[: where.start()].replace("`", "")
+    return f"{where[1]}: {expected}."
+
+
+@cache
+def fields_of(kind: type[Query]) -> JsonObject:
+    """The schemas of the parameters of a record, by name."""
+    _, named = msgspec.json.schema_components([kind])
+    return as_object(as_object(named[kind.__name__])["properties"])
 
 
 def path_of(request: Request) -> Mapping[str, str]:

@@ -59,7 +59,7 @@ def problems(asked: Asked[ProblemQuery]) -> Problems:
     """A page of problems."""
     view, query = asked.view, asked.query
     chosen = chosen_problems(asked.library, asked.cluster, view, query.filter)
-    found = FindingChoice(view, query.status, query.id).problems(chosen)
+    found = FindingChoice(view, query.status, query.id).problems(chosen.problems)
     first = 0 if asked.cursor is None else place_of(found, *asked.cursor.numbers(2)) + 1
     shown = _portion(found[first : first + query.limit])
     more = first + len(shown) < len(found)

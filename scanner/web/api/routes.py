@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from scanner.model.nearest import did_you_mean
 from scanner.report.escaped import dump
 from scanner.web.answers import page_answer
 from scanner.web.api.endpoints import ROOT, Endpoint
@@ -30,7 +29,7 @@ def api_routes(library: Library) -> list[Route]:
     return [
         Route(OPENAPI, partial(_openapi, kept=kept)),
         *(_route(endpoint, library, kept) for endpoint in ENDPOINTS),
-        Route("/api{path:path}", _nothing),
+        Route("/api/{path:path}", _nothing),
     ]
 
 
@@ -48,6 +47,5 @@ def _openapi(request: Request, kept: RenderedPages) -> Response:
 
 def _nothing(request: Request) -> Response:
     """Refuse a path that no endpoint has. Raises NotThere."""
-    path = request.url.path
-    known = [f"{ROOT}{endpoint.path}" for endpoint in ENDPOINTS]
-    raise NotThere(f"The API has nothing at this path.{did_you_mean(path, known)} {OPENAPI} lists the endpoints.")
+    root = request.scope.get("root_path", "")
+    raise NotThere(f"The API has nothing at this path. {root}{OPENAPI} lists the endpoints.")

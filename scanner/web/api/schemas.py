@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, cast
+from typing import Annotated, Any, Final, TypeAlias, cast
 
 from msgspec import Meta
 
@@ -37,7 +37,7 @@ def ref(component: str) -> Meta:
     return Meta(extra_json_schema={"$ref": REF + component})
 
 
-Item: TypeAlias = Mapping[str, object]
+Item: TypeAlias = Mapping[str, Any]
 NewestScanJson: TypeAlias = Annotated[Item, ref("NewestScan")]
 ListedScanJson: TypeAlias = Annotated[Item, ref("ListedScan")]
 FindingJson: TypeAlias = Annotated[Item, ref("ListedFinding")]
