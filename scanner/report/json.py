@@ -319,7 +319,7 @@ def plain(value: object) -> Plain:
         case Score():
             return _score(value)
         case _ if is_dataclass(value):
-            return {name: plain(getattr(value, field)) for field, name in _names_of(cast("type[Any]", type(value)))}
+            return {name: plain(getattr(value, field)) for field, name in _names_of(cast("Any", type(value)))}
     raise TypeError(f"a report cannot hold {type(value).__name__}")
 
 

@@ -29,6 +29,7 @@ def api_routes(library: Library) -> list[Route]:
     return [
         Route(OPENAPI, partial(_openapi, kept=kept)),
         *(_route(endpoint, library, kept) for endpoint in ENDPOINTS),
+        Route("/api", _nothing),
         Route("/api/{path:path}", _nothing),
     ]
 
