@@ -26,6 +26,7 @@ class IndexedFinding(NamedTuple):
     kept: int
     policy: PolicyKey
     namespace: str
+    name: str
     owner: str
     kind: str
     workload: str

@@ -6,6 +6,7 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable
 from hashlib import sha256
+from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
 from scanner.report.group_files import GroupReader, GroupWriter
@@ -38,8 +39,8 @@ class WorstRows:
 
 def worst_rows(spilled: GroupReader, subject: Subject, *names: str) -> str:
     """The rows of the worst problems of some policies, namespaces or owners together, as HTML for a page in a folder."""
-    lines = (line.partition("\t") for name in names for line in spilled.rows(_group(subject, name)))
-    rows = sorted((_order(order), row) for order, _, row in lines)
+    lines = (line.partition("\t") for name in sorted(names) for line in spilled.rows(_group(subject, name)))
+    rows = sorted(((_order(order), row) for order, _, row in lines), key=itemgetter(0))
     return in_folder(row for _, row in rows[:MOST])
 
 

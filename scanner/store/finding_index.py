@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, select
+from sqlalchemy import ColumnElement, Connection, and_, select
 
 from scanner.model.cause import Cause
 from scanner.model.census import OwnerOf
@@ -149,6 +149,7 @@ class _Tables:
             kept=row.kept or 0,
             policy=self._policies[row.check],
             namespace=self._same(row.namespace),
+            name=row.name,
             owner=self._same(owner),
             kind=self._same(kind),
             workload="/".join(filter(None, (namespace, row.top_name or row.name))),
@@ -186,6 +187,6 @@ class _Tables:
         self._verdicts.update((row[0], _verdict(row)) for row in rows)
 
 
-def _verdict(row: Row[Any]) -> _Verdict:
+def _verdict(row: Sequence[Any]) -> _Verdict:
     _, outcome, denies, would_deny, actions, excepted_by = row
     return _Verdict(outcome, bool(denies), bool(would_deny), actions, excepted_by)

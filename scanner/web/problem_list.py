@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from scanner.model.finding_index import IndexedFinding
 from scanner.model.policy import PolicyKey
@@ -22,6 +22,9 @@ from scanner.report.finding_groups import FindingOrder, order_of
 
 CLUSTER_SCOPED: Final = "_cluster"
 UNOWNED: Final = "unowned"
+_REFUSED: Final = frozenset({"deny", "refused-error"})
+_COUNTED: Final = frozenset({"new", "open", "reopened"})
+"""The statuses of the problems that the verdict counts."""
 _CHIPS: Final = {"Errored": ("refused-error", "error"), "change": ("drift",)}
 
 
@@ -132,10 +135,12 @@ class ProblemList:
         grouped = (
             list(members) for _, members in groupby(ordered, key=lambda each: (each.status == "preview", each.problem))
         )
-        problems = [self._listed(members, ranks, waived) for members in grouped]
-        problems.sort(key=lambda each: (each.order, names.get(each.policy, ""), each.workload, each.number))
-        self.problems: Final = tuple(problems)
-        self._places: Final = {problem.number: place for place, problem in enumerate(problems)}
+        problems = sorted(
+            ((_key_of(members), self._listed(members, ranks, waived)) for members in grouped),
+            key=lambda pair: (pair[1].order, pair[0]),
+        )
+        self.problems: Final = tuple(problem for _, problem in problems)
+        self._places: Final = {problem.number: place for place, problem in enumerate(self.problems)}
 
     def _listed(
         self, members: list[IndexedFinding], ranks: Callable[[PolicyKey], int], waived: Container[int]
@@ -221,7 +226,9 @@ class ProblemList:
         if wanted.severity:
             rank = severities.index(wanted.severity) if wanted.severity in severities else -1
             yield lambda each: each.severity == rank
-        if chips := _CHIPS.get(wanted.action):
+        if wanted.action == "refused":
+            yield lambda each: each.chip in _REFUSED and each.status in _COUNTED and not each.waived
+        elif chips := _CHIPS.get(wanted.action):
             yield lambda each: each.chip in chips
         elif wanted.action:
             yield lambda each: each.action == wanted.action
@@ -244,8 +251,8 @@ class ProblemList:
             for place in places
         )
 
-    def _key(self, sort: str) -> Callable[[ListedProblem], object] | None:
-        keys: dict[str, Callable[[ListedProblem], object]] = {
+    def _key(self, sort: str) -> Callable[[ListedProblem], Any] | None:
+        keys: dict[str, Callable[[ListedProblem], Any]] = {
             "oldest": lambda each: each.opened,
             "newest": lambda each: -each.opened,
             "severity": lambda each: each.severity,
@@ -266,6 +273,13 @@ def _status_tests(status: str) -> Iterator[Callable[[ListedProblem], bool]]:
             yield lambda each: each.status != "resolved"
         case _:
             yield lambda each: each.status == status
+
+
+def _key_of(members: Sequence[IndexedFinding]) -> tuple[str, str, str, str, int]:
+    """The order of problems of one rank, as `store.findings.by_problem` has it."""
+    language, policy = members[0].policy
+    first = min(each.namespace for each in members), min(each.name for each in members)
+    return policy, language, *first, members[0].problem
 
 
 def _badness(finding: IndexedFinding) -> tuple[bool, bool, bool]:

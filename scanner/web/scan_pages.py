@@ -59,6 +59,8 @@ class ScanPages:
         scan = self.library.scan(cluster, moment)
         path = given.get("page") or FIRST
         asked = AskedPage(self.library, request, cluster, moment, scan, path)
+        if path == "population.csv":
+            return export(asked.view, EXPORTS["csv-population"], request)
         if path.startswith("download/"):
             return _download(asked, path.removeprefix("download/"))
         if path == "population.csv":

@@ -1,0 +1,26 @@
+"""The example cluster after two scans, in a database of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.store.databases import KINDS, database
+from tests.web.served import Served, scan_examples, served
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def examples(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a database with two scans of the example cluster."""
+    home = tmp_path_factory.mktemp("examples")
+    with database(request.param, home) as url:
+        scan_examples(url, home, "before", "after")
+        yield url
+
+
+@pytest.fixture(scope="session")
+def site(examples: str) -> Iterator[Served]:
+    """The application over that database."""
+    with served(examples) as opened:
+        yield opened
