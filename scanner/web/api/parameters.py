@@ -46,7 +46,7 @@ def query_of(request: Request, kind: type[QueryT]) -> QueryT:
         if len(values) > 1 and not is_list:
             raise BadRequest(f"{name}: give one value.")
         given[name] = values if is_list else values[0]
-    if given.keys() >= {"scan", "at"}:
+    if given.get("scan") and given.get("at"):
         raise BadRequest("Give scan or at: each names a scan.")
     try:
         return msgspec.convert(given, kind, strict=False)
