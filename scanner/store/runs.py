@@ -66,8 +66,9 @@ def runs(
     limit: int | None = None,
     cluster: str | None = None,
     since: datetime | None = None,
+    number: int | None = None,
 ) -> tuple[RunDetails, ...]:
-    """The newest runs, the newest first: of one cluster (by name, UID or identity), or since a moment.
+    """The newest runs, the newest first: of one cluster (by name, UID or identity), since a moment, or with a number.
 
     Raises UsageError if no run is of that cluster, and if several clusters have the name.
     """
@@ -76,6 +77,8 @@ def runs(
         wanted = wanted.where(_of_cluster(connection, cluster))
     if since is not None:
         wanted = wanted.where(RUNS.c.started_at >= since)
+    if number is not None:
+        wanted = wanted.where(RUNS.c.number == number)
     return _details(connection, connection.execute(wanted).all(), now)
 
 

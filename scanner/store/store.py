@@ -13,6 +13,7 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 
 from scanner.errors import StoreError
+from scanner.model.json import JsonObject
 from scanner.model.object_counts import ObjectCount
 from scanner.model.place import PlacedObject
 from scanner.model.policy import PolicyKey
@@ -27,11 +28,14 @@ from scanner.store import (
     clusters,
     fixes,
     lookup,
+    newest_scans,
     object_counts,
     places,
+    present_objects,
     problem_counts,
     problem_lookup,
     reader,
+    rule_texts,
     runs,
     scan_diff,
     sizes,
@@ -51,6 +55,7 @@ from scanner.store.engine import (
     writing,
     writing_shared,
 )
+from scanner.store.open_workloads import OpenWorkload
 from scanner.store.scans import abandoned, mark_failed, pruned, with_current_state
 from scanner.store.schema import Upgraded, check, migrate, prepare
 from scanner.store.store_errors import as_store_error
@@ -110,6 +115,12 @@ class SqlReader:
         with self._reading() as connection:
             name = cluster if cluster is None else clean(cluster)
             return runs.runs(connection, self._clock(), limit=limit, cluster=name, since=since)
+
+    def run_of_cluster(self, number: int, cluster: str) -> RunDetails | None:
+        """The run of a cluster (by identity) with a number; None if it is none of its runs. Raises UsageError without any run."""
+        with self._reading() as connection:
+            found = runs.runs(connection, self._clock(), cluster=clean(cluster), number=number)
+            return found[0] if found else None
 
     def run(self, number: int) -> RunDetails:
         """The run with a number. Raises UsageError for an unknown one."""
@@ -192,6 +203,36 @@ class SqlReader:
         """The newest complete or incomplete scan of a cluster, by its id, that had ended at a moment; None if there is none."""
         with self._reading() as connection:
             return lookup.newest_of_cluster(connection, cluster, until)
+
+    def newest_scans(self) -> tuple[newest_scans.ClusterScans, ...]:
+        """The newest scans of every cluster, also of those without a finished scan, the oldest cluster first."""
+        with self._reading() as connection:
+            return newest_scans.newest_scans(connection, self._clock())
+
+    def runs_without_scan(self, most: int) -> tuple[newest_scans.RunsWithoutScan, ...]:
+        """The names under which runs began, but never a scan: at most so many, those of the newest runs first."""
+        with self._reading() as connection:
+            return newest_scans.runs_without_scan(connection, most)
+
+    def open_workloads(self, scan_id: str, waived: frozenset[int]) -> tuple[OpenWorkload, ...]:
+        """The workloads with open problems of a finished scan, by its full id, without its waived rows. Raises UsageError."""
+        with as_store_error(self._address):
+            return reader.open_workloads_of(self._engine, scan_id, waived, self._clock())
+
+    def clusters_with(self, clusters: Collection[int], kind: str, namespace: str, name: str) -> frozenset[int]:
+        """Those of some clusters, by id, in which the newest scan that could see an object saw it; case does not count in `kind`."""
+        with self._reading() as connection:
+            return present_objects.clusters_with(connection, clusters, clean(kind), clean(namespace), clean(name))
+
+    def policy_specs(self, policy: PolicyKey, digests: Collection[str]) -> Mapping[str, JsonObject]:
+        """The specs of a policy by their digests, as scans recorded them."""
+        with self._reading() as connection:
+            return rule_texts.policy_specs(connection, policy, digests)
+
+    def binding_specs(self, policy: PolicyKey, digests: Collection[str]) -> Mapping[tuple[str, str], JsonObject]:
+        """The specs of the bindings of a policy by their names and digests, as scans recorded them."""
+        with self._reading() as connection:
+            return rule_texts.binding_specs(connection, policy, digests)
 
     def check(self) -> None:
         """Check the schema of the database again. Raises as `open_reader` does."""

@@ -27,7 +27,9 @@ OBJECTS: Final = 1_000
 """The objects that the page of a problem lists."""
 LONGEST: Final = 256
 _ID: Final = re.compile("p-[0-9a-f]{12}")
-FIELDS: Final = ("text", "policy", "namespace", "owner", "severity", "action", "status", "sort")
+FIELDS: Final = ("text", "policy", "namespace", "owner", "severity", "action", "status", "sort", "workload")
+_LONGEST_OF: Final = {"workload": 3 * LONGEST}
+"""A workload has a kind, a namespace and a name."""
 
 
 def findings_link(**filters: str) -> str:
@@ -41,8 +43,9 @@ def findings_link(**filters: str) -> str:
 def filter_of(parameters: Mapping[str, str]) -> ProblemFilter:
     """The filter in the parameters of a request. Raises BadRequest for one that is too long."""
     for name in FIELDS:
-        if len(parameters.get(name, "")) > LONGEST:
-            raise BadRequest(f"{name}: at most {LONGEST} characters.")
+        longest = _LONGEST_OF.get(name, LONGEST)
+        if len(parameters.get(name, "")) > longest:
+            raise BadRequest(f"{name}: at most {longest} characters.")
     return ProblemFilter(**{name: parameters.get(name, "").strip() for name in FIELDS})
 
 

@@ -78,6 +78,8 @@ class ProblemFilter:
     action: str = ""
     status: str = ""
     sort: str = ""
+    workload: str = ""
+    """Kind, namespace and name as the list shows them, `Deployment shop/web`: exact."""
 
 
 @dataclass(slots=True)
@@ -206,6 +208,8 @@ class ProblemList:
         if wanted.owner:
             owner = "" if wanted.owner == UNOWNED else wanted.owner
             yield lambda each: each.owner == owner
+        if wanted.workload:
+            yield lambda each: f"{each.kind} {each.workload}" == wanted.workload
         if wanted.severity:
             rank = severities.index(wanted.severity) if wanted.severity in severities else -1
             yield lambda each: each.severity == rank
