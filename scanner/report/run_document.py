@@ -20,7 +20,6 @@ from scanner.posture.run_register import RegisterEntry, RunState, register, run_
 from scanner.report.method import MethodSection, method_of
 from scanner.report.reconciliation import Agreement, KindLine, kind_lines
 
-
 MOST_TIMES: Final = 100_000
 """The expected times that one register can have."""
 

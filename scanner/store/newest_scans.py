@@ -62,7 +62,7 @@ def newest_scans(connection: Connection, now: datetime) -> tuple[ClusterScans, .
         func.max(case((own.state.in_(USABLE), own.revision))).label("usable"),
         func.max(case((own.state == ScanState.COMPLETE.value, own.revision))).label("complete"),
     ).group_by(own.cluster)
-    last = {row.cluster: row for row in connection.execute(chosen)}
+    last: dict[int, Row[Any]] = {row.cluster: row for row in connection.execute(chosen).all()}
     scans: dict[int, list[Row[Any]]] = {}
     for row in connection.execute(_select(chosen.subquery())):
         scans.setdefault(row.cluster, []).append(row)

@@ -55,9 +55,10 @@ def open_workloads(connection: Connection, place: Place, waived: frozenset[int])
         .group_by(*group)
         .execution_options(yield_per=_PORTION)
     )
-    with connection.execute(wanted) as rows:
-        for kind, namespace, name, language, policy, *numbers in rows:
-            yield OpenWorkload(kind, namespace, name, (language, policy), *map(int, numbers))
+    with connection.execute(wanted) as result:
+        for portion in result.partitions():
+            for kind, namespace, name, language, policy, problems, refused, begun in portion:
+                yield OpenWorkload(kind, namespace, name, (language, policy), problems, int(refused), int(begun))
 
 
 def _problems(connection: Connection, place: Place, waived: frozenset[int]) -> Any:

@@ -10,7 +10,9 @@ from scanner.store.engine import among
 from scanner.store.tables import KINDS, OBJECTS, OPEN, POPULATION
 
 
-def clusters_with(connection: Connection, clusters: Collection[int], kind: str, namespace: str, name: str) -> frozenset[int]:
+def clusters_with(
+    connection: Connection, clusters: Collection[int], kind: str, namespace: str, name: str
+) -> frozenset[int]:
     """Those of some clusters, by id, in which the newest scan that could see the object saw it; case does not count in `kind`."""
     kinds = connection.execute(select(KINDS.c.id).where(func.lower(KINDS.c.kind) == kind.lower())).scalars().all()
     if not kinds or not clusters:

@@ -155,9 +155,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
         )
 
 
-def open_workloads_of(
-    engine: Engine, scan_id: str, waived: frozenset[int], now: datetime
-) -> tuple[OpenWorkload, ...]:
+def open_workloads_of(engine: Engine, scan_id: str, waived: frozenset[int], now: datetime) -> tuple[OpenWorkload, ...]:
     """The workloads with open problems of a finished scan. Raises UsageError as `record` does."""
     with engine.connect() as connection:
         stored = stored_scan(connection, scan_id, abandoned(connection, now))

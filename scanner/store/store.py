@@ -55,6 +55,7 @@ from scanner.store.engine import (
     writing,
     writing_shared,
 )
+from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
 from scanner.store.open_workloads import OpenWorkload
 from scanner.store.scans import abandoned, mark_failed, pruned, with_current_state
 from scanner.store.schema import Upgraded, check, migrate, prepare
@@ -204,12 +205,12 @@ class SqlReader:
         with self._reading() as connection:
             return lookup.newest_of_cluster(connection, cluster, until)
 
-    def newest_scans(self) -> tuple[newest_scans.ClusterScans, ...]:
+    def newest_scans(self) -> tuple[ClusterScans, ...]:
         """The newest scans of every cluster, also of those without a finished scan, the oldest cluster first."""
         with self._reading() as connection:
             return newest_scans.newest_scans(connection, self._clock())
 
-    def runs_without_scan(self, most: int) -> tuple[newest_scans.RunsWithoutScan, ...]:
+    def runs_without_scan(self, most: int) -> tuple[RunsWithoutScan, ...]:
         """The names under which runs began, but never a scan: at most so many, those of the newest runs first."""
         with self._reading() as connection:
             return newest_scans.runs_without_scan(connection, most)

@@ -146,7 +146,7 @@ class ComparePages:
         wanted = _Wanted(text_of(request, "before"), text_of(request, "after") or LATEST)
         shell = cluster_shell(self.library, request, cluster)
         title = f"Comparison of {cluster.name}"
-        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=wanted, why_not=why, diff=None)
+        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=wanted, why_not=why, diff=None, only=None)
 
 
 @dataclass(frozen=True, slots=True)

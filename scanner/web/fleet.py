@@ -13,9 +13,9 @@ from starlette.responses import Response
 from scanner.store.newest_scans import ClusterScans
 from scanner.web.addresses import cluster_key
 from scanner.web.answers import page_answer
+from scanner.web.finding_pages import findings_link
 from scanner.web.fleet_counts import Counted, FleetCounts
 from scanner.web.fleet_rows import FleetRow, fleet_row, fleet_sentence, silence_rule
-from scanner.web.finding_pages import findings_link
 from scanner.web.library import Library
 from scanner.web.parameters import after_key, query_of, root_of, text_of
 from scanner.web.rendered import RenderedPages
@@ -87,6 +87,4 @@ class FleetPages:
 
 def rows_key(rows: Sequence[FleetRow]) -> list[tuple[object, ...]]:
     """What the content of a page with these rows follows from, besides the time."""
-    return [
-        (row.cluster, row.newest, row.usable, row.complete, row.counts is not None, row.why_not) for row in rows
-    ]
+    return [(row.cluster, row.newest, row.usable, row.complete, row.counts is not None, row.why_not) for row in rows]

@@ -110,7 +110,7 @@ class FleetCounts:
             return self._counts(scan)
         except WebError as error:
             return NotCounted(f"not counted: {error}", monotonic() + _AGAIN)
-        except Exception:  # an error of the program must not end the thread, nor leave the page without an answer
+        except Exception:  # noqa: BLE001 - an error of the program must not leave pages without an answer for ever
             _LOG.exception("the scan %s could not be counted", scan)
             return NotCounted("not counted: the log of the server has the error", monotonic() + _AGAIN)
 

@@ -84,11 +84,13 @@ class FleetRow:
             return 0, -self.age.total_seconds() if self.age is not None else float("-inf"), self.cluster.name
         if self.counts is None:
             return 1, self.cluster.name
-        worst = (-self.counts.severities[severity].open for severity in Severity)
+        worst = (-self.counts.severities[severity].problems for severity in Severity)
         return 2, -self.counts.totals.refused, *worst, self.cluster.name
 
 
-def fleet_row(key: str, scans: ClusterScans, counted: Counted | None, now: datetime, schedule: Schedule | None) -> FleetRow:
+def fleet_row(
+    key: str, scans: ClusterScans, counted: Counted | None, now: datetime, schedule: Schedule | None
+) -> FleetRow:
     """The row of a cluster with the numbers of its newest scan with findings; None if it has no such scan."""
     counts, why_not = _known(counted)
     complete = scans.complete

@@ -6,11 +6,11 @@ They are those of the scan's own summary: waivers count as they do there, as of 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from sys import intern
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from scanner.model.policy import Binding, PolicyKey
 from scanner.model.problem_totals import ProblemTotals
@@ -32,7 +32,7 @@ from scanner.store.open_workloads import OpenWorkload
 class Numbers(NamedTuple):
     """Numbers of open problems: admission would refuse `refused` of them, and `new` began with the scan."""
 
-    open: int = 0
+    problems: int = 0
     refused: int = 0
     new: int = 0
 
@@ -42,6 +42,7 @@ class Numbers(NamedTuple):
 
 
 NONE: Final = Numbers()
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 class CountedBinding(NamedTuple):
@@ -140,14 +141,9 @@ def _counts(record: ScanRecord, triage: Triage, workloads: Iterable[OpenWorkload
     totals, _ = problems_of(record, triage)
     coverage = coverage_of(record)
     scope = record.scan.scope
-    by_policy: defaultdict[PolicyKey, Numbers] = defaultdict(Numbers)
-    by_severity = dict.fromkeys(Severity, NONE)
     own = list(workloads)
-    for each in own:
-        numbers = Numbers(each.problems, each.refused, each.new)
-        by_policy[each.policy] = by_policy[each.policy].plus(numbers)
-        severity = triage.severity(each.policy)
-        by_severity[severity] = by_severity[severity].plus(numbers)
+    by_policy = _sums((each.policy, each) for each in own)
+    by_severity = _sums((triage.severity(key), numbers) for key, numbers in by_policy.items())
     return ScanCounts(
         scan=record.scan,
         complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
@@ -158,11 +154,22 @@ def _counts(record: ScanRecord, triage: Triage, workloads: Iterable[OpenWorkload
         totals=totals,
         is_first=record.previous is None,
         waived=triage.waived.problems,
-        severities=by_severity,
+        severities={severity: by_severity.get(severity, NONE) for severity in Severity},
         policies={policy.key: policy for policy in _policies(record, triage, by_policy)},
         workloads=tuple(sorted(_workloads(own, triage))),
         days=record.register().days,
     )
+
+
+def _sums(parts: Iterable[tuple[KeyT, OpenWorkload | Numbers]]) -> dict[KeyT, Numbers]:
+    """The sums of numbers by a key."""
+    sums: defaultdict[KeyT, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for key, part in parts:
+        own = sums[key]
+        own[0] += part.problems
+        own[1] += part.refused
+        own[2] += part.new
+    return {key: Numbers(*own) for key, own in sums.items()}
 
 
 def _gaps(record: ScanRecord, coverage: CoverageSection) -> int:
@@ -175,9 +182,7 @@ def _limits(scan: Scan) -> Iterator[str]:
     yield from (f"without {excluded}" for excluded in exclusions_of(scan.scope))
 
 
-def _policies(
-    record: ScanRecord, triage: Triage, numbers: Mapping[PolicyKey, Numbers]
-) -> Iterator[CountedPolicy]:
+def _policies(record: ScanRecord, triage: Triage, numbers: Mapping[PolicyKey, Numbers]) -> Iterator[CountedPolicy]:
     keys = dict.fromkeys((*(used.policy.key for used in record.policies), *(key.policy_key for key in record.tallies)))
     titles = titles_of(keys)
     slugs = slugs_of(titles.get(key, key[1]) for key in keys)
