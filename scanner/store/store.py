@@ -23,6 +23,7 @@ from scanner.model.run import RunDetails
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.model.texts import clean
 from scanner.model.waiver import WaiverSet
+from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
 from scanner.posture.scan_diff import ScanDiff
 from scanner.store import (
     clusters,
@@ -38,6 +39,7 @@ from scanner.store import (
     rule_texts,
     runs,
     scan_diff,
+    search_hits,
     sizes,
     trends,
     waivers,
@@ -59,6 +61,8 @@ from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
 from scanner.store.open_workloads import OpenWorkload
 from scanner.store.scans import abandoned, mark_failed, pruned, with_current_state
 from scanner.store.schema import Upgraded, check, migrate, prepare
+from scanner.store.search import search
+from scanner.store.search_words import WordMatches, search_words
 from scanner.store.store_errors import as_store_error
 
 Clock = Callable[[], datetime]
@@ -290,6 +294,26 @@ class SqlReader:
         """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError."""
         with self._reading() as connection:
             return lookup.find_finding(connection, text)
+
+    def search_words(self, cluster: int, text: str, scan_id: str = "") -> tuple[WordMatches, ...]:
+        """For each word of a text, the rows of a cluster, by its id, that match the word: see `WordMatches`.
+
+        Titles of policies are those of a scan, by its full id; by default, of the newest scan in history. 256 characters and eight
+        words count; a word without a letter and without a digit matches nothing.
+        """
+        with self._reading_at_once() as connection:
+            return search_words(connection, cluster, clean(text), clean(scan_id))
+
+    def search(
+        self, text: str, limit: int = 20, owners: Iterable[OwnerKey] = DEFAULT_OWNER_KEYS
+    ) -> search_hits.SearchHits:
+        """The policies, workloads, objects, owners and messages of all clusters that match every word of a text, and those with such an id.
+
+        At most `limit` of each are returned, the exact ones first. `owners` are the labels and annotations that name owners.
+        256 characters and eight words count.
+        """
+        with self._reading_at_once() as connection:
+            return search(connection, clean(text), limit, owners)
 
     def problem(self, text: str, cluster: str | None = None) -> problem_lookup.ExplainedProblem:
         """The problem whose id begins with `text`, of a cluster or of the one that a scan saw it in last. Raises UsageError."""
