@@ -25,6 +25,7 @@ from scanner.web.refusals import NotThere, Unavailable, WebError
 from scanner.web.rendered import RenderedPages
 from scanner.web.run_pages import RunPages
 from scanner.web.scan_pages import ScanPages
+from scanner.web.search_pages import SearchPages
 from scanner.web.workload_pages import WorkloadPages
 
 _LOG: Final = logging.getLogger("assay.web")
@@ -61,6 +62,7 @@ def _routes_of_fleet(library: Library, counts: FleetCounts, rendered: RenderedPa
     yield Route("/policies", policies.policies)
     yield Route("/policies/{language}/{name:path}", policies.policy)
     yield Route("/workloads", WorkloadPages(fleet).workloads)
+    yield Route("/search", SearchPages(library).search)
     yield Route("/compare", CompareClusters(library, counts, rendered).compare)
     yield Route("/clusters/{cluster}/compare", ComparePages(library, rendered).compare)
     yield Route("/clusters/{cluster}/runs", runs.runs)

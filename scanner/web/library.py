@@ -23,6 +23,7 @@ from scanner.report.run_document import Expectation
 from scanner.store import SqlReader, open_reader
 from scanner.store.clusters import StoredCluster
 from scanner.store.newest_scans import ClusterScans
+from scanner.store.search_text import MOST_WORDS
 from scanner.web.addresses import Moment, cluster_key, find_cluster
 from scanner.web.problem_list import Words
 from scanner.web.refusals import BadRequest, NotThere, Unavailable
@@ -175,8 +176,11 @@ class Library:
         return sum(view.size for view in self._views.values())
 
     def words(self, cluster: StoredCluster, text: str) -> Sequence[Words]:
-        """The shared texts of a cluster that have each word of a search."""
-        return ()
+        """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""
+        if len(text.split()) > MOST_WORDS:
+            raise BadRequest(f"text: at most {MOST_WORDS} words.")
+        with self.reading() as reader:
+            return reader.search_words(cluster.id, text)
 
     def key(self, cluster: StoredCluster) -> str:
         """The part of a path that names a cluster."""

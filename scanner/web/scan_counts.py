@@ -12,7 +12,7 @@ from datetime import datetime
 from sys import intern
 from typing import Final, NamedTuple, TypeVar
 
-from scanner.model.policy import Binding, PolicyKey
+from scanner.model.policy import Action, Binding, PolicyKey
 from scanner.model.problem_totals import ProblemTotals
 from scanner.model.register import DayCounts
 from scanner.model.scan import PolicyRecord, Scan, ScanRecord, ScanState
@@ -42,6 +42,7 @@ class Numbers(NamedTuple):
 
 
 NONE: Final = Numbers()
+_ACTIONS: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit")
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
@@ -73,8 +74,9 @@ class CountedPolicy:
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """The actions of these bindings, without repetition."""
-        return tuple(sorted({action for binding in self.bound for action in binding.actions}))
+        """The actions of these bindings, the strictest first."""
+        own = {action for binding in self.bound for action in binding.actions}
+        return tuple(action for action in _ACTIONS if action in own)
 
 
 class CountedWorkload(NamedTuple):
@@ -94,7 +96,7 @@ class ScanCounts:
 
     `complete` is true only if nothing was missed; `unseen` is the number of gaps, `coverage` a sentence. `limits` are the limits of
     its scope in words, and `limits_policies` tells that they leave out policies or bindings. `severities` has numbers for each
-    severity. `days` are the open findings at the ends of days, up to the day of the scan.
+    severity; in the first scan of a cluster, nothing is new. `days` are the open findings at the ends of days, up to the day of the scan.
     """
 
     scan: Scan
@@ -141,7 +143,8 @@ def _counts(record: ScanRecord, triage: Triage, workloads: Iterable[OpenWorkload
     totals, _ = problems_of(record, triage)
     coverage = coverage_of(record)
     scope = record.scan.scope
-    own = list(workloads)
+    is_first = record.previous is None
+    own = [each._replace(new=0) for each in workloads] if is_first else list(workloads)
     by_policy = _sums((each.policy, each) for each in own)
     by_severity = _sums((triage.severity(key), numbers) for key, numbers in by_policy.items())
     return ScanCounts(
@@ -152,7 +155,7 @@ def _counts(record: ScanRecord, triage: Triage, workloads: Iterable[OpenWorkload
         limits=tuple(_limits(record.scan)),
         limits_policies=bool(scope.policies or scope.bindings),
         totals=totals,
-        is_first=record.previous is None,
+        is_first=is_first,
         waived=triage.waived.problems,
         severities={severity: by_severity.get(severity, NONE) for severity in Severity},
         policies={policy.key: policy for policy in _policies(record, triage, by_policy)},
