@@ -62,7 +62,8 @@ def newest_scans(connection: Connection, now: datetime) -> tuple[ClusterScans, .
         func.max(case((own.state.in_(USABLE), own.revision))).label("usable"),
         func.max(case((own.state == ScanState.COMPLETE.value, own.revision))).label("complete"),
     ).group_by(own.cluster)
-    last: dict[int, Row[Any]] = {row.cluster: row for row in connection.execute(chosen).all()}
+    rows: list[Any] = list(connection.execute(chosen))
+    last = {row.cluster: row for row in rows}
     scans: dict[int, list[Row[Any]]] = {}
     for row in connection.execute(_select(chosen.subquery())):
         scans.setdefault(row.cluster, []).append(row)
@@ -80,7 +81,7 @@ def _select(chosen: Any) -> Any:
 
 
 def _of_cluster(
-    cluster: StoredCluster, last: Row[Any] | None, rows: Iterable[Row[Any]], dead: Mapping[str, datetime]
+    cluster: StoredCluster, last: Any, rows: Iterable[Row[Any]], dead: Mapping[str, datetime]
 ) -> ClusterScans:
     numbers = {row.number: row for row in rows}
     revisions = {row.revision: row for row in numbers.values() if row.revision is not None}

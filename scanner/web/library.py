@@ -24,8 +24,8 @@ from scanner.store import SqlReader, open_reader
 from scanner.store.clusters import StoredCluster
 from scanner.store.newest_scans import ClusterScans
 from scanner.store.search_text import MOST_WORDS
+from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
-from scanner.web.problem_list import Words
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable
 from scanner.web.scan_view import ScanView
@@ -182,7 +182,7 @@ class Library:
     def _kept_problems(self) -> int:
         return sum(view.size for view in self._views.values())
 
-    def words(self, cluster: StoredCluster, text: str) -> Sequence[Words]:
+    def words(self, cluster: StoredCluster, text: str) -> Sequence[WordMatches]:
         """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""
         if len(text.split()) > MOST_WORDS:
             raise BadRequest(f"text: at most {MOST_WORDS} words.")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from scanner.model.finding_index import IndexedFinding
 from scanner.model.policy import PolicyKey
@@ -18,6 +18,7 @@ from scanner.posture.problem_rows import strictest
 from scanner.report.change_counts import ChangeCounts
 from scanner.report.chips import chip_of_name
 from scanner.report.finding_groups import FindingOrder, order_of
+from scanner.store.search_words import WordMatches
 
 CLUSTER_SCOPED: Final = "_cluster"
 UNOWNED: Final = "unowned"
@@ -54,16 +55,6 @@ class ListedProblem(NamedTuple):
     def order(self) -> FindingOrder:
         """The place of the problem in the list."""
         return order_of(self.status, self.action, refused=self.refused, severity=self.severity)
-
-
-class Words(Protocol):
-    """The rows of shared texts that match one word of a search."""
-
-    checks: Container[int]
-    verdicts: Container[int]
-    objects: Container[int]
-    workloads: Container[int]
-    kept: Container[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +94,7 @@ class _Columns:
         self.workloads.append(finding.workload_row)
         self.kept.append(finding.kept)
 
-    def has(self, place: int, word: Words) -> bool:
+    def has(self, place: int, word: WordMatches) -> bool:
         """Return whether a text of a finding has a word."""
         return (
             self.objects[place] in word.objects
@@ -187,7 +178,7 @@ class ProblemList:
         return [row for row, number in zip(columns.rows, columns.ids, strict=True) if low <= number <= high]
 
     def chosen(
-        self, wanted: ProblemFilter, words: Sequence[Words] = (), severities: Sequence[str] = ()
+        self, wanted: ProblemFilter, words: Sequence[WordMatches] = (), severities: Sequence[str] = ()
     ) -> list[ListedProblem]:
         """The problems that a filter chooses, in its order; `words` are those of its text, `severities` the names of ranks."""
         tests = list(self._tests(wanted, severities))
@@ -221,7 +212,7 @@ class ProblemList:
             yield lambda each: each.action == wanted.action
         yield from _status_tests(wanted.status)
 
-    def _matches(self, problem: ListedProblem, asked: Sequence[str], words: Sequence[Words]) -> bool:
+    def _matches(self, problem: ListedProblem, asked: Sequence[str], words: Sequence[WordMatches]) -> bool:
         """Return whether each word is in a text of one finding of a problem, or in its names."""
         names = f"{self._names.get(problem.policy, '')} {problem.owner} {problem.kind} {problem.workload}".casefold()
         known = [
