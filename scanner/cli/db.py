@@ -122,6 +122,15 @@ def check(
     _print_problems(check_database(address(db), all_digests=every_digest))
 
 
+@application.command(short_help="Make the index of the search anew.")
+def reindex(db: DbOption = "") -> None:
+    """Make the index of the search anew, after `assay db check` found that the index differs from the database."""
+    from scanner.store.upkeep import reindex as run
+
+    run(address(db))
+    text(["Made the index of the search anew."])
+
+
 @application.command(short_help="Print the size of the database.")
 def stats(db: DbOption = "", output: FormOption = Form.TABLE) -> None:
     """Print the size of the database: rows and bytes of each table, scans of each cluster."""

@@ -19,6 +19,7 @@ from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.by_namespace import NamespaceSection
 from scanner.report.by_owner import OwnerSection
 from scanner.report.by_policy import PolicySection
+from scanner.report.coverage import CoverageSection
 from scanner.report.document import Document
 from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import (
@@ -150,7 +151,11 @@ def population_line(document: Document) -> str:
 
 def coverage_line(document: Document) -> str:
     """The numbers of kinds and objects that were listed and matched."""
-    coverage = document.coverage
+    return coverage_words(document.coverage)
+
+
+def coverage_words(coverage: CoverageSection) -> str:
+    """The numbers of kinds and objects that were listed and matched."""
     skipped = coverage.states["skipped"]
     kinds = f"{coverage.states['listed']:,} of {plural(len(coverage.kinds) - skipped, 'kind')} listed completely"
     left_out = f", {skipped:,} excluded on request" if skipped else ""
