@@ -57,14 +57,18 @@ def hanging(console: Console, begin: str, text: Text) -> None:
 
 
 def parts(console: Console, begin: Text, texts: Sequence[str], between: str = " · ") -> None:
-    """Print texts after `begin`, as many on each line as it has room for; only one that is wider than a line is broken."""
+    """Print texts after `begin`, as many on each line as it has room for; only one that is wider than a line is broken.
+
+    The lines after the first are indented by the length of `begin`.
+    """
+    indent = Text(" " * max(begin.cell_len, 1))
     current = begin
     for number, text in enumerate(texts):
         joint = _encodable(console, between) if number else " " if begin.plain else ""
         part = text_of(console, text)
         if current.plain and current.cell_len + len(joint) + part.cell_len > console.width:
             hanging(console, "", current)
-            current, joint = Text(" "), ""
+            current, joint = indent, " "
         current = Text.assemble(current, joint, part)
     hanging(console, "", current)
 
