@@ -44,7 +44,8 @@ def line(stored: StoredFinding) -> str:
     from scanner.report.words import message_of, object_name
 
     reason = " ".join(message_of(stored.finding).split())
-    return f"{stored.id}  {_state(stored)}  {stored.finding.kind} {object_name(stored.finding)}: {reason[:_LONGEST]}"
+    shown = reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 1]}…"
+    return f"{stored.id}  {_state(stored)}  {stored.finding.kind} {object_name(stored.finding)}: {shown}"
 
 
 def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterator[str]:

@@ -107,7 +107,7 @@ def show(
     if gap:
         console.print()
     rows = [[visible(_cut(cell)) for cell in row] for row in rows]
-    if _fits(console, heads, rows, numbers):
+    if fits(console, heads, rows, numbers):
         lines(console, _table(console, heads, rows, numbers, styles or {}))
         return
     for row in rows:
@@ -115,7 +115,7 @@ def show(
         line(console, "; ".join(flat))
 
 
-def _fits(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> bool:
+def fits(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> bool:
     """Return whether a table fits without breaking its numbers and short words."""
     widths = (
         _least_width(head, [row[column] for row in rows], number=head in numbers) for column, head in enumerate(heads)

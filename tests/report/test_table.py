@@ -260,3 +260,15 @@ def test_the_numbers_of_gaps_are_one_number() -> None:
     assert " · 14 gaps\n" in text
     assert "\n14 items could not be scanned.\n" in text
     assert "  - 12 documents could not be read\n" in text
+
+
+@pytest.mark.parametrize(("columns", "screen"), [("80", WIDE), ("40", SCREEN)])
+def test_policies_without_room_for_a_table_have_lines(columns: str, screen: Screen) -> None:
+    """The name, and below it the numbers that are not 0: a table of prose would repeat every heading for every 0."""
+    text = shown(partial_record(), screen=screen, COLUMNS=columns)
+    section = text.split("Policies (")[1].split("\n\n")[0]
+
+    assert "\n  require-limits: medium, Audit, Deny" in section
+    assert "3 refused · 3 violated" in section
+    assert "Policy" not in section
+    assert " 0" not in section
