@@ -326,7 +326,7 @@ class SqlReader:
             return scan_diff.scan_diff(self._engine, self._address, before_id, now_id, self._clock())
 
     def finding(self, text: str) -> lookup.ExplainedFinding:
-        """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError."""
+        """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError, NotFound without any."""
         with self._reading() as connection:
             return lookup.find_finding(connection, text)
 
@@ -481,7 +481,7 @@ class SqlStore(SqlReader):
 
 
 def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:
-    """Open a database, and create it if it does not exist: `sqlite:///PATH`, a path, or `postgresql://…`.
+    """Open a database, and create it if it does not exist: `sqlite:PATH`, a path, or `postgresql://…`.
 
     Raises UsageError for an invalid URL, StoreError when the database cannot be used.
     """
