@@ -318,7 +318,8 @@ def _plain(value: object) -> Plain:
         case Score():
             return _score(value)
         case _ if is_dataclass(value):
-            return {_camel(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
+            shown = (field.name for field in fields(value) if not field.metadata.get("pages"))
+            return {_camel(name): _plain(getattr(value, name)) for name in shown}
     raise TypeError(f"a report cannot hold {type(value).__name__}")
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from scanner.report.finding_list import summary_of
+from scanner.report.list_filters import UNRESOLVED
 from scanner.report.sentences import namespace_title
 from scanner.report.templates import NAME
 from scanner.report.words import cut, visible
@@ -32,9 +33,8 @@ FIELDS: Final = ("text", "policy", "namespace", "owner", "severity", "action", "
 
 def findings_link(**filters: str) -> str:
     """The list of findings with filters, as the static report's function of this name makes it."""
-    shown = {
-        key: visible(cut(value, NAME)) for key, value in {**filters, "status": filters.get("status", "open")}.items()
-    }
+    status = filters.get("status", UNRESOLVED)
+    shown = {key: visible(cut(value, NAME)) for key, value in {**filters, "status": status}.items()}
     return f"findings.html?{urlencode(shown)}"
 
 
