@@ -113,8 +113,8 @@ class _Population:
         for number, body in enumerate(self._namespaces):
             metadata: JsonObject = {**as_object(body["metadata"]), "uid": f"namespace-{number}"}
             yield {**body, "metadata": metadata}
-        for place, body in enumerate(self._objects):
-            yield _labelled(body) if place in self._fixed else body
+        for place, made in enumerate(self._objects):
+            yield _labelled(made) if place in self._fixed else made
 
     def age(self, number: int) -> None:
         """Change one object in a hundred."""

@@ -23,6 +23,7 @@ from scanner.store import SqlReader, open_reader
 from scanner.store.clusters import StoredCluster
 from scanner.web.addresses import Moment, cluster_key, find_cluster
 from scanner.web.problem_list import Words
+from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable
 from scanner.web.scan_view import ScanView
 
@@ -32,6 +33,8 @@ KEPT_PROBLEMS: Final = 1_000_000
 """The problems of all kept views together: a bound of their memory."""
 _CHECK_AFTER: Final = 10.0
 """The seconds after which the schema of the database is checked again."""
+_RECENT: Final = 2.0
+"""The seconds for which clusters and their newest scans are remembered: a page follows a new scan that much later."""
 
 Clock = Callable[[], datetime]
 
@@ -56,6 +59,8 @@ class Library:
         self._reader: SqlReader | None = None
         self._checked = 0.0
         self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
+        self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(_RECENT)
+        self._scans: Final[Recent[Scan | None]] = Recent(_RECENT)
         self._making: Final[dict[_Key, RLock]] = {}
 
     @contextmanager
@@ -94,7 +99,10 @@ class Library:
         self._close()
 
     def clusters(self) -> tuple[StoredCluster, ...]:
-        """The clusters with a scan in history."""
+        """The clusters with a scan in history, as of some seconds ago."""
+        return self._clusters.value("", self._read_clusters)
+
+    def _read_clusters(self) -> tuple[StoredCluster, ...]:
         with self.reading() as reader:
             return reader.clusters()
 
@@ -113,16 +121,15 @@ class Library:
             raise BadRequest(str(error)) from error
         if end is not None and moment.day is not None and moment.day > self.clock().astimezone(UTC).date():
             raise BadRequest(f"{moment.at} is in the future: no scan can have ended by then.")
-        with self.reading() as reader:
-            found = (
-                reader.scan_of_cluster(cluster.id, moment.scan)
-                if moment.scan
-                else reader.newest_of_cluster(cluster.id, end)
-            )
+        found = self._scans.value((cluster.id, moment), lambda: self._read_scan(cluster.id, moment.scan, end))
         if found is None:
             wanted = f"a scan {moment.scan[:80]!r}" if moment.scan else f"a scan that had ended by {moment.at or 'now'}"
             raise NotThere(f"The cluster {cluster.name} does not have {wanted}.")
         return found
+
+    def _read_scan(self, cluster: int, scan_id: str, until: datetime | None) -> Scan | None:
+        with self.reading() as reader:
+            return reader.scan_of_cluster(cluster, scan_id) if scan_id else reader.newest_of_cluster(cluster, until)
 
     def view(self, scan: Scan, day: date | None = None) -> ScanView:
         """The view of a finished scan as of a day; by default, of the day on which it ended. Made once, while it is kept."""

@@ -58,6 +58,8 @@ class ScanPages:
         scan = self.library.scan(cluster, moment)
         path = given.get("page") or FIRST
         asked = AskedPage(self.library, request, cluster, moment, scan, path)
+        if path == "population.csv":
+            return export(asked.view, EXPORTS["csv-population"], request)
         if path.startswith("download/"):
             return export(asked.view, path.removeprefix("download/"), request)
         key = scan.id, moment, path, asked.root, tuple(sorted(request.query_params.items())), asked.shell.today
