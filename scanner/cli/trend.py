@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from scanner.cli.completion import clusters, policies
 from scanner.cli.database import DbOption, reader_at
 from scanner.cli.output import standard_output
 from scanner.cli.stored_scan import name_chosen_cluster
@@ -100,7 +101,13 @@ class Period:
 def command(
     policy: Annotated[
         str,
-        typer.Option("--policy", metavar="NAME", help="Policy, or a pattern such as 'require-*'.", show_default=False),
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Policy, or a pattern such as 'require-*'.",
+            show_default=False,
+            autocompletion=policies,
+        ),
     ] = "",
     days: Annotated[int, typer.Option("--days", min=1, metavar="N", help="Number of days, today included.")] = 90,
     fixes: Annotated[
@@ -115,6 +122,7 @@ def command(
             metavar="NAME",
             help="Name, UID or path of the cluster. Default: the cluster of the newest scan.",
             show_default=False,
+            autocompletion=clusters,
         ),
     ] = "",
 ) -> None:

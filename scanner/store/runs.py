@@ -67,8 +67,9 @@ def runs(
     cluster: str | None = None,
     since: datetime | None = None,
     before: int | None = None,
+    number: int | None = None,
 ) -> tuple[RunDetails, ...]:
-    """The newest runs, the newest first: of one cluster (by name, UID or identity), since a moment, or before another run.
+    """The newest runs, the newest first: of one cluster (by name, UID or identity), since a moment, before another run, or with a number.
 
     Raises UsageError if no run is of that cluster, if several clusters have the name, and if there is no run `before`.
     """
@@ -77,6 +78,8 @@ def runs(
         started = run(connection, before, now).run.started_at
         own = RUNS.c
         chosen += ((own.started_at < started) | ((own.started_at == started) & (own.number < before)),)
+    if number is not None:
+        chosen += (RUNS.c.number == number,)
     wanted = _select().where(*chosen).order_by(RUNS.c.started_at.desc(), RUNS.c.number.desc()).limit(limit)
     return _details(connection, connection.execute(wanted).all(), now)
 

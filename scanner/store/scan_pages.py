@@ -41,7 +41,7 @@ def scan_page(connection: Connection, cluster: int, now: datetime, *, before: in
     return ScanPage(tuple(scans), total)
 
 
-def newest_scans(connection: Connection) -> Mapping[int, Scan]:
+def newest_of_clusters(connection: Connection) -> Mapping[int, Scan]:
     """The newest scan in history of every cluster, by the id of the cluster."""
     own = SCANS.c
     usable = own.state.in_(USABLE)

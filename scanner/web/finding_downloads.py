@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from starlette.responses import Response
 
 from scanner.model.scan import StoredFinding
 from scanner.report import csv, spreadsheet
 from scanner.report.row_list import write_rows
+from scanner.web.asked_page import AskedPage
 from scanner.web.exports import sent
 from scanner.web.finding_choice import FindingChoice, as_json, chosen_problems, stream
 from scanner.web.finding_pages import filter_of
-
-if TYPE_CHECKING:
-    from scanner.web.scan_pages import AskedPage
 
 DOWNLOADS: Final = {"findings.csv": "text/csv", "findings.json": "application/json"}
 """The media types of the files."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from scanner.model.finding_index import IndexedFinding
 from scanner.model.policy import PolicyKey
@@ -19,6 +19,7 @@ from scanner.posture.problem_rows import strictest
 from scanner.report.change_counts import ChangeCounts
 from scanner.report.chips import chip_of_name
 from scanner.report.finding_groups import FindingOrder, order_of
+from scanner.store.search_words import WordMatches
 
 CLUSTER_SCOPED: Final = "_cluster"
 UNOWNED: Final = "unowned"
@@ -59,16 +60,6 @@ class ListedProblem(NamedTuple):
         return order_of(self.status, self.action, refused=self.refused, severity=self.severity)
 
 
-class Words(Protocol):
-    """The rows of shared texts that match one word of a search."""
-
-    checks: Container[int]
-    verdicts: Container[int]
-    objects: Container[int]
-    workloads: Container[int]
-    kept: Container[int]
-
-
 @dataclass(frozen=True, slots=True)
 class ProblemFilter:
     """The filter of the list. Empty texts choose everything, resolved problems included."""
@@ -81,6 +72,8 @@ class ProblemFilter:
     action: str = ""
     status: str = ""
     sort: str = ""
+    workload: str = ""
+    """Kind, namespace and name as the list shows them, `Deployment shop/web`: exact."""
 
 
 @dataclass(slots=True)
@@ -106,7 +99,7 @@ class _Columns:
         self.kept.append(finding.kept)
         self.counted.append(finding.checked and finding.status != "resolved")
 
-    def has(self, place: int, word: Words) -> bool:
+    def has(self, place: int, word: WordMatches) -> bool:
         """Return whether a text of a finding has a word."""
         return (
             self.objects[place] in word.objects
@@ -200,7 +193,7 @@ class ProblemList:
         return [row for row, number in zip(columns.rows, columns.ids, strict=True) if low <= number <= high]
 
     def chosen(
-        self, wanted: ProblemFilter, words: Sequence[Words] = (), severities: Sequence[str] = ()
+        self, wanted: ProblemFilter, words: Sequence[WordMatches] = (), severities: Sequence[str] = ()
     ) -> list[ListedProblem]:
         """The problems that a filter chooses, in its order; `words` are those of its text, `severities` the names of ranks."""
         chosen: Iterable[ListedProblem] = self.problems
@@ -223,6 +216,8 @@ class ProblemList:
         if wanted.owner:
             owner = "" if wanted.owner == UNOWNED else wanted.owner
             yield lambda each: each.owner == owner
+        if wanted.workload:
+            yield lambda each: f"{each.kind} {each.workload}" == wanted.workload
         if wanted.severity:
             rank = severities.index(wanted.severity) if wanted.severity in severities else -1
             yield lambda each: each.severity == rank
@@ -234,7 +229,7 @@ class ProblemList:
             yield lambda each: each.action == wanted.action
         yield from _status_tests(wanted.status)
 
-    def _matches(self, problem: ListedProblem, asked: Sequence[str], words: Sequence[Words]) -> bool:
+    def _matches(self, problem: ListedProblem, asked: Sequence[str], words: Sequence[WordMatches]) -> bool:
         """Return whether each word is in a text of one finding of a problem, or in its names."""
         names = f"{self._names.get(problem.policy, '')} {problem.owner} {problem.kind} {problem.workload}".casefold()
         known = [

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.store.databases import KINDS, database
-from tests.web.served import Served, scan_examples, served
+from tests.web.fleets import NOW, fill
+from tests.web.served import Served, counted, scan_examples, served
 
 
 @pytest.fixture(scope="session", params=KINDS)
@@ -23,4 +24,20 @@ def examples(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def site(examples: str) -> Iterator[Served]:
     """The application over that database."""
     with served(examples) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def fleet_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a database with several clusters."""
+    with database(request.param, tmp_path_factory.mktemp("fleet")) as url:
+        fill(url)
+        yield url
+
+
+@pytest.fixture(scope="session")
+def fleet(fleet_url: str) -> Iterator[Served]:
+    """The application over several clusters, whose numbers are counted, at a fixed time."""
+    with served(fleet_url, clock=lambda: NOW) as opened:
+        counted(opened)
         yield opened

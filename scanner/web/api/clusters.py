@@ -49,7 +49,7 @@ def clusters(asked: Asked[ListQuery]) -> Clusters:
     later = [cluster for cluster in every if cluster.id > after]
     shown, more = later[: asked.query.limit], len(later) > asked.query.limit
     with asked.library.reading() as reader:
-        newest = reader.newest_scans()
+        newest = reader.newest_of_clusters()
     return Clusters(
         total=len(every),
         next=Cursor("", (shown[-1].id,)).text() if more else None,
