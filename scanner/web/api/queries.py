@@ -26,11 +26,10 @@ After: TypeAlias = Annotated[
         description="The `next` of the page before, with the other parameters unchanged.",
     ),
 ]
-Text: TypeAlias = Annotated[str, Meta(max_length=LONGEST)]
+PRINTABLE: Final = "^[^\\x00-\\x1f\\x7f]*$"
+Text: TypeAlias = Annotated[str, Meta(max_length=LONGEST, pattern=PRINTABLE)]
 Date: TypeAlias = Annotated[str, Meta(pattern=_DATE)]
-PolicyPattern: TypeAlias = Annotated[
-    str, Meta(max_length=LONGEST, description="A policy, or a pattern such as `require-*`.")
-]
+PolicyPattern: TypeAlias = Annotated[Text, Meta(description="A policy, or a pattern such as `require-*`.")]
 
 
 class Query(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
