@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
+import urllib3
 
 _BUILD = Path(__file__).parents[2] / ".ci" / "promtool"
 _SECONDS = 30
@@ -71,9 +71,9 @@ def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + _SECONDS
     while True:
         try:
-            with urlopen(url, timeout=1):
-                return
-        except OSError:
+            urllib3.request("GET", url, timeout=1, retries=False)
+            return
+        except urllib3.exceptions.HTTPError:
             assert process.poll() is None, "the Pushgateway ended; its log has the reason"
             assert time.monotonic() < end, "the Pushgateway does not answer"
             time.sleep(0.05)

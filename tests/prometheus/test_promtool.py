@@ -60,7 +60,7 @@ def test_a_report_is_accepted(record: ScanRecord, name: str) -> None:
 
 
 def test_every_metric_of_a_report_is_checked() -> None:
-    """promtool leaves out a metric without samples."""
+    """A metric without samples is left out by promtool."""
     assert {metric.name for metric in IN_DETAIL} == with_samples(rendered(full_record(), "openmetrics-detailed"))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
+import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
 from scanner.notify.pushgateway import gateway_of, push
@@ -30,8 +30,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def shown(url: str, cluster: str) -> Shown:
     """What Prometheus would scrape about a cluster, without what the Pushgateway adds."""
-    with urlopen(f"{url}/metrics") as response:
-        text = response.read().decode()
+    text = urllib3.request("GET", f"{url}/metrics").data.decode()
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
@@ -108,7 +107,6 @@ def test_what_it_shows_is_accepted_by_promtool(url: str, assay: Assay, write: Wr
     """The metrics of the pushes, beside its own."""
     write("shop/all.yaml", f"{config_map('one')}---\n{bound('strict', expression='false')}")
     assay("scan", "--from", "shop", "--db", "assay.db", "-q", "--cluster-name", "checked", "--push-metrics", url)
-    with urlopen(f"{url}/metrics") as response:
-        text = response.read().decode()
+    text = urllib3.request("GET", f"{url}/metrics").data.decode()
 
     assert [] == [line for line in check(text).splitlines() if line.startswith("assay_")]
