@@ -196,7 +196,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
     problems, worst = problems_of(record, triage)
     return Document(
         provenance=_provenance(record),
-        complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
+        complete=is_complete(record, coverage),
         totals=totals.get("", Counts()),
         requester=counts_by(record.tallies, lambda key: "" if key.requester else None).get("", Counts()),
         check_kinds=tuple(CheckKindCounts(kind, kinds[kind]) for kind in CheckKind if kind in kinds),
@@ -239,6 +239,11 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         score_with_waivers=_score_with_waivers(record, triage),
         previews=previews_of(record, census),
     )
+
+
+def is_complete(record: ScanRecord, coverage: CoverageSection) -> bool:
+    """Return whether a scan missed nothing."""
+    return record.scan.state is ScanState.COMPLETE and not coverage.unseen
 
 
 def _score_with_waivers(record: ScanRecord, triage: Triage) -> Score | None:

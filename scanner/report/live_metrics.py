@@ -11,7 +11,7 @@ from datetime import datetime
 from scanner.posture.expected_run import ExpectedRun
 from scanner.report.document import Document
 from scanner.report.metric_families import LIVE, Samples, families, lines
-from scanner.report.openmetrics import end_of, register_samples, scan_samples, unix
+from scanner.report.openmetrics import document_samples, unix
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,7 @@ def expected_samples(expected: ExpectedRun | None) -> dict[str, Samples]:
 
 def text_of_scan(document: Document, run: RunEnd, expected: ExpectedRun | None) -> str:
     """The metrics of a scan and of the run that made it."""
-    samples = {
-        **scan_samples(document),
-        **register_samples(document.register(), end_of(document)),
-        **run_samples(run),
-        **expected_samples(expected),
-    }
+    samples = {**document_samples(document), **run_samples(run), **expected_samples(expected)}
     return _text(samples, document.provenance.cluster.name)
 
 

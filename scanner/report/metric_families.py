@@ -44,7 +44,7 @@ METRICS: Final = (
     ),
     Metric("assay_scans", ("state",), "Scans in the database, by state"),
     Metric("assay_scan_complete", (), "1 if the scan missed nothing, else 0"),
-    Metric("assay_scan_limited", (), "1 if flags limited the scan to a part of the cluster, else 0"),
+    Metric("assay_scan_limited", (), "1 if flags limited the scope of the scan, else 0"),
     Metric("assay_scan_end_timestamp_seconds", (), "The end of the scan, in Unix time", "seconds"),
     Metric(
         "assay_last_complete_scan_timestamp_seconds", (), "The end of the newest complete scan, in Unix time", "seconds"

@@ -17,6 +17,7 @@ from scanner.model.scan import CoverageState, HealthKind, ScanState
 from scanner.posture.waivers import WaiverState
 from scanner.report.document import Document
 from scanner.report.metric_families import IN_DETAIL, IN_REPORTS, Labels, Metric, Samples, families, lines
+from scanner.report.scan_numbers import ScanNumbers, numbers_in
 from scanner.report.words import owner_title, utc
 
 
@@ -31,18 +32,14 @@ def render_detailed(document: Document, out: TextIO) -> None:
 
 
 def _render(document: Document, out: TextIO, metrics: tuple[Metric, ...]) -> None:
-    samples = {
-        **scan_samples(document),
-        **register_samples(document.register(), end_of(document)),
-        **_detailed(document),
-    }
-    text = lines(samples, document.provenance.cluster.name)
+    text = lines({**document_samples(document), **_detailed(document)}, document.provenance.cluster.name)
     out.writelines(families(metrics, lambda name: (text[name],)))
 
 
-def end_of(document: Document) -> datetime:
-    """The end of the scan, or its start."""
-    return document.provenance.finished_at or document.provenance.started_at
+def document_samples(document: Document) -> dict[str, Samples]:
+    """The samples of a report, without those about namespaces and owners."""
+    numbers = numbers_in(document)
+    return {**scan_samples(numbers), **register_samples(document.register(), numbers.ended_at)}
 
 
 def register_samples(register: Register, moment: datetime) -> dict[str, Samples]:
@@ -58,29 +55,28 @@ def register_samples(register: Register, moment: datetime) -> dict[str, Samples]
     }
 
 
-def scan_samples(document: Document) -> dict[str, Samples]:
-    """The samples about a scan, without those about namespaces and owners."""
-    provenance, coverage = document.provenance, document.coverage
-    end = end_of(document)
+def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
+    """The samples about a scan alone."""
+    coverage = numbers.coverage
     return {
-        "assay_build_info": [((provenance.tool_version,), 1)],
-        "assay_scan_complete": [((), int(document.complete))],
-        "assay_scan_limited": [((), int(document.narrowed))],
-        "assay_scan_end_timestamp_seconds": [((), unix(end))],
-        "assay_scan_duration_seconds": [((), round(unix(end) - unix(provenance.started_at), 3))],
+        "assay_build_info": [((numbers.tool_version,), 1)],
+        "assay_scan_complete": [((), int(numbers.complete))],
+        "assay_scan_limited": [((), int(numbers.limited))],
+        "assay_scan_end_timestamp_seconds": [((), unix(numbers.ended_at))],
+        "assay_scan_duration_seconds": [((), round(unix(numbers.ended_at) - unix(numbers.started_at), 3))],
         "assay_coverage_ratio": [((), _ratio(coverage.states))],
-        "assay_gaps": _counted(str(gap.kind) for gap in document.gaps),
+        "assay_gaps": _counted(str(gap.kind) for gap in numbers.gaps),
         "assay_objects": [((line.api_version, line.kind), line.objects) for line in coverage.kinds],
         "assay_list_errors": [
             ((line.api_version, line.kind), 1)
             for line in coverage.kinds
             if line.state not in (CoverageState.LISTED, CoverageState.SKIPPED)
         ],
-        "assay_checks": list(_checks(document)),
-        **_problems(document),
-        "assay_findings_resolved": [((name,), number) for name, number in sorted(document.resolutions().items())],
-        "assay_waivers": _waivers(document),
-        "assay_policy_matches_nothing": [(key, 1) for key in _unmatched(document)],
+        "assay_checks": list(_checks(numbers)),
+        **_problems(numbers),
+        "assay_findings_resolved": [((name,), number) for name, number in sorted(numbers.resolutions.items())],
+        "assay_waivers": _waivers(numbers),
+        "assay_policy_matches_nothing": [(key, 1) for key in _unmatched(numbers)],
     }
 
 
@@ -106,12 +102,12 @@ def _counted(names: Iterable[str]) -> Samples:
     return [((name,), number) for name, number in sorted(Counter(names).items())]
 
 
-def _checks(document: Document) -> Iterator[tuple[Labels, float]]:
+def _checks(numbers: ScanNumbers) -> Iterator[tuple[Labels, float]]:
     """The counts of outcomes that occur."""
-    for section in document.policies:
-        for field in fields(section.counts):
-            if number := getattr(section.counts, field.name):
-                yield (*section.key, _camel(field.name)), number
+    for (language, policy), counts in sorted(numbers.counts.items(), key=lambda item: item[0][::-1]):
+        for field in fields(counts):
+            if number := getattr(counts, field.name):
+                yield (language, policy, _camel(field.name)), number
 
 
 def _camel(name: str) -> str:
@@ -120,40 +116,30 @@ def _camel(name: str) -> str:
     return first + "".join(map(str.capitalize, rest))
 
 
-def _problems(document: Document) -> dict[str, Samples]:
-    triage, groups = document.triage, document.groups()
+def _problems(numbers: ScanNumbers) -> dict[str, Samples]:
+    problems: list[tuple[Labels, float]] = []
     refused, new = Counter[Labels](), Counter[Labels]()
-    for group in groups:
+    for group in numbers.groups:
         policy = group.language, group.policy
-        refused[(*policy, str(triage.severity(policy)))] += group.refused
-        new[(*policy, str(triage.severity(policy)))] += group.new
+        labels = (*policy, str(numbers.severity(policy)))
+        problems.append(((*labels, group.action, group.outcome), group.number))
+        refused[labels] += group.refused
+        new[labels] += group.new
     return {
-        "assay_problems": [
-            (
-                (
-                    group.language,
-                    group.policy,
-                    str(triage.severity((group.language, group.policy))),
-                    group.action,
-                    group.outcome,
-                ),
-                group.number,
-            )
-            for group in groups
-        ],
+        "assay_problems": problems,
         "assay_problems_refused": sorted(refused.items()),
         "assay_problems_new": sorted(new.items()),
     }
 
 
-def _waivers(document: Document) -> Samples:
+def _waivers(numbers: ScanNumbers) -> Samples:
     """Every state, once waivers are given: an absent metric is not the same as 0."""
-    section = document.waivers
+    section = numbers.waivers
     if section is None or not section.given:
         return []
     return [((str(state),), section.states[state]) for state in WaiverState]
 
 
-def _unmatched(document: Document) -> list[Labels]:
+def _unmatched(numbers: ScanNumbers) -> list[Labels]:
     kinds = (HealthKind.NO_KIND, HealthKind.NO_OBJECT)
-    return sorted({note.policy_key for note in document.health if note.kind in kinds})
+    return sorted({note.policy_key for note in numbers.health if note.kind in kinds})

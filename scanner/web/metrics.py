@@ -30,10 +30,10 @@ from scanner.model.schedule import Schedule
 from scanner.model.waiver import WaiverSet
 from scanner.posture.expected_run import ExpectedRun, expected_run
 from scanner.posture.settings import Settings
-from scanner.report.document import document_of
 from scanner.report.live_metrics import RunEnd, expected_samples, run_samples
 from scanner.report.metric_families import LIVE, Lines, families, lines
 from scanner.report.openmetrics import register_samples, scan_samples
+from scanner.report.scan_numbers import numbers_of
 from scanner.store.cluster_numbers import AllClusters, ClusterNumbers
 from scanner.web.background import Background
 from scanner.web.health import Log, Readiness, health_routes, reason_of, to_stderr
@@ -145,8 +145,7 @@ class ClusterMetrics:
         except UsageError:
             return  # The scan was pruned a moment ago: the next request names a newer one.
         settings = replace(self._settings, waivers=database.waivers_at(cluster.newest, now))
-        document = document_of(record, settings, now.date())
-        own = lines(scan_samples(document), cluster.label)
+        own = lines(scan_samples(numbers_of(record, settings, now.date())), cluster.label)
         self._read[cluster.cluster.id] = _ReadScan(cluster.newest, now.date(), cluster.label, own)
 
     def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:

@@ -72,8 +72,9 @@ def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
     while True:
         try:
             urllib3.request("GET", url, timeout=1, retries=False)
-            return
         except urllib3.exceptions.HTTPError:
             assert process.poll() is None, "the Pushgateway ended; its log has the reason"
             assert time.monotonic() < end, "the Pushgateway does not answer"
             time.sleep(0.05)
+        else:
+            return
