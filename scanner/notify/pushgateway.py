@@ -127,10 +127,10 @@ def _reason(error: Exception, seconds: float) -> str:
     match error:
         case urllib3.exceptions.NameResolutionError():
             return "the host cannot be found"
-        case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
-            return f"no response within {seconds:g} seconds"
         case urllib3.exceptions.NewConnectionError():
             return "the connection was refused"
+        case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
+            return f"no response within {seconds:g} seconds"
         case urllib3.exceptions.SSLError():
             return "the certificate cannot be verified"
         case _:

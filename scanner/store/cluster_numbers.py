@@ -90,7 +90,7 @@ def _states(connection: Connection, now: datetime) -> dict[int, Counter[str]]:
 def _last_complete(connection: Connection) -> dict[int, datetime]:
     own = SCANS.c
     complete = select(own.cluster, func.max(own.finished_at)).where(own.state == ScanState.COMPLETE.value)
-    return dict(connection.execute(complete.group_by(own.cluster)).tuples())
+    return dict(connection.execute(complete.group_by(own.cluster)).all())
 
 
 def _newest(connection: Connection) -> dict[int, str]:
@@ -101,7 +101,7 @@ def _newest(connection: Connection) -> dict[int, str]:
         select(own.cluster, func.max(own.revision).label("revision")).where(usable).group_by(own.cluster).subquery()
     )
     same = (own.cluster == newest.c.cluster) & (own.revision == newest.c.revision)
-    return dict(connection.execute(select(own.cluster, own.id).select_from(SCANS.join(newest, same))).tuples())
+    return dict(connection.execute(select(own.cluster, own.id).select_from(SCANS.join(newest, same))).all())
 
 
 def _newest_runs(connection: Connection) -> list[tuple[int | None, NewestRun]]:
