@@ -23,7 +23,9 @@ from scanner.errors import AssayError, UsageError
 if TYPE_CHECKING:
     from scanner.notify.pushgateway import Gateway
     from scanner.report.document import Document
+    from scanner.report.metric_families import Samples
 
+_LAST_COMPLETE = "assay_last_complete_scan_timestamp_seconds"
 _COULD_NOT_RUN = 4
 _LARGEST = 64_000
 
@@ -54,8 +56,7 @@ class MetricsPush:
         """Check URL and token. `name` is that of the run, until the cluster is known. Raises UsageError."""
         self._gateway = _gateway(url, token_file) if url else None
         self._name = name
-        self._text = ""
-        self._replace = False
+        self._samples: dict[str, Samples] = {}
 
     def __enter__(self) -> Self:
         """Send nothing yet."""
@@ -65,16 +66,14 @@ class MetricsPush:
         """Note the name of the cluster."""
         self._name = name
 
-    def scanned(self, document: Document, exit_code: int) -> None:
-        """Make the metrics of a scan, which are sent at the end."""
+    def scanned(self, document: Document) -> None:
+        """Take the metrics of a scan, which are sent at the end."""
         if self._gateway is None:
             return
-        from scanner.report.live_metrics import RunEnd, text_of_scan
+        from scanner.report.openmetrics import document_samples
 
-        now = datetime.now(UTC)
         self._name = document.provenance.cluster.name
-        self._text = text_of_scan(document, RunEnd(now, exit_code), expected_now(now))
-        self._replace = document.register().last_complete is not None
+        self._samples = document_samples(document)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -98,8 +97,8 @@ class MetricsPush:
             return "the name of the cluster is not known. Give it one with --cluster-name"
         try:
             now = datetime.now(UTC)
-            text = self._text or text_of_run(RunEnd(now, _exit_code(error)), expected_now(now), self._name)
-            return push(gateway, printable(self._name), text, replace=self._replace)
+            text = text_of_run(RunEnd(now, _exit_code(error)), expected_now(now), self._name, self._samples)
+            return push(gateway, printable(self._name), text, replace=bool(self._samples.get(_LAST_COMPLETE)))
         except KeyboardInterrupt:
             return "interrupted"
 

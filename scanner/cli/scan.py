@@ -377,7 +377,7 @@ def command(
             with interruption.interruptible():
                 screen = screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports))
                 document = document_of(record, posture.of(store, record))
-                metrics.scanned(document, code)
+                metrics.scanned(document)
                 _print_report(record, document, output, exports, progress, code, cluster, screen)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")

@@ -5,13 +5,13 @@ A server has them for each cluster, a push for the cluster that was scanned. A r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from scanner.posture.expected_run import ExpectedRun
-from scanner.report.document import Document
 from scanner.report.metric_families import LIVE, Samples, families, lines
-from scanner.report.openmetrics import document_samples, unix
+from scanner.report.openmetrics import unix
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,10 @@ def expected_samples(expected: ExpectedRun | None) -> dict[str, Samples]:
     }
 
 
-def text_of_scan(document: Document, run: RunEnd, expected: ExpectedRun | None) -> str:
-    """The metrics of a scan and of the run that made it."""
-    samples = {**document_samples(document), **run_samples(run), **expected_samples(expected)}
-    return _text(samples, document.provenance.cluster.name)
-
-
-def text_of_run(run: RunEnd, expected: ExpectedRun | None, cluster: str) -> str:
-    """The metrics of a run without a scan."""
-    return _text({**run_samples(run), **expected_samples(expected)}, cluster)
-
-
-def _text(samples: dict[str, Samples], cluster: str) -> str:
-    text = lines(samples, cluster)
+def text_of_run(
+    run: RunEnd, expected: ExpectedRun | None, cluster: str, samples: Mapping[str, Samples] | None = None
+) -> str:
+    """The metrics of a run, and the samples of its scan if it made one; without metrics that have no sample."""
+    text = lines({**(samples or {}), **run_samples(run), **expected_samples(expected)}, cluster)
     given = [metric for metric in LIVE if text.get(metric.name)]
     return "".join(families(given, lambda name: (text[name],)))

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from threading import BoundedSemaphore
 from typing import Final, Protocol
 
 from starlette.applications import Starlette
@@ -49,6 +50,8 @@ _SPARE: Final = 1.0
 """Seconds between the end of a request and the end of Prometheus' patience."""
 _LONGEST: Final = 60.0
 _RETRY: Final = 15
+_WAITING: Final = 8
+"""Requests that may wait at once: each needs a thread, of which pages need some, too."""
 _FAST: Final = 1
 """The level of the compression: metrics repeat the same labels, and a higher level saves little."""
 
@@ -179,20 +182,29 @@ def _states(numbers: AllClusters, read: dict[int, _ReadScan], day: date) -> dict
 
 def metrics_routes(metrics: ClusterMetrics, *, log: Log = to_stderr) -> list[Route]:
     """`/metrics`. It has no authentication of its own: wrap it, or serve it where only Prometheus reaches it."""
+    waiting = BoundedSemaphore(_WAITING)
 
     def answer(request: Request) -> Response:
+        if not waiting.acquire(blocking=False):
+            return _not_ready("too many requests wait for the metrics")
         try:
             text = metrics.text(_patience(request))
         except NotReady as reason:
-            return PlainTextResponse(f"not ready: {reason}\n", 503, headers={"Retry-After": str(_RETRY)})
+            return _not_ready(str(reason))
         except AssayError as error:
             log(f"no metrics: {error}")
-            return PlainTextResponse(f"not ready: {reason_of(error)}\n", 503, headers={"Retry-After": str(_RETRY)})
+            return _not_ready(reason_of(error))
+        finally:
+            waiting.release()
         kind = _OPEN_TEXT if OPEN_METRICS in request.headers.get("accept", "") else _TEXT
         return Response(text, headers={"Content-Type": kind, "Cache-Control": "no-store"})
 
     compressed = Middleware(GZipMiddleware, compresslevel=_FAST)
     return [Route("/metrics", answer, middleware=[compressed])]
+
+
+def _not_ready(reason: str) -> Response:
+    return PlainTextResponse(f"not ready: {reason}\n", 503, headers={"Retry-After": str(_RETRY)})
 
 
 def metrics_application(metrics: ClusterMetrics, readiness: Readiness, *, log: Log = to_stderr) -> Starlette:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from scanner.model.json import dig
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
+from tests.command import ASSAY, SECONDS, environment
 from tests.notify.gateway import Gateway, Pushed, gateway
 
 Write = Callable[[str, str], Path]
@@ -117,6 +121,15 @@ def test_the_schedule_of_the_configuration_is_pushed(assay: Assay, shop: str, se
     assert values(pushed)["assay_expected_run_timestamp_seconds"] <= values(pushed)["assay_scan_end_timestamp_seconds"]
 
 
+def test_a_report_that_cannot_be_written_has_its_exit_code(assay: Assay, shop: str, server: Gateway) -> None:
+    """The metrics of the scan are sent all the same."""
+    write_to = Path("pages")
+    write_to.write_text("no folder")
+    pushed = scan(assay, server, "--from", shop, "--html", "pages", code=2)
+
+    assert {"assay_last_run_exit_code": 2, "assay_scan_complete": 1}.items() <= values(pushed).items()
+
+
 @pytest.mark.parametrize("status", [400, 401, 500])
 def test_a_push_that_fails_is_one_warning(assay: Assay, shop: str, server: Gateway, status: int) -> None:
     """The report is printed, and the exit code is that of the scan."""
@@ -136,6 +149,22 @@ def test_a_warning_is_an_object_in_a_log_for_machines(assay: Assay, shop: str, s
     messages = [orjson.loads(line) for line in ran.stderr.splitlines()]
     [warning] = [each for each in messages if "the metrics were not sent" in each["message"]]
     assert "warning" == warning["level"]
+
+
+def test_a_signal_ends_the_push_alone(home: Path, shop: str, server: Gateway) -> None:
+    """The scan is stored, and the exit code stays its own."""
+    server.released.clear()
+    arguments = ("scan", "--from", shop, "--db", "assay.db", "-o", "json", "--push-metrics", server.url)
+    with subprocess.Popen(
+        [ASSAY, *arguments], cwd=home, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        while not server.pushes and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=SECONDS)
+
+    assert 0 == process.returncode
+    assert f"the metrics were not sent to {server.url}: interrupted\n" in err.decode()
 
 
 @pytest.mark.parametrize("by", ["variable", "file"])

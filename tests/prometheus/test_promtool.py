@@ -17,8 +17,9 @@ from scanner.model.waiver import WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.report import FORMATS
 from scanner.report.document import document_of
-from scanner.report.live_metrics import RunEnd, text_of_run, text_of_scan
+from scanner.report.live_metrics import RunEnd, text_of_run
 from scanner.report.metric_families import IN_DETAIL, LIVE
+from scanner.report.openmetrics import document_samples
 from scanner.store import open_store
 from scanner.web.metrics import ClusterMetrics
 from tests.posture.waivers import waiver
@@ -83,7 +84,7 @@ def test_a_push_is_accepted() -> None:
     """Of a scan, and of a run without one."""
     run = RunEnd(NOW, 4)
 
-    assert "" == check(text_of_scan(document_of(full_record()), run, None))
+    assert "" == check(text_of_run(run, None, ODD, document_samples(document_of(full_record()))))
     assert "" == check(text_of_run(run, None, ODD))
 
 

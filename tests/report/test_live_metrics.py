@@ -10,7 +10,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from scanner.model.register import Register
 from scanner.posture.expected_run import ExpectedRun
 from scanner.report.document import document_of
-from scanner.report.live_metrics import RunEnd, text_of_run, text_of_scan
+from scanner.report.live_metrics import RunEnd, text_of_run
+from scanner.report.openmetrics import document_samples
 
 from .records import FINISHED, small_record
 
@@ -28,7 +29,8 @@ def values(text: str) -> dict[str, float]:
 def test_a_push_of_a_scan_has_its_run_and_the_schedule() -> None:
     """Beside the metrics of the report."""
     record = replace(small_record(), register=lambda: Register({"complete": 1}, FINISHED))
-    found = values(text_of_scan(document_of(record), RunEnd(NOW, 1), EXPECTED))
+    samples = document_samples(document_of(record))
+    found = values(text_of_run(RunEnd(NOW, 1), EXPECTED, "harbour", samples))
 
     assert {
         "assay_last_run_exit_code": 1,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
-from threading import Event
+from threading import Event, Thread
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -253,6 +253,26 @@ def test_the_first_answer_is_whole_or_none(store: SqlStore, database: Watched) -
     assert (503, "not ready: the newest scans of 0 of 2 clusters have been read\n") == (early.status_code, early.text)
     assert 200 == late.status_code
     assert 2 == len(samples(late.text, "assay_scan_complete"))
+
+
+def test_many_requests_cannot_use_all_threads(store: SqlStore, database: Watched) -> None:
+    """Of those that wait for a scan, only some wait; the others may come again."""
+    Round(ITEMS).record(store, 1)
+    database.wait = Event()
+    client = Served(database).client
+    answers: list[str] = []
+    threads = [Thread(target=lambda: answers.append(client.get("/metrics").text)) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    while len(answers) < 4:
+        threads[0].join(0.01)
+    refused = list(answers)
+    database.wait.set()
+    for thread in threads:
+        thread.join(10)
+
+    assert ["not ready: too many requests wait for the metrics\n"] * 4 == refused
+    assert 8 == sum("assay_scan_complete" in answer for answer in answers)
 
 
 def test_a_database_that_cannot_be_read_is_no_empty_answer(store: SqlStore, database: Watched) -> None:
