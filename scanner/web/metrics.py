@@ -1,8 +1,8 @@
 """`/metrics`: the metrics of every cluster of the database, with the names and labels of the format `openmetrics`.
 
-The values of a cluster are those of its newest scan, as of today: finished scans do not change, so each is read once a day. Times,
-ages and numbers of scans and runs are those of the moment of the request. A scan that is newer than the last request is read in the
-background; a request waits for it a little less than Prometheus waits for the request.
+The values of a cluster are those of its newest scan, as of today: finished scans do not change, so each is read once, and once a
+day if it has waivers. Times, ages and numbers of scans and runs are those of the moment of the request. A scan that is newer than
+the last request is read in the background; a request waits for it a little less than Prometheus waits for the request.
 
 An answer never looks complete when it is not: as long as the newest scan of a cluster was never read, the answer is 503, and
 `assay_clusters{state="outdated"}` counts clusters that show an earlier scan or day because the newest one is still being read.
@@ -78,15 +78,15 @@ class NotReady(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _ReadScan:
-    """The lines of the newest scan of a cluster, as of a day."""
+    """The lines of the newest scan of a cluster, as of a day; without waivers they are the same on all days, and `day` is None."""
 
     scan: str
-    day: date
+    day: date | None
     label: str
     lines: Lines
 
     def is_of(self, cluster: ClusterNumbers, day: date) -> bool:
-        return (self.scan, self.day, self.label) == (cluster.newest, day, cluster.label)
+        return (self.scan, self.label) == (cluster.newest, cluster.label) and self.day in {None, day}
 
 
 class ClusterMetrics:
@@ -147,9 +147,10 @@ class ClusterMetrics:
             record = database.record(cluster.newest)
         except UsageError:
             return  # The scan was pruned a moment ago: the next request names a newer one.
-        settings = replace(self._settings, waivers=database.waivers_at(cluster.newest, now))
-        own = lines(scan_samples(numbers_of(record, settings, now.date())), cluster.label)
-        self._read[cluster.cluster.id] = _ReadScan(cluster.newest, now.date(), cluster.label, own)
+        waivers, day = database.waivers_at(cluster.newest, now), now.date()
+        numbers = numbers_of(record, replace(self._settings, waivers=waivers), day)
+        own = lines(scan_samples(numbers), cluster.label)
+        self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, own)
 
     def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
         expected = expected_samples(self._expected_run(now))
