@@ -25,6 +25,10 @@ class StoreError(AssayError):
     """The database cannot be opened, read or written, or its contents are not those of Assay."""
 
 
+class QueryTooLong(StoreError):
+    """A query has taken longer than a reader of the web application may wait."""
+
+
 class InvalidManifest(AssayError):
     """A policy or binding that the Kubernetes API would reject.
 
