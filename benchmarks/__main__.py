@@ -19,6 +19,7 @@ from benchmarks import (
     pages,
     postgres,
     quarter,
+    serving,
     report_pages,
     waivers,
 )
@@ -38,6 +39,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "formats": formats.main,
     "kyverno": kyverno.against_admission,
     "mutating": mutating.beside_validating,
+    "12": serving.main,
     "quarter": quarter.main,
     "variables": compiling.growing,
     "waivers": waivers.main,

@@ -27,7 +27,12 @@ def write_cluster(folder: Path, findings: int) -> None:
     for number, items in enumerate(_pages(dice, findings // POLICIES)):
         _write(folder / f"page-{number:05}.json", items)
     _write(folder / "namespaces.json", [made.body for made in namespaces()])
-    _write(folder / "policies.json", [document for number in range(POLICIES) for document in _policy(number)])
+    _write(folder / "policies.json", policies())
+
+
+def policies() -> list[JsonObject]:
+    """The policies and their bindings."""
+    return [document for number in range(POLICIES) for document in _policy(number)]
 
 
 def _pages(dice: random.Random, objects: int) -> Iterator[list[JsonObject]]:

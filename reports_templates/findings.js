@@ -120,7 +120,11 @@
     if (wanted.namespace) equal(NAMESPACE, index.namespaces.indexOf(wanted.namespace === "_cluster" ? "" : wanted.namespace));
     if (wanted.owner) equal(OWNER, index.owners.indexOf(wanted.owner === "unowned" ? "" : wanted.owner));
     if (wanted.severity) equal(SEVERITY, index.severities.indexOf(wanted.severity));
-    if (wanted.action === "Errored" || wanted.action === "change") {
+    if (wanted.action === "refused") {
+      const chips = ["deny", "refused-error"].map((name) => index.chips.indexOf(name));
+      const counted = ["new", "open", "reopened"].map((name) => index.statuses.indexOf(name));
+      tests.push((numbers, at) => chips.includes(numbers[at + CHIP]) && counted.includes(numbers[at + STATUS]) && !numbers[at + WAIVED]);
+    } else if (wanted.action === "Errored" || wanted.action === "change") {
       const chips = (wanted.action === "change" ? ["drift"] : ["refused-error", "error"]).map((name) => index.chips.indexOf(name));
       tests.push((numbers, at) => chips.includes(numbers[at + CHIP]));
     } else if (wanted.action) equal(ACTION, index.actions.indexOf(wanted.action));

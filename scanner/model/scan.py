@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.census import Bucket, Census, OwnerOf, unowned
+from scanner.model.finding_index import IndexedFinding
 from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
 from scanner.model.opinion import Opinion
@@ -438,7 +439,8 @@ class ScanRecord:
     of the record can do so without reading all findings. `problem_totals` counts the problems, and yields the findings of the worst:
     see `posture.worst_problems`; `problem_groups` counts the open ones without waived rows (`posture.problem_groups`). `register`
     counts the scans of the cluster, this one included, and `policy_days` the failing checks of each policy by day. `places` has the
-    files and lines of its objects, None if they came from no files.
+    files and lines of its objects, None if they came from no files. `indexed` yields the findings of `by_problem` and the previews without
+    their texts, in no order, with the owners that a function names; `of_rows` those of some rows, with the id of the row.
     """
 
     scan: Scan
@@ -474,6 +476,8 @@ class ScanRecord:
     register: Callable[[], Register] = Register
     policy_days: Callable[[], PolicyDays] = dict
     places: Callable[[], Places | None] = lambda: None
+    indexed: Callable[[OwnerOf], Iterator[IndexedFinding]] = lambda _: iter(())
+    of_rows: Callable[[Sequence[int]], Iterator[tuple[int, ProblemFinding]]] = lambda _: iter(())
 
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from scanner.model.cause import Cause
 from scanner.model.scan import ProblemFinding
 from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.words import RESOLUTIONS, cause_text
@@ -32,12 +33,19 @@ class ChangeCounts:
     def add(self, findings: Iterable[ProblemFinding]) -> None:
         """Count those findings that the scan changed."""
         for stored, checked, _ in findings:
-            if not checked:
-                continue
-            if stored.status in _CHANGED:
-                self._numbers[stored.status, cause_text(stored.cause) if stored.cause else ""] += 1
-            if stored.status == "resolved":
-                self._numbers[_REASON, stored.resolution] += 1
+            if checked:
+                self.count(stored.status, stored.cause, stored.resolution)
+
+    def count(self, status: str, cause: Cause | None, resolution: str, number: int = 1) -> None:
+        """Count checked findings."""
+        if status in _CHANGED:
+            self._numbers[status, cause_text(cause) if cause else ""] += number
+        if status == "resolved":
+            self._numbers[_REASON, resolution] += number
+
+    def lines(self) -> ChangeLines:
+        """The numbers of this process."""
+        return _change_lines(self._numbers)
 
     def write(self, spill: GroupWriter) -> None:
         """Write the numbers."""
@@ -54,7 +62,15 @@ class ChangeLines(NamedTuple):
 
 def changes_of(spilled: GroupReader) -> ChangeLines:
     """The numbers that processes have written."""
-    lines = _lines(spilled)
+    numbers = Counter[tuple[str, str]]()
+    for line in spilled.rows(_GROUP):
+        status, why, number = line.split("\t")
+        numbers[status, why] += int(number)
+    return _change_lines(numbers)
+
+
+def _change_lines(numbers: Mapping[tuple[str, str], int]) -> ChangeLines:
+    lines = _lines(numbers)
     reasons = (line for line in lines if line.status == _REASON)
     return ChangeLines(
         tuple(line for line in lines if line.status in _CHANGED),
@@ -62,11 +78,7 @@ def changes_of(spilled: GroupReader) -> ChangeLines:
     )
 
 
-def _lines(spilled: GroupReader) -> list[ChangeLine]:
-    numbers = Counter[tuple[str, str]]()
-    for line in spilled.rows(_GROUP):
-        status, why, number = line.split("\t")
-        numbers[status, why] += int(number)
+def _lines(numbers: Mapping[tuple[str, str], int]) -> list[ChangeLine]:
     lines = (ChangeLine(status, why, number) for (status, why), number in numbers.items())
     return sorted(lines, key=lambda line: (_rank(line.status), -line.number, line.why))
 

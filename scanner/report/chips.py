@@ -15,14 +15,27 @@ STATUSES: Final = ("new", "open", "reopened", "preview", "unchecked", "resolved"
 
 def chip_of(outcome: Violated | WouldChange | Errored, *, refused: bool, action: str, status: str = "open") -> str:
     """The chip of an outcome with the strictest of its actions; what is resolved has no action any more."""
+    return chip_of_name(_name(outcome), refused=refused, action=action, status=status)
+
+
+def chip_of_name(outcome: str, *, refused: bool, action: str, status: str = "open") -> str:
+    """The chip of an outcome, given as the store names it: violated, wouldChange or errored."""
     if status == "resolved":
         return "resolved"
+    if outcome == "errored":
+        return "refused-error" if refused else "error"
+    if outcome == "wouldChange":
+        return "drift"
+    return "deny" if refused else {"Warn": "warn", "Audit": "audit"}.get(action, "none")
+
+
+def _name(outcome: Violated | WouldChange | Errored) -> str:
     match outcome:
         case Errored():
-            return "refused-error" if refused else "error"
+            return "errored"
         case WouldChange():
-            return "drift"
+            return "wouldChange"
         case Violated():
-            return "deny" if refused else {"Warn": "warn", "Audit": "audit"}.get(action, "none")
+            return "violated"
         case _ as never:
             assert_never(never)

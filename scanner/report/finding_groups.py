@@ -43,9 +43,14 @@ class FindingGroup:
 
     @property
     def order(self) -> FindingOrder:
-        """The place of the problem in a report: open ones, refusals and severe ones first."""
-        phase = {"unchecked": _UNCHECKED, "resolved": _RESOLVED}.get(self.status, 0)
-        return phase, not self.refused, self.severity, _ACTIONS.index(self.action)
+        """The place of the problem in a report."""
+        return order_of(self.status, self.action, refused=self.refused, severity=self.severity)
+
+
+def order_of(status: str, action: str, *, refused: bool, severity: int) -> FindingOrder:
+    """The place of a problem in a report: open ones, refusals and severe ones first."""
+    phase = {"unchecked": _UNCHECKED, "resolved": _RESOLVED}.get(status, 0)
+    return phase, not refused, severity, _ACTIONS.index(action)
 
 
 def groups_of(document: Document, policies: frozenset[PolicyKey]) -> Iterator[FindingGroup]:

@@ -88,7 +88,7 @@ class FindingList:
             FIRST,
             names,
             rows="problems.html",
-            summary=_summary(self._site),
+            summary=summary_of(self._site),
             chips=CHIPS,
             statuses=STATUSES,
             script=script,
@@ -101,7 +101,8 @@ def page_path(number: int) -> str:
     return FIRST if number == 1 else f"findings-{number}.html"
 
 
-def _summary(site: Site) -> str:
+def summary_of(site: Site) -> str:
+    """The sentence above the list."""
     document = site.document
     problems, total = document.problems, document.findings_total
     waived = document.waivers.findings if document.waivers else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from markupsafe import Markup
@@ -32,6 +33,7 @@ class HasOfRow(NamedTuple):
     objects: bool
     owner: bool
     waiver: bool
+    history: bool = False
 
 
 class _Item(NamedTuple):
@@ -43,49 +45,47 @@ class _Item(NamedTuple):
     message: str
 
 
-class FindingRows:
-    """Collects the rows of the list on disk by the rank of their problem, as HTML and as data."""
+class MadeRow(NamedTuple):
+    """A row of a problem as HTML on one line, and as data for the script of the list."""
 
-    def __init__(self, site: Site, spill: GroupWriter) -> None:
-        self._site, self._spill = site, spill
+    html: str
+    data: str
+
+
+class RowMaker:
+    """Makes the rows of problems; with `histories`, each leads to a page of its problem, too."""
+
+    def __init__(self, site: Site, *, histories: bool = False) -> None:
+        self._site = site
+        self._histories = histories
         self._row_form = RowForm(site.templates, "problems.html", "problem_row")
         self._item_form = RowForm(site.templates, "problems.html", "object_item")
         self._data = RowData(site)
-        self.worst: Final = WorstRows()
         provenance = site.document.provenance
         self._end = provenance.finished_at or provenance.started_at
 
-    def add(self, group: FindingGroup) -> None:
-        """Keep the rows of a problem until their pages are written."""
+    def rows(self, group: FindingGroup, total: int = 0) -> Iterator[MadeRow]:
+        """The rows of a problem: one, or several if it has many objects. `total` is the number of all, if `group` has not all of them."""
         for first in range(0, len(group.findings), _OBJECTS):
-            row, data = self._row(group, first)
-            self._spill.add(row_group(group.order), row)
-            self._keep_worst(group, row)
-            self._spill.add(data_group(group.order), data)
+            yield self._row(group, first, total or len(group.findings))
 
-    def _keep_worst(self, group: FindingGroup, row: str) -> None:
-        """Keep the row of an open problem for the pages of its policy, its namespace and its owner."""
-        if group.status == "resolved":
-            return
-        stored = group.findings[0].stored
-        order = tuple(int(part) for part in group.order)
-        self.worst.add("policy", self._site.policies[stored.finding.policy_key], order, row)
-        self.worst.add("namespace", stored.finding.namespace, order, row)
-        self.worst.add("owner", self._site.document.triage.owner(stored), order, row)
-
-    def _row(self, group: FindingGroup, first: int) -> tuple[str, str]:
-        """A row as HTML, and as data."""
+    def _row(self, group: FindingGroup, first: int, total: int) -> MadeRow:
         members = group.findings[first : first + _OBJECTS]
         stored = members[0].stored
         finding, triage = stored.finding, self._site.document.triage
-        several = len(group.findings) > 1 or bool(workload_name(stored))
+        several = total > 1 or bool(workload_name(stored))
         section = self._site.section(finding.policy_key)
         owner, waived = triage.owner(stored), triage.waiver(stored) is not None
         chip = chip_of(finding.outcome, refused=group.refused, action=group.action, status=group.status)
         kind, name = _workload(stored) if several else (finding.kind, object_name(finding))
-        shown = _name(kind), _name(name), _number(len(group.findings), first, len(members)) if several else ""
+        shown = _name(kind), _name(name), _number(total, first, len(members)) if several else ""
         items = [_item(each) for each in members]
-        words = chip, str(section.severity), group.status, HasOfRow(several, bool(owner), waived)
+        words = (
+            chip,
+            str(section.severity),
+            group.status,
+            HasOfRow(several, bool(owner), waived, self._histories and bool(stored.problem)),
+        )
         texts = (
             stored.id,
             place_path(stored.id),
@@ -97,6 +97,7 @@ class FindingRows:
             age_text(group.opened_at, self._end),
             shown[2],
             Markup("".join(map(self._item_html, items))) if several else "",  # noqa: S704 - made by a template
+            f"problems/{stored.problem}.html",
         )
         facts = self._data.facts(
             chip=chip,
@@ -110,10 +111,36 @@ class FindingRows:
         )
         objects = [text for item in items for text in item] if several else []
         data = row_text(facts, (stored.id, *shown, "" if several else items[0].message, *objects))
-        return self._row_form.row(words, texts), data
+        return MadeRow(self._row_form.row(words, texts), data)
 
     def _item_html(self, item: _Item) -> str:
         return self._item_form.row((item.status,), (item.id, place_path(item.id), item.name, item.message))
+
+
+class FindingRows:
+    """Collects the rows of the list on disk by the rank of their problem, as HTML and as data."""
+
+    def __init__(self, site: Site, spill: GroupWriter) -> None:
+        self._site, self._spill = site, spill
+        self._maker = RowMaker(site)
+        self.worst: Final = WorstRows()
+
+    def add(self, group: FindingGroup) -> None:
+        """Keep the rows of a problem until their pages are written."""
+        for row in self._maker.rows(group):
+            self._spill.add(row_group(group.order), row.html)
+            self._keep_worst(group, row.html)
+            self._spill.add(data_group(group.order), row.data)
+
+    def _keep_worst(self, group: FindingGroup, row: str) -> None:
+        """Keep the row of an open problem for the pages of its policy, its namespace and its owner."""
+        if group.status == "resolved":
+            return
+        stored = group.findings[0].stored
+        order = tuple(int(part) for part in group.order)
+        self.worst.add("policy", self._site.policies[stored.finding.policy_key], order, row)
+        self.worst.add("namespace", stored.finding.namespace, order, row)
+        self.worst.add("owner", self._site.document.triage.owner(stored), order, row)
 
 
 def row_group(order: FindingOrder) -> str:

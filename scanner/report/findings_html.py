@@ -28,7 +28,7 @@ def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
     folders = [aside / str(half) for half in range(len(halves))]
     in_halves(lambda half: _collect(site, texts, halves[half], GroupWriter(folders[half])))
     spilled = GroupReader(folders)
-    PlacePages(site, spilled, texts).write(folder)
+    PlacePages(site, texts).write(folder, spilled)
     FindingList(site, folder, spilled).write()
     return spilled
 

@@ -10,6 +10,7 @@ from scanner.report.document import Document
 
 _OF_FOLDERS: Final = {
     "f": "findings.html",
+    "problems": "findings.html",
     "policies": "policies.html",
     "namespaces": "namespaces.html",
     "owners": "owners.html",

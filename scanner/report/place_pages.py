@@ -48,28 +48,32 @@ class _Part:
 
 
 class PlacePages:
-    """Writes the pages of the places that were collected."""
+    """Makes the pages of the places of findings."""
 
-    def __init__(self, site: Site, spilled: GroupReader, texts: PlaceTexts) -> None:
+    def __init__(self, site: Site, texts: PlaceTexts) -> None:
         macros: Any = site.templates.get_template("places.html").module
-        self._site, self._spilled, self._texts = site, spilled, texts
+        self._texts = texts
         self._moved: Final = macros.moved
         names = "heading", "places", "texts"
         self._frame: Final = site.frame(f"{FOLDER}/", "place_page.html", names, rows="places.html")
 
-    def write(self, top: Path) -> None:
-        """Write all pages into a folder of `top`, in two processes."""
+    def write(self, top: Path, spilled: GroupReader) -> None:
+        """Write the pages of the places that were collected into a folder of `top`, in two processes."""
         folder = top / FOLDER
         folder.mkdir()
         groups = [f"{first}{second}" for first in _DIGITS for second in _DIGITS]
-        in_halves(lambda half: self._write_groups(folder, groups[half::2]))
+        in_halves(lambda half: self._write_groups(folder, spilled, groups[half::2]))
 
-    def _write_groups(self, folder: Path, groups: Iterable[str]) -> None:
+    def _write_groups(self, folder: Path, spilled: GroupReader, groups: Iterable[str]) -> None:
         for digits in groups:
-            placed = sorted(map(_read, self._spilled.rows(_group(digits))))
+            placed = sorted(map(_read, spilled.rows(_group(digits))))
             for prefix, findings in groupby(placed, key=lambda each: each.id[:PREFIX]):
-                for name, page in self._pages(prefix, list(self._parts(findings))):
+                for name, page in self.pages(prefix, findings):
                     (folder / name).write_text(page, "utf-8", newline="\n")
+
+    def pages(self, prefix: str, findings: Iterable[PlacedFinding]) -> Iterator[tuple[str, str]]:
+        """The file names of the pages of a prefix, and their HTML; `findings` are all those of the prefix, by id."""
+        return self._pages(prefix, list(self._parts(findings)))
 
     def _parts(self, findings: Iterable[PlacedFinding]) -> Iterator[_Part]:
         part = _Part()

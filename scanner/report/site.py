@@ -129,10 +129,13 @@ def site_of(document: Document, owners: Iterable[str]) -> Site:
     policies = {key: slugs[title] for key, title in titles.items()}
     provenance = document.provenance
     style = templates.get_template("style.css").render(
-        scan=_css_string(provenance.scan_id), digest=_css_string((provenance.policy_set_digest or "not known")[:16])
+        web=None,
+        scan=_css_string(provenance.scan_id),
+        digest=_css_string((provenance.policy_set_digest or "not known")[:16]),
     )
     shared: dict[str, object] = {
         "document": document,
+        "web": None,
         "sentences": sentences_of(document),
         "navigation": navigation_of(document),
         "verdict": verdict_parts(document),

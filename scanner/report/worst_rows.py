@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import defaultdict
+from collections.abc import Iterable
 from hashlib import sha256
+from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
 from scanner.report.group_files import GroupReader, GroupWriter
@@ -37,9 +39,14 @@ class WorstRows:
 
 def worst_rows(spilled: GroupReader, subject: Subject, *names: str) -> str:
     """The rows of the worst problems of some policies, namespaces or owners together, as HTML for a page in a folder."""
-    lines = (line.partition("\t") for name in names for line in spilled.rows(_group(subject, name)))
-    rows = sorted((_order(order), row) for order, _, row in lines)
-    return "\n".join(row.replace(*_UP) for _, row in rows[:MOST])
+    lines = (line.partition("\t") for name in sorted(names) for line in spilled.rows(_group(subject, name)))
+    rows = sorted(((_order(order), row) for order, _, row in lines), key=itemgetter(0))
+    return in_folder(row for _, row in rows[:MOST])
+
+
+def in_folder(rows: Iterable[str]) -> str:
+    """Rows of the list as HTML for a page in a folder."""
+    return "\n".join(row.replace(*_UP) for row in rows)
 
 
 def _order(text: str) -> tuple[int, ...]:

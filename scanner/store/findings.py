@@ -5,7 +5,7 @@ The query sorts by names alone; messages, which may be long, are fetched for a p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
@@ -152,30 +152,57 @@ def by_problem(
 
     `unchecked` are the ids of the open rows that this scan did not check. The `conditions` must hold for whole problems.
     """
-    times = times_of(connection, cluster)
     chosen = (seen_in(cluster, revision) & (FINDINGS.c.event != PREVIEW)) | resolved_in(cluster, revision)
     # A row of an older version is a problem of its own.
     problem = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
     first = (func.min(column).over(partition_by=problem) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
     order = CHECKS.c.policy, CHECKS.c.language, *first, problem, FINDINGS.c.id
     ordered = select_findings().where(chosen, *conditions).order_by(*order)
-    kept, kept_before = (KeptLabels(connection, cluster, number) for number in (revision, revision - 1))
+    shown = _Shown(connection, cluster, revision, unchecked)
     with connection.execute(ordered.execution_options(yield_per=CHUNK)) as result:
         for portion in result.partitions():
-            read = list(map(FindingRow.of, portion))
-            # The workload of a resolved object is that of the revision before.
-            ended = [row for row in read if row.history.until == revision]
-            now = [row for row in read if row.history.until != revision]
-            found = *with_findings(connection, now, kept), *with_findings(connection, ended, kept_before)
-            of_row = {each.row.history.id: each for each in found}
-            for row in read:
-                each = of_row[row.history.id]
-                if row.history.until == revision:
-                    stored, checked = resolved(each, times), True
-                else:
-                    stored = open_finding(each, times, newest=revision, last_seen=revision)
-                    checked = row.history.id not in unchecked
-                yield ProblemFinding(stored, checked, _episode(row.history, revision))
+            yield from shown.findings(list(map(FindingRow.of, portion)))
+
+
+def of_rows(
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, ids: Sequence[int]
+) -> Iterator[tuple[int, ProblemFinding]]:
+    """The findings of some rows as of the scan of a revision with the ids of the rows, previews included, in no order."""
+    shown = _Shown(connection, cluster, revision, unchecked)
+    for portion in chunks(list(ids)):
+        chosen = select_findings().where(among(connection, FINDINGS.c.id, portion), FINDINGS.c.cluster == cluster)
+        rows = list(map(FindingRow.of, connection.execute(chosen)))
+        yield from zip((row.history.id for row in rows), shown.findings(rows), strict=True)
+
+
+class _Shown:
+    """Findings as the scan of a revision shows them; `unchecked` are the ids of the open rows that it did not check."""
+
+    def __init__(self, connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> None:
+        self._connection, self._revision, self._unchecked = connection, revision, unchecked
+        self._times = times_of(connection, cluster)
+        # The workload of a resolved object is that of the revision before.
+        self._kept, self._kept_before = (KeptLabels(connection, cluster, each) for each in (revision, revision - 1))
+
+    def findings(self, rows: list[FindingRow]) -> Iterator[ProblemFinding]:
+        """The findings of rows, in their order."""
+        ended = [row for row in rows if row.history.until == self._revision]
+        now = [row for row in rows if row.history.until != self._revision]
+        read = (
+            *with_findings(self._connection, now, self._kept),
+            *with_findings(self._connection, ended, self._kept_before),
+        )
+        of_row = {each.row.history.id: each for each in read}
+        return (self._shown(of_row[row.history.id]) for row in rows)
+
+    def _shown(self, read: ReadFinding) -> ProblemFinding:
+        history = read.row.history
+        if history.event == PREVIEW:
+            return ProblemFinding(previewed(read, self._times), checked=True, episode="open")
+        if history.until == self._revision:
+            return ProblemFinding(resolved(read, self._times), checked=True, episode=_episode(history, self._revision))
+        stored = open_finding(read, self._times, newest=self._revision, last_seen=self._revision)
+        return ProblemFinding(stored, history.id not in self._unchecked, _episode(history, self._revision))
 
 
 def _episode(history: HistoryColumns, revision: int) -> Literal["new", "reopened", "open"]:

@@ -98,6 +98,21 @@ def latest(connection: Connection, cluster: str | None, back: int = 0, until: da
     return None if row is None else scan_of(row)
 
 
+def newest_of_cluster(connection: Connection, cluster: int, until: datetime | None) -> Scan | None:
+    """The newest scan in history of a cluster, by its id, that had ended at a moment; None if there is none."""
+    usable = select_scans().where(SCANS.c.cluster == cluster, SCANS.c.state.in_(USABLE))
+    if until is not None:
+        usable = usable.where(SCANS.c.finished_at <= until)
+    row = connection.execute(usable.order_by(SCANS.c.revision.desc()).limit(1)).one_or_none()
+    return None if row is None else scan_of(row)
+
+
+def scan_of_cluster(connection: Connection, cluster: int, scan_id: str) -> Scan | None:
+    """The scan of a cluster with a full id; None if there is none."""
+    row = connection.execute(select_scans().where(SCANS.c.cluster == cluster, SCANS.c.id == scan_id)).one_or_none()
+    return None if row is None else scan_of(row)
+
+
 def scan_at(connection: Connection, moment: datetime, cluster: str | None) -> Scan:
     """The newest scan in history that had ended at a moment, of one cluster or of any. Raises UsageError if there is none."""
     scan = latest(connection, cluster, until=moment)

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, Row, select
 from scanner.errors import UsageError
 from scanner.model.cause import CauseKind
 from scanner.model.census import Census, OwnerOf, unowned
+from scanner.model.finding_index import IndexedFinding
 from scanner.model.method import Method
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
@@ -49,7 +50,8 @@ from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved
 from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
-from scanner.store.findings import CHECK_ORDER, by_problem, resolved_by, seen_by
+from scanner.store.finding_index import indexed
+from scanner.store.findings import CHECK_ORDER, by_problem, of_rows, resolved_by, seen_by
 from scanner.store.owned_tallies import tallies_by
 from scanner.store.places import read_places
 from scanner.store.policy_days import policy_days_of
@@ -146,6 +148,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             register=_register(engine, address, stored, _last_day(scan)),
             policy_days=_policy_days(engine, address, stored, _last_day(scan)),
             places=_places(engine, address, stored),
+            indexed=_indexed(engine, address, stored),
+            of_rows=_of_rows(engine, address, stored),
             exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
         )
 
@@ -300,6 +304,32 @@ def _by_problem_of(
         return _streaming(engine, address, stored, read)()
 
     return of_policies
+
+
+def _indexed(engine: Engine, address: Address, stored: StoredScan) -> Callable[[OwnerOf], Iterator[IndexedFinding]]:
+    """The findings without their texts, over a connection of its own."""
+
+    def with_owners(owner_of: OwnerOf) -> Iterator[IndexedFinding]:
+        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[IndexedFinding]:
+            return indexed(connection, scan.cluster, revision, _unchecked(connection, scan), owner_of)
+
+        return _streaming(engine, address, stored, read)()
+
+    return with_owners
+
+
+def _of_rows(
+    engine: Engine, address: Address, stored: StoredScan
+) -> Callable[[Sequence[int]], Iterator[tuple[int, ProblemFinding]]]:
+    """The findings of some rows, over a connection of its own."""
+
+    def chosen(rows: Sequence[int]) -> Iterator[tuple[int, ProblemFinding]]:
+        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[tuple[int, ProblemFinding]]:
+            return of_rows(connection, scan.cluster, revision, _unchecked(connection, scan), rows)
+
+        return _streaming(engine, address, stored, read)()
+
+    return chosen
 
 
 def _waivable(engine: Engine, address: Address, stored: StoredScan) -> Callable[[Near], Iterator[Candidate]]:

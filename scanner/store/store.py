@@ -182,6 +182,22 @@ class SqlReader:
         with self._reading() as connection:
             return lookup.scan_at(connection, moment, cluster if cluster is None else clean(cluster))
 
+    def scan_of_cluster(self, cluster: int, scan_id: str) -> Scan | None:
+        """The scan of a cluster, by its id, with a full id; None if there is none."""
+        with self._reading() as connection:
+            scan = lookup.scan_of_cluster(connection, cluster, clean(scan_id))
+            return scan and with_current_state(scan, abandoned(connection, self._clock()))
+
+    def newest_of_cluster(self, cluster: int, until: datetime | None = None) -> Scan | None:
+        """The newest complete or incomplete scan of a cluster, by its id, that had ended at a moment; None if there is none."""
+        with self._reading() as connection:
+            return lookup.newest_of_cluster(connection, cluster, until)
+
+    def check(self) -> None:
+        """Check the schema of the database again. Raises as `open_reader` does."""
+        with as_store_error(self._address):
+            check(self._engine, self._address)
+
     def record(self, scan_id: str) -> ScanRecord:
         """The record of a finished scan, by its full id. Raises UsageError for an unknown id."""
         with as_store_error(self._address):

@@ -1,4 +1,4 @@
-"""Servers that several tests ask."""
+"""The example cluster after two scans, in a database of each kind; and servers that several tests ask."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 
 from scanner.model.access_token import AccessToken
 from scanner.web.access.tokens import digest_of, new_token
+from tests.store.databases import KINDS, database
 from tests.web.provider import Provider, provided
 from tests.web.running import Running, access, running
+from tests.web.served import Served, scan_examples, served
 
 TOKEN = new_token()
 EXPIRED = new_token()
@@ -40,3 +42,19 @@ def provider() -> Iterator[Provider]:
     """A provider of OpenID Connect."""
     with provided() as provider:
         yield provider
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def examples(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a database with two scans of the example cluster."""
+    home = tmp_path_factory.mktemp("examples")
+    with database(request.param, home) as url:
+        scan_examples(url, home, "before", "after")
+        yield url
+
+
+@pytest.fixture(scope="session")
+def site(examples: str) -> Iterator[Served]:
+    """The application over that database."""
+    with served(examples) as opened:
+        yield opened

@@ -1,0 +1,71 @@
+"""The application: its addresses, and what answers them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+from uuid import uuid4
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from scanner.errors import AssayError
+from scanner.web.answers import refusal
+from scanner.web.fleet import FleetPages
+from scanner.web.library import Library
+from scanner.web.refusals import NotThere, Unavailable, WebError
+from scanner.web.rendered import RenderedPages
+from scanner.web.scan_pages import ScanPages
+
+_LOG: Final = logging.getLogger("assay.web")
+_MOMENTS: Final = ("latest", "at/{at}", "scans/{scan}")
+
+
+def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlette:
+    """The application over a library, with `further` routes, such as those of metrics."""
+    pages = ScanPages(library, RenderedPages())
+    fleet = FleetPages(library)
+    routes = [
+        Route("/", fleet.clusters),
+        Route("/clusters/{cluster}", pages.redirect),
+        *(Route(f"/clusters/{{cluster}}/{moment}", pages.redirect_to_first) for moment in _MOMENTS),
+        *(Route(f"/clusters/{{cluster}}/{moment}/{{page:path}}", pages.page) for moment in _MOMENTS),
+        *further,
+    ]
+    return Starlette(
+        routes=routes,
+        exception_handlers={
+            WebError: _answer(lambda error: error),
+            AssayError: _answer(lambda error: Unavailable(str(error))),
+            HTTPException: _answer(_of_http),
+            Exception: _answer(_unexpected),
+        },
+    )
+
+
+def _answer(error_of: Callable[[Exception], WebError | Exception]) -> Callable[[Request, Exception], Response]:
+    def answer(request: Request, error: Exception) -> Response:
+        known = error_of(error)
+        return refusal(request, known if isinstance(known, WebError) else WebError(str(known)))
+
+    return answer
+
+
+def _of_http(error: Exception) -> WebError:
+    status = error.status_code if isinstance(error, HTTPException) else WebError.status
+    if status == NotThere.status:
+        return NotThere("There is no page at this address.")
+    known = WebError("This application answers GET and HEAD alone." if status == 405 else "The request is not valid.")  # noqa: PLR2004
+    known.status = status
+    return known
+
+
+def _unexpected(error: Exception) -> WebError:
+    """An error of the program: the log has it, the answer has a number by which to find it there."""
+    number = uuid4().hex[:12]
+    _LOG.error("unexpected error %s", number, exc_info=error)
+    return WebError(f"An unexpected error: the log of the server has it as {number}.")

@@ -1,0 +1,131 @@
+"""The list of the findings of a scan with filters, a hundred rows a page, and the page of one problem."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from scanner.report.finding_list import summary_of
+from scanner.report.sentences import namespace_title
+from scanner.report.templates import NAME
+from scanner.report.words import cut, visible
+from scanner.report.worst_rows import in_folder
+from scanner.web.problem_list import CLUSTER_SCOPED, UNOWNED, ListedProblem, ProblemFilter
+from scanner.web.refusals import BadRequest, NotThere
+from scanner.web.scan_view import SEVERITIES
+from scanner.web.timeline import timeline_of
+
+if TYPE_CHECKING:
+    from scanner.web.scan_pages import AskedPage
+
+ROWS: Final = 100
+OBJECTS: Final = 1_000
+"""The objects that the page of a problem lists."""
+LONGEST: Final = 256
+_ID: Final = re.compile("p-[0-9a-f]{12}")
+FIELDS: Final = ("text", "policy", "namespace", "owner", "severity", "action", "status", "sort")
+
+
+def findings_link(**filters: str) -> str:
+    """The list of findings with filters, as the static report's function of this name makes it."""
+    shown = {
+        key: visible(cut(value, NAME)) for key, value in {**filters, "status": filters.get("status", "open")}.items()
+    }
+    return f"findings.html?{urlencode(shown)}"
+
+
+def filter_of(parameters: Mapping[str, str]) -> ProblemFilter:
+    """The filter in the parameters of a request. Raises BadRequest for one that is too long."""
+    for name in FIELDS:
+        if len(parameters.get(name, "")) > LONGEST:
+            raise BadRequest(f"{name}: at most {LONGEST} characters.")
+    return ProblemFilter(**{name: parameters.get(name, "").strip() for name in FIELDS})
+
+
+def chosen(asked: AskedPage, wanted: ProblemFilter) -> list[ListedProblem]:
+    """The problems that a filter chooses."""
+    words = asked.library.words(asked.cluster, wanted.text) if wanted.text else ()
+    return asked.view.problems.chosen(wanted, words, SEVERITIES)
+
+
+def findings_page(asked: AskedPage) -> str:
+    """The list. Its pages follow each other by the number of the last problem: they do not depend on how many rows came before."""
+    parameters = asked.request.query_params
+    wanted = filter_of(parameters)
+    found = chosen(asked, wanted)
+    first = _place_after(found, parameters.get("after", ""))
+    shown = found[first : first + ROWS]
+    kept = {name: parameters[name] for name in FIELDS if parameters.get(name)}
+    view = asked.view
+    return asked.site.page(
+        "findings.html",
+        "web/findings.html",
+        "Findings",
+        summary=summary_of(asked.site),
+        wanted=wanted,
+        options=_options(asked),
+        rows=Markup("\n".join(view.rows(asked.site, shown))),  # noqa: S704 - made by templates
+        shown=_shown(first, len(shown), len(found), filtered=bool(kept)),
+        before=_link(kept, found[first - ROWS - 1].number if first > ROWS else None) if first else None,
+        after=_link(kept, shown[-1].number) if first + ROWS < len(found) else None,
+        downloads=(
+            ("CSV", f"download/findings.csv?{urlencode(kept)}"),
+            ("JSON", f"download/findings.json?{urlencode(kept)}"),
+        ),
+    )
+
+
+def _place_after(found: Sequence[ListedProblem], after: str) -> int:
+    """The place behind the problem with a number. Raises BadRequest for a number that is none of the list's."""
+    if not after:
+        return 0
+    for place, problem in enumerate(found):
+        if str(problem.number) == after:
+            return place + 1
+    raise BadRequest("after: the list has no such problem. Begin with its first page.")
+
+
+def _link(kept: Mapping[str, str], after: int | None) -> str:
+    query = urlencode({**kept, **({"after": str(after)} if after is not None else {})})
+    return f"findings.html?{query}" if query else "findings.html"
+
+
+def _shown(first: int, shown: int, total: int, *, filtered: bool) -> str:
+    if not shown:
+        return "No row matches" if filtered else "No findings"
+    return f"Rows {first + 1:,} to {first + shown:,} of {total:,}{' that match' if filtered else ''}"
+
+
+def _options(asked: AskedPage) -> Mapping[str, Sequence[tuple[str, str]]]:
+    """The values of the fields, and their texts."""
+    problems, document = asked.view.problems.problems, asked.view.document
+    namespaces = sorted({each.namespace for each in problems})
+    owners = sorted({each.owner for each in problems})
+    return {
+        "policy": sorted((document.title(section.key), document.title(section.key)) for section in document.policies),
+        "namespace": [(each or CLUSTER_SCOPED, namespace_title(each)) for each in namespaces],
+        "owner": [(each or UNOWNED, each or UNOWNED) for each in owners],
+    }
+
+
+def problem_page(asked: AskedPage, name: str) -> str:
+    """A problem with its open objects in the scan, and its whole history. Raises NotThere."""
+    if not _ID.fullmatch(name):
+        raise NotThere(f"{name[:40]!r} is no id of a problem: p- and 12 hex digits.")
+    listed = asked.view.problems.problem(int(name.removeprefix("p-"), 16))
+    with asked.library.reading() as reader:
+        explained = reader.problem(name, asked.cluster.identity)
+    return asked.site.page(
+        f"problems/{name}.html",
+        "web/problem.html",
+        f"Problem {name}",
+        problem=explained,
+        example=explained.findings[0].stored,
+        listed=listed,
+        rows=Markup(in_folder(asked.view.rows(asked.site, [listed], OBJECTS))) if listed else "",  # noqa: S704 - made by templates
+        timeline=timeline_of(explained),
+    )

@@ -1,0 +1,174 @@
+"""The database behind the pages: opened when it is first needed, and its scans as views, of which the latest are kept.
+
+A database that is away, or whose schema is another one, is an answer (`Unavailable`), not the end of the process: every request
+tries again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from threading import Lock, RLock
+from time import monotonic
+from typing import Final, NamedTuple
+
+from scanner.errors import StoreError, UsageError
+from scanner.model.scan import Scan
+from scanner.posture.settings import DEFAULT_SETTINGS, Settings
+from scanner.report.document import document_of
+from scanner.store import SqlReader, open_reader
+from scanner.store.clusters import StoredCluster
+from scanner.web.addresses import Moment, cluster_key, find_cluster
+from scanner.web.problem_list import Words
+from scanner.web.recent import Recent
+from scanner.web.refusals import BadRequest, NotThere, Unavailable
+from scanner.web.scan_view import ScanView
+
+KEPT_SCANS: Final = 64
+"""The views that are kept: those of the newest scans of a fleet, and some of other dates."""
+KEPT_PROBLEMS: Final = 1_000_000
+"""The problems of all kept views together: a bound of their memory."""
+_CHECK_AFTER: Final = 10.0
+"""The seconds after which the schema of the database is checked again."""
+_RECENT: Final = 2.0
+"""The seconds for which clusters and their newest scans are remembered: a page follows a new scan that much later."""
+
+Clock = Callable[[], datetime]
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class _Key(NamedTuple):
+    scan: str
+    day: date | None
+
+
+class Library:
+    """Reads the database at a URL for many threads. `settings` are those of posture; waivers are the ones that scans stored."""
+
+    def __init__(self, url: str, settings: Settings = DEFAULT_SETTINGS, clock: Clock = _utc_now) -> None:
+        self.settings: Final = settings
+        self.clock: Final = clock
+        self._url: Final = url
+        self._lock: Final = Lock()
+        self._reader: SqlReader | None = None
+        self._checked = 0.0
+        self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
+        self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(_RECENT)
+        self._scans: Final[Recent[Scan | None]] = Recent(_RECENT)
+        self._making: Final[dict[_Key, RLock]] = {}
+
+    @contextmanager
+    def reading(self) -> Iterator[SqlReader]:
+        """The reader. Raises Unavailable while the database cannot be read, and NotThere for what it does not have."""
+        try:
+            yield self._opened()
+        except StoreError as error:
+            self._close()
+            raise Unavailable(str(error)) from error
+        except UsageError as error:
+            raise NotThere(str(error)) from error
+
+    def _opened(self) -> SqlReader:
+        with self._lock:
+            if self._reader is not None and monotonic() - self._checked > _CHECK_AFTER:
+                self._reader.check()
+                self._checked = monotonic()
+            if self._reader is None:
+                try:
+                    self._reader = open_reader(self._url, self.clock)
+                except UsageError as error:
+                    raise Unavailable(str(error)) from error
+                self._checked = monotonic()
+            return self._reader
+
+    def _close(self) -> None:
+        with self._lock:
+            reader, self._reader = self._reader, None
+            self._views.clear()
+        if reader is not None:
+            reader.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._close()
+
+    def clusters(self) -> tuple[StoredCluster, ...]:
+        """The clusters with a scan in history, as of some seconds ago."""
+        return self._clusters.value("", self._read_clusters)
+
+    def _read_clusters(self) -> tuple[StoredCluster, ...]:
+        with self.reading() as reader:
+            return reader.clusters()
+
+    def cluster(self, key: str) -> StoredCluster:
+        """The cluster that a part of a path names. Raises NotThere."""
+        cluster = find_cluster(key, self.clusters())
+        if cluster is None:
+            raise NotThere(f"There is no cluster {key[:80]!r} in this database.")
+        return cluster
+
+    def scan(self, cluster: StoredCluster, moment: Moment) -> Scan:
+        """The scan of a cluster that a moment names. Raises BadRequest and NotThere."""
+        try:
+            end = moment.end
+        except ValueError as error:
+            raise BadRequest(str(error)) from error
+        if end is not None and moment.day is not None and moment.day > self.clock().astimezone(UTC).date():
+            raise BadRequest(f"{moment.at} is in the future: no scan can have ended by then.")
+        found = self._scans.value((cluster.id, moment), lambda: self._read_scan(cluster.id, moment.scan, end))
+        if found is None:
+            wanted = f"a scan {moment.scan[:80]!r}" if moment.scan else f"a scan that had ended by {moment.at or 'now'}"
+            raise NotThere(f"The cluster {cluster.name} does not have {wanted}.")
+        return found
+
+    def _read_scan(self, cluster: int, scan_id: str, until: datetime | None) -> Scan | None:
+        with self.reading() as reader:
+            return reader.scan_of_cluster(cluster, scan_id) if scan_id else reader.newest_of_cluster(cluster, until)
+
+    def view(self, scan: Scan, day: date | None = None) -> ScanView:
+        """The view of a finished scan as of a day; by default, of the day on which it ended. Made once, while it is kept."""
+        key = _Key(scan.id, day)
+        with self._lock:
+            view = self._views.get(key)
+            if view is not None:
+                self._views.move_to_end(key)
+                return view
+            making = self._making.setdefault(key, RLock())
+        with making:
+            view = self._views.get(key)
+            if view is None:
+                view = self._made(scan.id, day)
+                self._keep(key, view)
+        with self._lock:
+            self._making.pop(key, None)
+        return view
+
+    def _made(self, scan_id: str, day: date | None) -> ScanView:
+        with self.reading() as reader:
+            record = reader.record(scan_id)
+            moment = record.scan.finished_at or record.scan.started_at
+            settings = replace(self.settings, waivers=self.settings.waivers or reader.waivers_at(scan_id, moment))
+            return ScanView(record, document_of(record, settings, day))
+
+    def _keep(self, key: _Key, view: ScanView) -> None:
+        with self._lock:
+            self._views[key] = view
+            while len(self._views) > 1 and (len(self._views) > KEPT_SCANS or self._kept_problems() > KEPT_PROBLEMS):
+                self._views.popitem(last=False)
+
+    def _kept_problems(self) -> int:
+        return sum(view.size for view in self._views.values())
+
+    def words(self, cluster: StoredCluster, text: str) -> Sequence[Words]:
+        """The shared texts of a cluster that have each word of a search."""
+        return ()
+
+    def key(self, cluster: StoredCluster) -> str:
+        """The part of a path that names a cluster."""
+        return cluster_key(cluster)

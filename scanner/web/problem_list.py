@@ -1,0 +1,275 @@
+"""The problems of a scan in the order of the list, from which filters choose: without texts, which are read for one page.
+
+The rules are those of the static list: `report.finding_groups` and `reports_templates/findings.js`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Protocol
+
+from scanner.model.finding_index import IndexedFinding
+from scanner.model.policy import PolicyKey
+from scanner.posture.problem_rows import strictest
+from scanner.report.change_counts import ChangeCounts
+from scanner.report.chips import chip_of_name
+from scanner.report.finding_groups import FindingOrder, order_of
+
+CLUSTER_SCOPED: Final = "_cluster"
+UNOWNED: Final = "unowned"
+_REFUSED: Final = frozenset({"deny", "refused-error"})
+_COUNTED: Final = frozenset({"new", "open", "reopened"})
+"""The statuses of the problems that the verdict counts."""
+_CHIPS: Final = {"Errored": ("refused-error", "error"), "change": ("drift",)}
+
+
+class ListedProblem(NamedTuple):
+    """A problem: the ids of the rows of its findings, the worst first, and what it is filtered and ordered by.
+
+    `first` is the place of its findings in the columns of the list; `severity` a rank, 0 for the worst; `opened` are seconds since 1970.
+    """
+
+    number: int
+    id: int
+    rows: tuple[int, ...]
+    first: int
+    policy: PolicyKey
+    namespace: str
+    owner: str
+    kind: str
+    workload: str
+    status: str
+    action: str
+    refused: bool
+    chip: str
+    severity: int
+    opened: int
+    waived: bool
+
+    @property
+    def order(self) -> FindingOrder:
+        """The place of the problem in the list."""
+        return order_of(self.status, self.action, refused=self.refused, severity=self.severity)
+
+
+class Words(Protocol):
+    """The rows of shared texts that match one word of a search."""
+
+    checks: Container[int]
+    verdicts: Container[int]
+    objects: Container[int]
+    workloads: Container[int]
+    kept: Container[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemFilter:
+    """The filter of the list. Empty texts choose everything, resolved problems included."""
+
+    text: str = ""
+    policy: str = ""
+    namespace: str = ""
+    owner: str = ""
+    severity: str = ""
+    action: str = ""
+    status: str = ""
+    sort: str = ""
+
+
+@dataclass(slots=True)
+class _Columns:
+    """The ids of shared texts by finding, for the search of words."""
+
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    ids: array[int] = field(default_factory=lambda: array("q"))
+    checks: array[int] = field(default_factory=lambda: array("q"))
+    verdicts: array[int] = field(default_factory=lambda: array("q"))
+    objects: array[int] = field(default_factory=lambda: array("q"))
+    workloads: array[int] = field(default_factory=lambda: array("q"))
+    kept: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, finding: IndexedFinding) -> None:
+        self.rows.append(finding.row)
+        self.ids.append(finding.id)
+        self.checks.append(finding.check)
+        self.verdicts.append(finding.verdict)
+        self.objects.append(finding.object)
+        self.workloads.append(finding.workload_row)
+        self.kept.append(finding.kept)
+
+    def has(self, place: int, word: Words) -> bool:
+        """Return whether a text of a finding has a word."""
+        return (
+            self.objects[place] in word.objects
+            or self.verdicts[place] in word.verdicts
+            or self.checks[place] in word.checks
+            or self.workloads[place] in word.workloads
+            or self.kept[place] in word.kept
+        )
+
+
+class ProblemList:
+    """All problems of a scan, in the order of the list."""
+
+    def __init__(
+        self,
+        findings: Iterable[IndexedFinding],
+        ranks: Callable[[PolicyKey], int],
+        names: Mapping[PolicyKey, str],
+        waived: Container[int] = frozenset(),
+    ) -> None:
+        """`ranks` has the rank of a policy's severity, `names` the title and the name of policies, `waived` the rows of waived findings."""
+        self._columns = _Columns()
+        self._names = names
+        self.changes: Final = ChangeCounts()
+        ordered = sorted(findings, key=attrgetter("problem", "row"))
+        grouped = (
+            list(members) for _, members in groupby(ordered, key=lambda each: (each.status == "preview", each.problem))
+        )
+        problems = sorted(
+            ((_key_of(members), self._listed(members, ranks, waived)) for members in grouped),
+            key=lambda pair: (pair[1].order, pair[0]),
+        )
+        self.problems: Final = tuple(problem for _, problem in problems)
+        self._places: Final = {problem.number: place for place, problem in enumerate(self.problems)}
+
+    def _listed(
+        self, members: list[IndexedFinding], ranks: Callable[[PolicyKey], int], waived: Container[int]
+    ) -> ListedProblem:
+        own = sorted(members, key=_badness) if len(members) > 1 else members
+        first = len(self._columns.checks)
+        for finding in own:
+            self._columns.add(finding)
+            if finding.checked:
+                self.changes.count(finding.status, finding.cause, finding.resolution)
+        worst = own[0]
+        still_open = [finding for finding in own if finding.status != "resolved"]
+        action = strictest({action for finding in still_open for action in finding.actions.split(",") if action})
+        refused = any(finding.denies for finding in still_open)
+        status = _status(worst)
+        return ListedProblem(
+            number=worst.problem,
+            id=worst.id,
+            rows=tuple(finding.row for finding in own),
+            first=first,
+            policy=worst.policy,
+            namespace=worst.namespace,
+            owner=worst.owner,
+            kind=worst.kind,
+            workload=worst.workload,
+            status=status,
+            action=action,
+            refused=refused,
+            chip=chip_of_name(worst.outcome, refused=refused, action=action, status=status),
+            severity=ranks(worst.policy),
+            opened=min(finding.opened for finding in own),
+            waived=worst.status != "resolved" and worst.row in waived,
+        )
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def problem(self, number: int) -> ListedProblem | None:
+        """A problem by its number."""
+        place = self._places.get(number)
+        return None if place is None else self.problems[place]
+
+    def rows_with_prefix(self, prefix: str) -> list[int]:
+        """The rows of the findings whose ids begin with at most 12 hex digits."""
+        low, high = int(prefix.ljust(12, "0"), 16), int(prefix.ljust(12, "f"), 16)
+        columns = self._columns
+        return [row for row, number in zip(columns.rows, columns.ids, strict=True) if low <= number <= high]
+
+    def chosen(
+        self, wanted: ProblemFilter, words: Sequence[Words] = (), severities: Sequence[str] = ()
+    ) -> list[ListedProblem]:
+        """The problems that a filter chooses, in its order; `words` are those of its text, `severities` the names of ranks."""
+        tests = list(self._tests(wanted, severities))
+        found = [problem for problem in self.problems if all(test(problem) for test in tests)]
+        if wanted.text:
+            asked = wanted.text.casefold().split()
+            found = [problem for problem in found if self._matches(problem, asked, words)]
+        key = self._key(wanted.sort)
+        return sorted(found, key=key) if key else found
+
+    def _tests(self, wanted: ProblemFilter, severities: Sequence[str]) -> Iterator[Callable[[ListedProblem], bool]]:
+        if wanted.policy:
+            policies = {key for key, name in self._names.items() if wanted.policy in name.split("\n")}
+            yield lambda each: each.policy in policies
+        if wanted.namespace:
+            namespace = "" if wanted.namespace == CLUSTER_SCOPED else wanted.namespace
+            yield lambda each: each.namespace == namespace
+        if wanted.owner:
+            owner = "" if wanted.owner == UNOWNED else wanted.owner
+            yield lambda each: each.owner == owner
+        if wanted.severity:
+            rank = severities.index(wanted.severity) if wanted.severity in severities else -1
+            yield lambda each: each.severity == rank
+        if wanted.action == "refused":
+            yield lambda each: each.chip in _REFUSED and each.status in _COUNTED and not each.waived
+        elif chips := _CHIPS.get(wanted.action):
+            yield lambda each: each.chip in chips
+        elif wanted.action:
+            yield lambda each: each.action == wanted.action
+        yield from _status_tests(wanted.status)
+
+    def _matches(self, problem: ListedProblem, asked: Sequence[str], words: Sequence[Words]) -> bool:
+        """Return whether each word is in a text of one finding of a problem, or in its names."""
+        names = f"{self._names.get(problem.policy, '')} {problem.owner} {problem.kind} {problem.workload}".casefold()
+        known = [
+            word in names or f"p-{problem.number:012x}".startswith(word) or f"{problem.id:012x}".startswith(word)
+            for word in asked
+        ]
+        if all(known):
+            return True
+        if len(words) != len(asked):
+            return False
+        places = range(problem.first, problem.first + len(problem.rows))
+        return any(
+            all(there or self._columns.has(place, word) for there, word in zip(known, words, strict=True))
+            for place in places
+        )
+
+    def _key(self, sort: str) -> Callable[[ListedProblem], Any] | None:
+        keys: dict[str, Callable[[ListedProblem], Any]] = {
+            "oldest": lambda each: each.opened,
+            "newest": lambda each: -each.opened,
+            "severity": lambda each: each.severity,
+            "workload": lambda each: each.workload,
+            "rule": lambda each: self._names.get(each.policy, ""),
+            "owner": lambda each: (not each.owner, each.owner),
+        }
+        return keys.get(sort)
+
+
+def _status_tests(status: str) -> Iterator[Callable[[ListedProblem], bool]]:
+    match status:
+        case "":
+            return
+        case "waived":
+            yield lambda each: each.waived
+        case "open":
+            yield lambda each: each.status != "resolved"
+        case _:
+            yield lambda each: each.status == status
+
+
+def _key_of(members: Sequence[IndexedFinding]) -> tuple[str, str, str, str, int]:
+    """The order of problems of one rank, as `store.findings.by_problem` has it."""
+    language, policy = members[0].policy
+    first = min(each.namespace for each in members), min(each.name for each in members)
+    return policy, language, *first, members[0].problem
+
+
+def _badness(finding: IndexedFinding) -> tuple[bool, bool, bool]:
+    return finding.status == "resolved", not finding.checked, not finding.denies
+
+
+def _status(worst: IndexedFinding) -> str:
+    if worst.status in ("resolved", "preview"):
+        return worst.status
+    return worst.episode if worst.checked else "unchecked"

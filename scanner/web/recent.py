@@ -1,0 +1,33 @@
+"""Values that are read again after some seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from threading import Lock
+from time import monotonic
+from typing import Final, Generic, TypeVar
+
+ValueT = TypeVar("ValueT")
+_MOST: Final = 1_000
+
+
+class Recent(Generic[ValueT]):
+    """Remembers values by key for `seconds`; what changes meanwhile is seen that much later."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds: Final = seconds
+        self._values: Final[dict[Hashable, tuple[float, ValueT]]] = {}
+        self._lock: Final = Lock()
+
+    def value(self, key: Hashable, read: Callable[[], ValueT]) -> ValueT:
+        """The value of a key, read if it is not recent."""
+        with self._lock:
+            kept = self._values.get(key)
+        if kept is not None and monotonic() - kept[0] < self._seconds:
+            return kept[1]
+        value = read()
+        with self._lock:
+            if len(self._values) >= _MOST:
+                self._values.clear()
+            self._values[key] = monotonic(), value
+        return value

@@ -1,0 +1,145 @@
+"""One stored scan as pages: its document is made once, its lists are read when a page needs them.
+
+A finished scan never changes, so all of this can be kept while there is memory for it (see `library`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import islice
+from operator import attrgetter
+from threading import RLock
+from typing import Final
+
+from scanner.model.policy import PolicyKey
+from scanner.model.scan import ProblemFinding, ScanRecord
+from scanner.posture.severity import Severity
+from scanner.report.change_counts import ChangeLines
+from scanner.report.document import Document
+from scanner.report.finding_groups import FindingGroup
+from scanner.report.finding_rows import RowMaker
+from scanner.report.html_pages import HtmlPages, Page
+from scanner.report.owner_rows import OwnerRow, owners_with_scores
+from scanner.report.place_pages import PlacePages
+from scanner.report.place_texts import PlaceTexts
+from scanner.report.places import Places
+from scanner.report.site import Site, site_of
+from scanner.report.worst_rows import MOST, Subject, in_folder
+from scanner.web.problem_list import ListedProblem, ProblemList
+
+OBJECTS: Final = 50
+"""The objects that the row of a problem shows; the page of the problem lists all."""
+
+
+class ScanView:
+    """The pages and lists of a scan. Its methods may be called by several threads."""
+
+    def __init__(self, record: ScanRecord, document: Document) -> None:
+        self.record: Final = record
+        self.document: Final = document
+        self.names: Final[Mapping[PolicyKey, str]] = {
+            section.key: f"{document.title(section.key)}\n{section.title}" for section in document.policies
+        }
+        self.lock: Final = RLock()
+
+    @property
+    def scan_id(self) -> str:
+        """The id of the scan."""
+        return self.record.scan.id
+
+    @property
+    def ended(self) -> datetime:
+        """The end of the scan, or its beginning if it did not end."""
+        return self.record.scan.finished_at or self.record.scan.started_at
+
+    @property
+    def size(self) -> int:
+        """The number of its problems and policies: its share of memory."""
+        return self.document.problems.open + self.document.problems.resolved + 100 * len(self.document.policies)
+
+    def site(self, **shared: object) -> Site:
+        """The site of the report, with further names for its templates."""
+        return replace(self._site, shared={**self._site.shared, **shared})
+
+    def pages(self, site: Site) -> Mapping[str, Page]:
+        """The pages besides those of findings, by path."""
+        pages = HtmlPages(
+            site, self._owners, lambda subject, names: self._worst(site, subject, names), lambda: self.changes
+        )
+        return {page.path: page for page in pages}
+
+    @cached_property
+    def _owners(self) -> Sequence[OwnerRow]:
+        with self.lock:
+            return owners_with_scores(self.document)
+
+    @cached_property
+    def _site(self) -> Site:
+        return site_of(self.document, [row.owner for row in self._owners])
+
+    @cached_property
+    def problems(self) -> ProblemList:
+        """The problems of the scan."""
+        with self.lock:
+            triage = self.document.triage
+            return ProblemList(
+                self.record.indexed(triage.owner_of),
+                lambda key: triage.severity(key).rank,
+                self.names,
+                triage.waived.rows,
+            )
+
+    @property
+    def changes(self) -> ChangeLines:
+        """The numbers of changed findings."""
+        return self.problems.changes.lines()
+
+    def groups(self, problems: Sequence[ListedProblem], objects: int = OBJECTS) -> Iterator[tuple[FindingGroup, int]]:
+        """Problems with their first findings, and the numbers of all their findings, in the given order."""
+        rows = [row for problem in problems for row in problem.rows[:objects]]
+        by_row = dict(self.record.of_rows(rows))
+        for problem in problems:
+            members = tuple(by_row[row] for row in problem.rows[:objects] if row in by_row)
+            if members:
+                yield _group(problem, members), len(problem.rows)
+
+    def rows(self, site: Site, problems: Sequence[ListedProblem], objects: int = OBJECTS) -> list[str]:
+        """The rows of problems as HTML, each with so many objects at most."""
+        maker = RowMaker(site, histories=True)
+        return [made.html for group, total in self.groups(problems, objects) for made in maker.rows(group, total)]
+
+    def places(self, site: Site, prefix: str) -> Mapping[str, str]:
+        """The pages of the findings whose ids begin with three hex digits, by file name; none without such a finding."""
+        rows = self.problems.rows_with_prefix(prefix)
+        with self.lock:
+            texts = PlaceTexts(site)
+            places = Places(site, texts)
+            placed = sorted(places.placed(each) for _, each in self.record.of_rows(rows))
+            return dict(PlacePages(site, texts).pages(prefix, placed)) if placed else {}
+
+    def _worst(self, site: Site, subject: Subject, names: Sequence[str]) -> str:
+        """The rows of the worst open problems of some policies (by the names of their pages), namespaces or owners."""
+        slugs = {site.policies[key]: key for key in site.policies}
+        chosen = {slugs[name] for name in names} if subject == "policy" else set(names)
+        facts = {"policy": attrgetter("policy"), "namespace": attrgetter("namespace"), "owner": attrgetter("owner")}
+        of = facts[subject]
+        found = (each for each in self.problems.problems if each.status != "resolved" and of(each) in chosen)
+        return in_folder(self.rows(site, list(islice(found, MOST))))
+
+
+def _group(problem: ListedProblem, members: tuple[ProblemFinding, ...]) -> FindingGroup:
+    return FindingGroup(
+        members,
+        problem.status,
+        problem.action,
+        refused=problem.refused,
+        opened_at=datetime.fromtimestamp(problem.opened, UTC),
+        severity=problem.severity,
+    )
+
+
+SEVERITIES: Final = tuple(map(str, Severity))
+"""The names of severities, by rank."""

@@ -1,0 +1,76 @@
+"""What every page of the application shows around its content: the search, and the moment that the page is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
+
+from scanner.report.templates import content_hash, environment
+
+_FIRST: Final = "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """The names that templates find in `web`. `root` is the path of the application, without a slash at its end.
+
+    On pages of a cluster, `cluster` is the path of it, `page` that of the page in its report, `date` the day that the page is about.
+    """
+
+    root: str = ""
+    place: str = ""
+    query: str = ""
+    today: str = ""
+    cluster: str = ""
+    page: str = _FIRST
+    date: str = ""
+    is_latest: bool = False
+    moment: str = ""
+    """The path of the report, such as `/clusters/prod.3fa29c1b/latest`."""
+    formats: tuple[tuple[str, str], ...] = ()
+    """The formats of the report for downloads: their names and file names."""
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """The style sheet of pages, and its source expression for the Content-Security-Policy."""
+
+    text: str
+    hash: str = field(default="")
+
+    @classmethod
+    def of(cls, scan: str = "", digest: str = "") -> Style:
+        """The style sheet, whose printed pages name a scan and a policy set."""
+        text = environment().get_template("style.css").render(scan=scan, digest=digest, web=True)
+        return cls(text, content_hash(text))
+
+
+_PLAIN: Final[list[Style]] = []
+
+
+def render(template: str, title: str, shell: Shell, **context: object) -> str:
+    """A page that is about no single scan."""
+    if not _PLAIN:
+        _PLAIN.append(Style.of())
+    style = _PLAIN[0]
+    return (
+        environment()
+        .get_template(template)
+        .render(title=title, web=shell, style=style.text, style_hash=style.hash, **context)
+    )
+
+
+def query_link(path: str, parameters: Mapping[str, str]) -> Markup:
+    """A link with those parameters that have a value."""
+    given = {key: value for key, value in parameters.items() if value}
+    return Markup("{}?{}").format(path, urlencode(given)) if given else Markup("{}").format(path)
+
+
+def path_of(*parts: str) -> str:
+    """A path of parts, each of which may have any characters."""
+    return "".join(f"/{quote(part, safe='')}" for part in parts)

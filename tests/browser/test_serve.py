@@ -1,0 +1,248 @@
+"""The tasks of an auditor in `assay serve`, from the list of clusters, each in at most four clicks and without scripts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Request
+
+from scanner.web.application import application
+from scanner.web.library import Library
+from tests.store.databases import KINDS, database
+from tests.web.served import scan_examples
+
+CLICKS = 4
+_PATIENCE = 10_000
+PAGES = (
+    "/", "/policies", "/search?q=shop", "{cluster}/latest/index.html", "{cluster}/latest/findings.html", "{cluster}/latest/findings.html?text=e&status=open",
+    "{cluster}/latest/policies.html", "{cluster}/latest/coverage.html", "{cluster}/latest/changes.html", "{cluster}/latest/waivers.html",
+    "{cluster}/compare", "{cluster}/runs", "/nothing",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server over a database with two clusters, one of which was scanned twice."""
+    home = tmp_path_factory.mktemp("served")
+    with database(request.param, home) as url:
+        scan_examples(url, home, "before", name="mall")
+        scan_examples(url, home, "before", "after")
+        library = Library(url)
+        server = uvicorn.Server(uvicorn.Config(application(library), port=0, log_level="warning"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        while not server.started:
+            time.sleep(0.02)
+        [socket] = server.servers[0].sockets
+        yield f"http://127.0.0.1:{socket.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+        library.close()
+
+
+@dataclass
+class Visit:
+    """A browser without scripts at the list of clusters; `faults` are errors on its console and requests to other places."""
+
+    page: Page
+    address: str
+    faults: list[str] = field(default_factory=list)
+    clicks: int = 0
+
+    def click(self, name: str, role: Literal["link", "button"] = "link", *, exact: bool = False) -> None:
+        """Click the first link or button with this text."""
+        self.page.get_by_role(role, name=name, exact=exact).first.click()
+        self.clicks += 1
+
+    def choose(self, name: str, value: str) -> None:
+        """Choose a value of a field of the list."""
+        self.page.locator(f".filter select[name={name}]").select_option(value)
+        self.clicks += 1
+
+    def main(self) -> str:
+        """The text of the main part of the page."""
+        return " ".join(self.page.get_by_role("main").inner_text().split())
+
+    def end(self) -> None:
+        """Check that the task took few clicks, and that nothing was wrong on the way."""
+        assert [] == self.faults
+        assert CLICKS >= self.clicks
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str) -> Iterator[Visit]:
+    """A visit that begins at the list of clusters."""
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(_PATIENCE)
+    yield begun(page, address)
+    context.close()
+
+
+def begun(page: Page, address: str) -> Visit:
+    """The list of clusters, with its faults collected."""
+    made = Visit(page, address)
+
+    def note(request: Request) -> None:
+        if not request.url.startswith((address, "data:")):
+            made.faults.append(request.url)
+
+    page.on("request", note)
+    page.on("console", lambda message: made.faults.append(message.text))
+    page.goto(f"{address}/")
+    return made
+
+
+def test_all_deny_violations_of_a_namespace(visit: Visit) -> None:
+    """The list with an action and a namespace."""
+    visit.click("shop", exact=True)
+    visit.click("Findings")
+    visit.choose("action", "Deny")
+    visit.page.locator(".filter select[name=namespace]").select_option("shop")
+    visit.click("Filter", "button")
+    rows = visit.page.locator(".problems tbody tr").all_inner_texts()
+    assert rows
+    assert all("shop/" in row for row in rows)
+    visit.end()
+
+
+def test_what_was_not_examined(visit: Visit) -> None:
+    """The page of coverage has what could not be read."""
+    visit.click("shop", exact=True)
+    visit.click("Coverage")
+    assert "broken.yaml" in visit.main()
+    visit.end()
+
+
+def test_whose_a_finding_is(visit: Visit) -> None:
+    """The list has the owner of each row."""
+    visit.click("shop", exact=True)
+    visit.click("Findings")
+    owners = visit.page.locator(".problems tbody .k-owner").all_inner_texts()
+    assert owners
+    assert all(owners)
+    visit.end()
+
+
+def test_what_is_new_and_why(visit: Visit) -> None:
+    """The number of new problems leads to them, and the place of one names the cause."""
+    visit.click("shop", exact=True)
+    visit.click("16 new")
+    visit.page.locator(".problems tbody .k-id a").first.click()
+    visit.clicks += 1
+    assert "New in this scan" in visit.main()
+    assert " Cause " in visit.main()
+    visit.end()
+
+
+def test_believe_one_finding(visit: Visit) -> None:
+    """Its place has the message, the expression and the line of the policy's text."""
+    visit.click("shop", exact=True)
+    visit.click("Findings")
+    visit.page.locator(".problems tbody .k-id a").first.click()
+    visit.clicks += 1
+    place = visit.page.locator("article:target").inner_text()
+    for part in ("Admission", "Expression", "Decided by", "Rule", "Since"):
+        assert part in place
+    assert visit.page.locator(".lines .marked").count()
+    visit.end()
+
+
+def test_rules_in_force(visit: Visit) -> None:
+    """The policies lead to the text of each, and to its bindings."""
+    visit.click("shop", exact=True)
+    visit.click("Policies", exact=False)
+    visit.page.get_by_role("main").get_by_role("link", name="database-settings").first.click()
+    visit.clicks += 1
+    assert "Bindings" in visit.main()
+    visit.end()
+
+
+def test_cite_a_finding_and_open_the_citation_at_the_next_date(visit: Visit) -> None:
+    """The address of a place has the finding, also in the report of the scan by its id."""
+    visit.click("shop", exact=True)
+    visit.click("Findings")
+    visit.choose("status", "open")
+    visit.page.locator(".problems tbody .k-id a").first.click()
+    visit.clicks += 1
+    identifier = visit.page.locator("article:target .fid").inner_text()
+    assert visit.page.url.endswith(f"/latest/f/{identifier[:3]}.html#f-{identifier}")
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    visit.page.goto(visit.page.url.replace("/latest/", f"/at/{today}/"))
+    assert identifier == visit.page.locator("article:target .fid").inner_text()
+    visit.end()
+
+
+def test_find_by_text(visit: Visit) -> None:
+    """The search of all clusters finds a workload."""
+    visit.page.get_by_role("searchbox").first.fill("postgres")
+    visit.click("Search", "button")
+    assert "postgres" in visit.main()
+    visit.end()
+
+
+def test_who_was_examined_and_passed(visit: Visit) -> None:
+    """The population has the objects of each kind, and a file with all of them."""
+    visit.click("shop", exact=True)
+    visit.click("Coverage")
+    visit.click("Who was examined")
+    with visit.page.expect_download() as download:
+        visit.click("population.csv")
+    assert download.value.path().read_text().startswith("kind,") or b"," in download.value.path().read_bytes()
+    visit.end()
+
+
+def test_the_posture_on_a_date(visit: Visit) -> None:
+    """The date of the bar leads to the newest scan that had ended on that day."""
+    visit.click("shop", exact=True)
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    visit.page.get_by_label("As of").fill(today)
+    visit.click("Show", "button")
+    assert f"/at/{today}/index.html" in visit.page.url
+    assert "problems would be refused" in visit.main()
+    visit.end()
+
+
+def test_two_clusters_compared(visit: Visit) -> None:
+    """Policies, problems and coverage stand side by side."""
+    visit.click("Compare clusters")
+    visit.page.locator("select[name=left]").select_option(index=0)
+    visit.page.locator("select[name=right]").select_option(index=1)
+    visit.click("Compare", "button", exact=True)
+    assert "mall" in visit.main()
+    assert "shop" in visit.main()
+    visit.end()
+
+
+def test_the_history_of_a_problem(visit: Visit) -> None:
+    """The age of a row leads to everything that scans changed about the problem."""
+    visit.click("shop", exact=True)
+    visit.click("Findings")
+    visit.page.locator(".problems tbody .k-age a").first.click()
+    visit.clicks += 1
+    assert visit.page.locator(".timeline li").count() >= 1
+    visit.end()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 1400), ("light", 390), ("dark", 390)])
+def test_pages_violate_no_rule_of_axe(
+    browser: Browser, address: str, scheme: Literal["light", "dark"], width: int
+) -> None:
+    """In light and dark, on a desk and on a phone; and no page is wider than the window."""
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
+    page.goto(f"{address}/")
+    cluster = page.get_by_role("main").get_by_role("link", name="shop", exact=True).first.get_attribute("href")
+    for path in PAGES:
+        page.goto(address + path.format(cluster=cluster))
+        violations = Axe().run(page).response["violations"]
+        assert [] == [(each["id"], each["nodes"][0]["html"]) for each in violations], path
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    page.close()
