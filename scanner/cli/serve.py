@@ -47,73 +47,83 @@ _EXTRA: Final = frozenset({"authlib", "httpx2", "itsdangerous", "joserfc", "prom
 _ACCESS: Final = "Access"
 
 
+ListenOption = Annotated[
+    str,
+    typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on; port 0 chooses a free one."),
+]
+PublicUrlOption = Annotated[
+    str,
+    typer.Option(
+        "--public-url",
+        metavar="URL",
+        help="Address that browsers use, such as https://assay.example.com. Requests by other names are refused.",
+        show_default=False,
+    ),
+]
+MetricsListenOption = Annotated[
+    str,
+    typer.Option(
+        "--metrics-listen",
+        metavar="HOST:PORT",
+        help="Another address, at which /metrics needs no authentication.",
+        show_default=False,
+    ),
+]
+TlsCertOption = Annotated[
+    Path | None,
+    typer.Option("--tls-cert", metavar="PATH", help="Certificate chain (PEM) for TLS.", show_default=False),
+]
+TlsKeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--tls-key",
+        metavar="PATH",
+        help="Private key (PEM) of the certificate, if it is not in its file.",
+        show_default=False,
+    ),
+]
+InsecureNoAuthOption = Annotated[
+    bool,
+    typer.Option(
+        "--insecure-no-auth",
+        help="Listen on any address without authentication: everyone who reaches it reads everything.",
+        rich_help_panel=_ACCESS,
+    ),
+]
+SessionKeyFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--session-key-file",
+        metavar="PATH",
+        help="File with the key that signs sessions, for several processes. Default: a new key, which ends with the process.",
+        rich_help_panel=_ACCESS,
+        show_default=False,
+    ),
+]
+SessionTimeOption = Annotated[
+    str,
+    typer.Option(
+        "--session-time",
+        metavar="DURATION",
+        help="Time after which a user must sign in again.",
+        rich_help_panel=_ACCESS,
+    ),
+]
+
+
 def command(
-    listen: Annotated[
-        str,
-        typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on; port 0 chooses a free one."),
-    ] = LISTEN,
-    public_url: Annotated[
-        str,
-        typer.Option(
-            "--public-url",
-            metavar="URL",
-            help="Address that browsers use, such as https://assay.example.com. Requests by other names are refused.",
-            show_default=False,
-        ),
-    ] = "",
-    metrics_listen: Annotated[
-        str,
-        typer.Option(
-            "--metrics-listen",
-            metavar="HOST:PORT",
-            help="Another address, at which /metrics needs no authentication.",
-            show_default=False,
-        ),
-    ] = "",
-    tls_cert: Annotated[
-        Path | None,
-        typer.Option("--tls-cert", metavar="PATH", help="Certificate chain (PEM) for TLS.", show_default=False),
-    ] = None,
-    tls_key: Annotated[
-        Path | None,
-        typer.Option(
-            "--tls-key",
-            metavar="PATH",
-            help="Private key (PEM) of the certificate, if it is not in its file.",
-            show_default=False,
-        ),
-    ] = None,
+    listen: ListenOption = LISTEN,
+    public_url: PublicUrlOption = "",
+    metrics_listen: MetricsListenOption = "",
+    tls_cert: TlsCertOption = None,
+    tls_key: TlsKeyOption = None,
     controls: ControlsOption = None,
     db: DbOption = "",
     log_format: LogFormatOption = LogFormat.TEXT,
     *,
-    insecure_no_auth: Annotated[
-        bool,
-        typer.Option(
-            "--insecure-no-auth",
-            help="Listen on any address without authentication: everyone who reaches it reads everything.",
-            rich_help_panel=_ACCESS,
-        ),
-    ] = False,
-    session_key_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--session-key-file",
-            metavar="PATH",
-            help="File with the key that signs sessions, for several processes. Default: a new key, which ends with the process.",
-            rich_help_panel=_ACCESS,
-            show_default=False,
-        ),
-    ] = None,
-    session_time: Annotated[
-        str,
-        typer.Option(
-            "--session-time",
-            metavar="DURATION",
-            help="Time after which a user must sign in again.",
-            rich_help_panel=_ACCESS,
-        ),
-    ] = "8h",
+    insecure_no_auth: InsecureNoAuthOption = False,
+    session_key_file: SessionKeyFileOption = None,
+    session_time: SessionTimeOption = "8h",
     oidc_issuer: OidcIssuerOption = "",
     oidc_client_id: OidcClientIdOption = "",
     oidc_client_secret_file: OidcClientSecretFileOption = None,

@@ -58,7 +58,7 @@ TOKENS_KEY: Final = FileKey(
     "tokens",
     "Bearer tokens that `assay serve` accepts, each with its name, its SHA-256 and the last day on which it is valid (UTC). "
     "`assay token create` prints the entry of a new token.",
-    f"[{{name: grafana, sha256: {'0' * 64}, expires: '2027-03-31'}}]",
+    f"[{{name: grafana, sha256: '{'0' * 64}', expires: '2027-03-31'}}]",
     {"type": "array", "items": _ITEM},
     _tokens,
 )

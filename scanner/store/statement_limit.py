@@ -8,6 +8,7 @@ result does something else counts little, as in PostgreSQL, where it does not co
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from time import monotonic
 from typing import Final
 
@@ -17,7 +18,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 _STEPS: Final = 4_000
 """Steps between two runs of the handler: a fraction of a millisecond."""
-_PAUSE: Final = 0.1
+_PAUSE: Final = 0.05
 """Seconds that count at most between two runs."""
 _LIMIT: Final = "assay_statement_limit"
 _SIGNS: Final = ("interrupted", "statement timeout")
@@ -69,4 +70,6 @@ def _restart(connection: Connection, *_: object) -> None:
 
 
 def _set_timeout(connection: Connection, milliseconds: int) -> None:
-    connection.exec_driver_sql(f"SET LOCAL statement_timeout = {milliseconds}")
+    # By the driver: on a connection that streams, SQLAlchemy would declare a cursor for the statement.
+    with closing(connection.connection.cursor()) as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = {milliseconds}")

@@ -85,5 +85,5 @@ def _page(notice: Notice, number: str, headers: Mapping[str, str]) -> Response:
 @cache
 def _style() -> str:
     templates = environment()
-    style = templates.get_template("style.css").render(scan="", digest="")
+    style = templates.get_template("style.css").render(scan="", digest="", web=True)
     return f"{used_style(style, _WORDS)}\n{templates.get_template('notice.css').render()}"

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
@@ -84,7 +85,7 @@ def test_a_key_of_the_file_configures_access(assay: Assay, write: Write) -> None
     write("assay.yaml", "tokens: [{name: grafana, sha256: assay_pasted-by-mistake}]\nlisten: 0.0.0.0:0\n")
     ran = assay("serve")
     assert 2 == ran.code
-    assert "assay.yaml, line 1, column 35: tokens[0].sha256: must have 64 hexadecimal digits" in ran.stderr
+    assert "assay.yaml, line 1, column 34: tokens[0].sha256: must have 64 hexadecimal digits" in ran.stderr
     assert "pasted" not in ran.stderr
 
 
@@ -150,7 +151,8 @@ def test_a_server_begins_with_its_address_and_ends_at_a_signal(
         stderr=subprocess.PIPE,
         text=True,
     )
-    with server:
+    with server, ExitStack() as end:
+        end.callback(server.kill)
         assert server.stderr is not None
         lines = [server.stderr.readline()]
         if "--insecure-no-auth" in arguments:
@@ -162,10 +164,10 @@ def test_a_server_begins_with_its_address_and_ends_at_a_signal(
         if "--metrics-listen" in arguments:
             assert "Serving metrics at http://127.0.0.1:" in server.stderr.readline()
         url = started[1].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - a text
-        assert 200 == httpx2.get(f"{url}/healthz", trust_env=False).status_code
+        assert 200 == httpx2.get(f"{url}/", trust_env=False).status_code
         server.send_signal(number)
         out, err = server.communicate(timeout=20)
-    assert (0, "", "/healthz") == (server.returncode, err, json.loads(out)["path"])
+    assert (0, "", "/") == (server.returncode, err, json.loads(out)["path"])
 
 
 def test_without_the_extra_the_command_names_it() -> None:

@@ -31,6 +31,14 @@ def test_a_token_is_printed_once(assay: Assay, write: Write) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["123", "true", "null", "1e5"])
+def test_a_name_may_look_like_another_value(assay: Assay, write: Write, name: str) -> None:
+    """The lines are quoted."""
+    [lines] = [part for part in assay("token", "create", name).stderr.split("\n\n") if part.startswith("tokens:")]
+    [entry] = read(settings(), str(write("assay.yaml", lines)), {}).tokens
+    assert name == entry.name
+
+
 def test_a_token_has_256_random_bits(assay: Assay) -> None:
     """Each one is another one."""
     tokens = {assay("token", "create", "a").stdout.decode().strip() for _ in range(3)}

@@ -13,7 +13,7 @@ from scanner.store.address import Address, address_of
 from scanner.store.engine import reading_engine_for
 from scanner.store.store_errors import as_store_error
 
-LIMIT = 0.2
+LIMIT = 0.5
 LONG = {
     "sqlite": "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n WHERE x < 0",
     "postgresql": "SELECT pg_sleep(30)",
@@ -32,7 +32,7 @@ def address(url: str) -> Address:
 
 @pytest.fixture
 def engine(address: Address) -> Iterator[Engine]:
-    """An engine whose queries take a fifth of a second at most."""
+    """An engine whose queries take half a second at most."""
     engine = reading_engine_for(address, LIMIT)
     yield engine
     engine.dispose()
@@ -56,16 +56,16 @@ def test_a_slow_reader_of_a_long_result_is_no_long_query(engine: Engine) -> None
         for page in rows.partitions():
             read += len(page)
             if read in {1_000, 2_000}:
-                time.sleep(LIMIT)
+                time.sleep(1.2 * LIMIT)
     assert 20_000 == read
 
 
 def test_each_query_has_its_own_time(engine: Engine) -> None:
     """Several short queries in a transaction may take longer together."""
-    short = {"sqlite": "SELECT 1", "postgresql": "SELECT pg_sleep(0.1)"}[engine.dialect.name]
+    short = {"sqlite": "SELECT 1", "postgresql": "SELECT pg_sleep(0.2)"}[engine.dialect.name]
     with engine.connect() as connection:
         for _ in range(4):
-            time.sleep(0.1)
+            time.sleep(0.2)
             connection.execute(text(short)).fetchall()
 
 

@@ -8,14 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from scanner.model.access_token import AccessToken
-from scanner.web.access.tokens import digest_of, new_token
+from scanner.web.access.tokens import PREFIX, digest_of
 from tests.store.databases import KINDS, database
 from tests.web.provider import Provider, provided
 from tests.web.running import Running, access, running
 from tests.web.served import Served, scan_examples, served
 
-TOKEN = new_token()
-EXPIRED = new_token()
+TOKEN = f"{PREFIX}{'t' * 43}"
+EXPIRED = f"{PREFIX}{'e' * 43}"
+UNKNOWN = f"{PREFIX}{'u' * 43}"
 TODAY = datetime.now(UTC).date()
 TOKENS = (
     AccessToken("grafana", digest_of(TOKEN), TODAY + timedelta(days=1)),

@@ -6,8 +6,7 @@ import pytest
 
 from scanner.model.json import as_object
 from scanner.web.access.settings import AssertionSettings
-from scanner.web.access.tokens import new_token
-from tests.web.conftest import EXPIRED, TOKEN
+from tests.web.conftest import EXPIRED, TOKEN, UNKNOWN
 from tests.web.running import Running, access, running
 
 HTML = "text/html,*/*"
@@ -77,7 +76,7 @@ def test_a_token_reads_by_any_name_of_the_server(with_tokens: Running) -> None:
     ("value", "reason"),
     [
         ("", "no credentials"),
-        (f"Bearer {new_token()}", "unknown token"),
+        (f"Bearer {UNKNOWN}", "unknown token"),
         (f"Bearer {EXPIRED}", "the token old has expired"),
         (f"Bearer {TOKEN[:-1]}", "unknown token"),
         (f"Bearer {TOKEN}x", "unknown token"),

@@ -6,7 +6,9 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
+import httpx2
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -15,28 +17,33 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from scanner.web.limits import ExportLimited, ExportSlots, Limits
-from tests.web.running import Running, access, running
+from tests.web.running import SECONDS, Running, access, running
 
-HASTY = Limits(head_seconds=0.3, send_seconds=0.3, requests=1, connections=20)
+HASTY = Limits(head_seconds=0.3, send_seconds=2, requests=1, connections=20)
 
 
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[Running]:
-    """A server whose clients have a third of a second."""
+    """A server whose clients have a third of a second for a head and two seconds for an answer, one at a time."""
     with running(access(), limits=HASTY) as server:
         yield server
 
 
-def ended_after(connection: socket.socket) -> float:
-    """The seconds until the server ends a connection."""
-    begin = time.monotonic()
-    connection.settimeout(5)
-    try:
+def wait_until_ended(connection: socket.socket) -> None:
+    """Wait until the server ends a connection; raise TimeoutError if it does not."""
+    connection.settimeout(SECONDS)
+    with suppress(ConnectionResetError):
         while connection.recv(65_536):
             pass
-    except ConnectionResetError:
-        pass
-    return time.monotonic() - begin
+
+
+def wait_for(server: Running, status: int) -> httpx2.Response:
+    """The first answer with a status, of which there must be one soon."""
+    deadline = time.monotonic() + SECONDS
+    while (answer := server.get("/")).status_code != status:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return answer
 
 
 @pytest.mark.parametrize("path", ["/" + "a" * 5_000, "/?q=" + "a" * 5_000])
@@ -74,7 +81,7 @@ def test_a_slow_head_ends_the_connection(hasty: Running, beginning: bytes) -> No
         time.sleep(0.15)
         if beginning:
             connection.sendall(b"a")
-        assert ended_after(connection) < 1
+        wait_until_ended(connection)
 
 
 def test_a_second_head_may_be_slow_no_longer(hasty: Running) -> None:
@@ -83,7 +90,7 @@ def test_a_second_head_may_be_slow_no_longer(hasty: Running) -> None:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b" 200 " in connection.recv(65_536)[:13]
         connection.sendall(b"GET / HT")
-        assert ended_after(connection) < 1
+        wait_until_ended(connection)
 
 
 def test_a_client_that_receives_nothing_loses_its_connection(hasty: Running) -> None:
@@ -91,12 +98,8 @@ def test_a_client_that_receives_nothing_loses_its_connection(hasty: Running) -> 
     with socket.create_connection(hasty.place) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         connection.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        time.sleep(0.2)
-        assert 503 == hasty.get("/").status_code
-        deadline = time.monotonic() + 5
-        while hasty.get("/").status_code != 200:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        assert "2" == wait_for(hasty, 503).headers["retry-after"]
+        wait_for(hasty, 200)
 
 
 def test_probes_are_answered_by_a_busy_server(hasty: Running) -> None:
@@ -104,9 +107,9 @@ def test_probes_are_answered_by_a_busy_server(hasty: Running) -> None:
     with socket.create_connection(hasty.place) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         connection.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        time.sleep(0.1)
-        busy, probe = hasty.get("/"), hasty.get("/healthz")
-    assert (503, "2", 200) == (busy.status_code, busy.headers["retry-after"], probe.status_code)
+        wait_for(hasty, 503)
+        assert 200 == hasty.get("/healthz").status_code
+    wait_for(hasty, 200)
 
 
 def test_few_exports_are_written_at_once() -> None:
