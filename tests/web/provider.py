@@ -84,6 +84,12 @@ class Provider:
     tokens: list[dict[str, str]] = field(default_factory=list)
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
 
+    def reset(self) -> None:
+        """Behave as at the beginning, with the same keys at the same address."""
+        self.claims, self.sign, self.info, self.error = {}, signed, {}, ""
+        self.asked.clear()
+        self.tokens.clear()
+
     @property
     def id_claims(self) -> dict[str, Json]:
         """The claims of an ID token without its nonce."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event, Thread
 from urllib.parse import urlsplit
 
@@ -125,6 +126,7 @@ def running(
     limits: Limits | None = None,
     listen: Address = ANYWHERE,
     metrics: bool = False,
+    certificate: Path | None = None,
 ) -> Iterator[Running]:
     """A block in which a server runs."""
     server, begun, stop = Running(), Event(), Future[None]()
@@ -138,7 +140,8 @@ def running(
         try:
             output = Output(server.stream, lambda level, message, _: server.events.append((level, message)), started)
             place = Address("127.0.0.1", 0) if metrics else None
-            run(app or pages(), ServerSettings(listen, settings, place, limits=limits or Limits()), output, stop)
+            chosen = ServerSettings(listen, settings, place, certificate, limits=limits or Limits())
+            run(app or pages(), chosen, output, stop)
         except BaseException as error:  # noqa: BLE001 - raised in the thread of the test
             failures.append(error)
         finally:

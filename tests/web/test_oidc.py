@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from urllib.parse import parse_qs, urlsplit
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -15,6 +15,7 @@ from tests.web.provider import (
     CLIENT,
     SECRET,
     Provider,
+    provided,
     signed,
     signed_by_nothing,
     signed_by_other_key,
@@ -26,6 +27,20 @@ from tests.web.running import SECONDS, Running, access, running
 def settings(provider: Provider, groups: tuple[str, ...] = ("auditors",), **others: object) -> AccessSettings:
     """Access by OIDC."""
     return access(oidc=OidcSettings(provider.issuer, CLIENT, provider.secret, groups, **others))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[tuple[Provider, Running]]:
+    """A provider and a server for all tests that change neither the keys nor the addresses of the provider."""
+    with provided() as provider, running(settings(provider)) as server:
+        yield provider, server
+
+
+@pytest.fixture
+def shared(kept: tuple[Provider, Running]) -> tuple[Provider, Running]:
+    """The same pair, as at the beginning."""
+    kept[0].reset()
+    return kept
 
 
 def browser(server: Running) -> httpx2.Client:
@@ -47,9 +62,10 @@ def refused(server: Running) -> str:
     return str(server.log[-1].get("refused"))
 
 
-def test_a_user_of_a_group_signs_in(provider: Provider) -> None:
+def test_a_user_of_a_group_signs_in(shared: tuple[Provider, Running]) -> None:
     """With a code, PKCE, state and nonce; the session names the user, and the page is the one that was asked for."""
-    with running(settings(provider)) as server, browser(server) as client:
+    provider, server = shared
+    with browser(server) as client:
         answer = client.get("/clusters/a?owner=b")
         assert {"user": "jane@example.com", "session": True, "path": "/clusters/a"} == answer.json()
         assert f"{server.url}/clusters/a?owner=b" == str(answer.url)
@@ -74,16 +90,16 @@ def test_a_public_client_has_no_secret(provider: Provider) -> None:
     assert SECRET not in str(provider.tokens)
 
 
-def test_groups_may_stand_in_the_user_info(provider: Provider) -> None:
+def test_groups_may_stand_in_the_user_info(shared: tuple[Provider, Running]) -> None:
     """As some providers do; it must be about the same user."""
+    provider, server = shared
     provider.claims, provider.info = {"groups": None}, {"sub": "u-1", "groups": ["auditors"]}
-    with running(settings(provider)) as server:
-        with browser(server) as client:
-            assert 200 == client.get("/").status_code
-        provider.info["sub"] = "u-2"
-        with browser(server) as client:
-            assert 403 == client.get("/").status_code
-        assert "the user info is about another user" == refused(server)
+    with browser(server) as client:
+        assert 200 == client.get("/").status_code
+    provider.info["sub"] = "u-2"
+    with browser(server) as client:
+        assert 403 == client.get("/").status_code
+    assert "the user info is about another user" == refused(server)
 
 
 @pytest.mark.parametrize(
@@ -130,10 +146,13 @@ def test_only_members_read(provider: Provider, groups: Json, allowed: tuple[str,
         ({"sub": None}, "sub"),
     ],
 )
-def test_an_id_token_for_another_purpose_is_refused(provider: Provider, claims: dict[str, Json], reason: str) -> None:
+def test_an_id_token_for_another_purpose_is_refused(
+    shared: tuple[Provider, Running], claims: dict[str, Json], reason: str
+) -> None:
     """Issuer, audience, nonce and times are checked."""
+    provider, server = shared
     provider.claims = claims
-    with running(settings(provider)) as server, browser(server) as client:
+    with browser(server) as client:
         assert 403 == client.get("/").status_code
         assert reason in refused(server)
         assert 401 == server.get("/").status_code
@@ -143,11 +162,12 @@ def test_an_id_token_for_another_purpose_is_refused(provider: Provider, claims: 
     "sign", [signed_by_nothing, signed_with_public_key, signed_by_other_key], ids=lambda each: each.__name__
 )
 def test_an_id_token_without_the_right_signature_is_refused(
-    provider: Provider, sign: Callable[[JsonObject], str]
+    shared: tuple[Provider, Running], sign: Callable[[JsonObject], str]
 ) -> None:
     """Also by an algorithm that the provider itself offers."""
+    provider, server = shared
     provider.sign = sign
-    with running(settings(provider)) as server, browser(server) as client:
+    with browser(server) as client:
         assert 403 == client.get("/").status_code
         assert "the token is not valid" in refused(server)
 
@@ -160,9 +180,10 @@ def test_an_id_token_does_not_bring_its_own_key(provider: Provider) -> None:
         assert "the token is signed by an unknown key" == refused(server)
 
 
-def test_a_state_of_another_browser_is_refused(provider: Provider) -> None:
+def test_a_state_of_another_browser_is_refused(shared: tuple[Provider, Running]) -> None:
     """An attacker who sends a user the address with the attacker's code signs nobody in."""
-    with running(settings(provider)) as server, browser(server) as attacker, browser(server) as victim:
+    _, server = shared
+    with browser(server) as attacker, browser(server) as victim:
         address = begin(attacker)
         begin(victim)
         answer = victim.get(address)
@@ -171,32 +192,35 @@ def test_a_state_of_another_browser_is_refused(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?code=x", "?state=", "?code=x&state=guessed", "?error=access_denied&state=y"])
-def test_an_answer_that_nobody_asked_for_is_refused(provider: Provider, query: str) -> None:
+def test_an_answer_that_nobody_asked_for_is_refused(shared: tuple[Provider, Running], query: str) -> None:
     """No request goes to the provider."""
-    with running(settings(provider)) as server:
-        assert 400 == server.get(f"/callback{query}", accept="text/html").status_code
+    provider, server = shared
+    assert 400 == server.get(f"/callback{query}", accept="text/html").status_code
     assert [] == provider.tokens
 
 
-def test_a_code_counts_once(provider: Provider) -> None:
+def test_a_code_counts_once(shared: tuple[Provider, Running]) -> None:
     """The browser forgets what it has begun, whatever came of it."""
-    with running(settings(provider)) as server, browser(server) as client:
+    _, server = shared
+    with browser(server) as client:
         address = begin(client)
         assert 200 == client.get(address).status_code
         client.cookies.delete("assay")
         assert 400 == client.get(address).status_code
 
 
-def test_an_answer_of_another_provider_is_refused(provider: Provider) -> None:
+def test_an_answer_of_another_provider_is_refused(shared: tuple[Provider, Running]) -> None:
     """Providers name themselves in their answers (RFC 9207)."""
-    with running(settings(provider)) as server, browser(server) as client:
+    _, server = shared
+    with browser(server) as client:
         assert 403 == client.get(f"{begin(client)}&iss=https%3A%2F%2Fevil.example").status_code
         assert "the answer comes from another provider" == refused(server)
 
 
-def test_a_cookie_of_before_signing_in_is_not_the_session(provider: Provider) -> None:
+def test_a_cookie_of_before_signing_in_is_not_the_session(shared: tuple[Provider, Running]) -> None:
     """Session fixation: an attacker who has set a cookie in the browser cannot use it afterwards."""
-    with running(settings(provider)) as server, browser(server) as attacker, browser(server) as victim:
+    _, server = shared
+    with browser(server) as attacker, browser(server) as victim:
         assert 200 == attacker.get("/").status_code
         planted = attacker.cookies["assay"]
         attacker.post("/logout")
@@ -206,10 +230,11 @@ def test_a_cookie_of_before_signing_in_is_not_the_session(provider: Provider) ->
         assert 401 == server.get("/", cookie=f"assay={planted}").status_code
 
 
-def test_a_user_who_does_not_agree_is_not_sent_in_circles(provider: Provider) -> None:
+def test_a_user_who_does_not_agree_is_not_sent_in_circles(shared: tuple[Provider, Running]) -> None:
     """The page has a link to begin again."""
+    provider, server = shared
     provider.error = "access_denied"
-    with running(settings(provider)) as server, browser(server) as client:
+    with browser(server) as client:
         answer = client.get("/")
         assert (403, True) == (answer.status_code, 'href="/login"' in answer.text)
         assert "access_denied" in refused(server)
@@ -241,9 +266,10 @@ def test_a_provider_must_be_the_one_of_the_configuration(
         assert reason in refused(server)
 
 
-def test_two_tabs_sign_in_at_once(provider: Provider) -> None:
+def test_two_tabs_sign_in_at_once(shared: tuple[Provider, Running]) -> None:
     """Each has a state of its own."""
-    with running(settings(provider)) as server, browser(server) as client:
+    _, server = shared
+    with browser(server) as client:
         first, second = begin(client, "/one"), begin(client, "/two")
         assert ["/one", "/two"] == [urlsplit(str(client.get(address).url)).path for address in (first, second)]
 
@@ -256,10 +282,11 @@ def test_a_key_of_the_provider_may_change(provider: Provider) -> None:
             assert 200 == client.get("/").status_code
 
 
-def test_the_provider_learns_nothing_but_the_redirect(provider: Provider) -> None:
+def test_the_provider_learns_nothing_but_the_redirect(shared: tuple[Provider, Running]) -> None:
     """The address that the user asked for stays in the cookie."""
-    with running(settings(provider)) as server, browser(server) as client:
+    provider, server = shared
+    with browser(server) as client:
         client.get("/clusters/secret-name")
     assert "secret-name" not in str(provider.asked)
     assert [f"{server.url}/callback"] == [each["redirect_uri"] for each in provider.asked]
-    assert "secret-name" not in parse_qs(str(provider.tokens))
+    assert "secret-name" not in str(provider.tokens)
