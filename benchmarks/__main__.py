@@ -19,8 +19,8 @@ from benchmarks import (
     pages,
     postgres,
     quarter,
-    serving,
     report_pages,
+    serving,
     waivers,
 )
 

@@ -94,7 +94,7 @@ class Reader:
         body = await reader.readexactly(length)
         self.seconds[kind].append(time.perf_counter() - started)
         status = int(head.split(b" ", 2)[1])
-        if status != 200:  # noqa: PLR2004
+        if status != 200:
             self.failed.append(f"{status} {path}")
         if kind.startswith("findings"):
             self._last_list = body

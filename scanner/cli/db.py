@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.database import DbOption, address, reader_at
+from scanner.cli.database import DbOption, reader_at
+from scanner.cli.database_address import address
 from scanner.cli.output import Form, FormOption, standard_output
 from scanner.cli.terminal import table, text
 from scanner.errors import StoreError, UsageError
@@ -120,6 +121,15 @@ def check(
     from scanner.store.integrity import check_database
 
     _print_problems(check_database(address(db), all_digests=every_digest))
+
+
+@application.command(short_help="Make the index of the search anew.")
+def reindex(db: DbOption = "") -> None:
+    """Make the index of the search anew, after `assay db check` found that the index differs from the database."""
+    from scanner.store.upkeep import reindex as run
+
+    run(address(db))
+    text(["Made the index of the search anew."])
 
 
 @application.command(short_help="Print the size of the database.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from scanner.cli.completion import clusters as cluster_names
 from scanner.cli.database import DbOption, reader_at
 from scanner.cli.moments import beginning_of
 from scanner.cli.output import Form, FormOption
@@ -20,14 +20,10 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from scanner.model.run import RunDetails
-    from scanner.model.scan import ScanRecord
-    from scanner.model.schedule import Schedule
     from scanner.report.run_document import RegisterDocument, RunSheet
     from scanner.store import SqlReader
 
 _SHOWN: Final = 50
-_MOST: Final = 100_000
 _UTC: Final = "Etc/UTC"
 
 EPILOG = (
@@ -86,6 +82,7 @@ def command(
             metavar="NAME",
             help="Only runs of this cluster, by name, UID or path. Needed by --expect if the database has runs of several.",
             show_default=False,
+            autocompletion=cluster_names,
         ),
     ] = "",
     limit: Annotated[
@@ -122,66 +119,35 @@ def command(
 
 def _list(store: SqlReader, since: datetime | None, cluster_name: str) -> RegisterDocument:
     """The runs as recorded."""
-    from scanner.posture.run_register import run_entry
-    from scanner.report.run_document import RegisterDocument
+    from scanner.report.run_document import recorded_runs
 
-    runs = store.runs(cluster=cluster_name or None, since=since)
-    return RegisterDocument(tuple(map(run_entry, runs)), since, datetime.now(UTC), cluster_name)
+    return recorded_runs(store.runs(cluster=cluster_name or None, since=since), since, datetime.now(UTC), cluster_name)
 
 
 def _register(
     store: SqlReader, expect: str, zone: ZoneInfo, since: datetime | None, tolerance: timedelta, cluster_name: str
 ) -> RegisterDocument:
     """The runs beside the times of a schedule. Raises UsageError for runs of several clusters."""
-    from scanner.model.cron import schedule_of
-    from scanner.posture.run_register import register
-    from scanner.report.run_document import Expectation, RegisterDocument
+    from scanner.report.run_document import Expectation, expected_runs
 
-    schedule = schedule_of(expect, zone)
+    expectation = Expectation(expect, zone.key, tolerance)
+    _ = expectation.times  # an invalid schedule is reported before anything about runs
     clusters = store.clusters_of_runs()
     if not cluster_name and len(clusters) > 1:
         raise UsageError(
             f"--expect needs --cluster-name: the database has runs of {', '.join(clusters)}, and a schedule expects runs of one"
         )
-    now = datetime.now(UTC)
     runs = store.runs(cluster=cluster_name or None, since=since)
-    start = since or _first(schedule, runs, tolerance)
-    times = _times(schedule, start, now) if start else ()
-    entries = register(runs, times, now=now, tolerance=tolerance)
-    return RegisterDocument(entries[::-1], start, now, cluster_name, Expectation(expect, zone.key, tolerance))
-
-
-def _first(schedule: Schedule, runs: Iterable[RunDetails], tolerance: timedelta) -> datetime | None:
-    """The first expected time: the last one before the first run if that run is not late, else the next one."""
-    started = min((run.run.started_at for run in runs), default=None)
-    if started is None:
-        return None
-    near = list(schedule.between(started - tolerance, started))
-    return near[-1] if near else started
-
-
-def _times(schedule: Schedule, start: datetime, now: datetime) -> tuple[datetime, ...]:
-    times: list[datetime] = []
-    for time in schedule.between(start, now):
-        if len(times) == _MOST:
-            raise UsageError(
-                f"--expect: the schedule has more than {_MOST:,} times since {start:%Y-%m-%d}. Name a later date with --since"
-            )
-        times.append(time)
-    return tuple(times)
+    return expected_runs(runs, expectation, since, datetime.now(UTC), cluster_name)
 
 
 def _sheet(store: SqlReader, number: int) -> RunSheet:
-    from scanner.report.run_document import sheet_of
+    """The sheet of a run, with the record of its scan if that has ended."""
+    from scanner.report.run_document import has_ended, sheet_of
 
     details = store.run(number)
-    return sheet_of(details, _record(store, details), store.object_counts(details.run.scan))
-
-
-def _record(store: SqlReader, details: RunDetails) -> ScanRecord | None:
-    """The record of the scan of a run; None if no scan began, or if the scan still runs."""
-    still_runs = details.run.open and details.last_sign is None and details.complete is None
-    return store.record(details.run.scan) if details.run.scan and not still_runs else None
+    record = store.record(details.run.scan) if has_ended(details) else None
+    return sheet_of(details, record, store.object_counts(details.run.scan))
 
 
 def _print_register(document: RegisterDocument, output: Form, limit: int | None) -> None:

@@ -226,7 +226,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         population=record.population,
         evaluated=record.evaluated,
         problem_findings=record.problem_findings,
-        titles=_titles(policies),
+        titles=titles_of(policy.key for policy in policies),
         second_opinion=record.opinion,
         method=method_of(record),
         rules=rules_of(record),
@@ -246,8 +246,9 @@ def _score_with_waivers(record: ScanRecord, triage: Triage) -> Score | None:
     return Scores(record, triage.severity, triage.waived.tallies).whole()
 
 
-def _titles(policies: Iterable[PolicySection]) -> dict[PolicyKey, str]:
-    keys = [policy.key for policy in policies]
+def titles_of(policies: Iterable[PolicyKey]) -> dict[PolicyKey, str]:
+    """The names of those policies that share their name with one of another language: with the language."""
+    keys = list(policies)
     shared = Counter(name for _, name in keys)
     return {(language, name): f"{name} ({language})" for language, name in keys if shared[name] > 1}
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final
+from zoneinfo import ZoneInfo
 
+from scanner.errors import UsageError
+from scanner.model.cron import schedule_of
 from scanner.model.object_counts import ObjectCount
 from scanner.model.run import RunDetails
 from scanner.model.scan import ScanRecord
-from scanner.posture.run_register import RegisterEntry, RunState, run_entry
+from scanner.model.schedule import Schedule
+from scanner.posture.run_register import RegisterEntry, RunState, register, run_entry
 from scanner.report.method import MethodSection, method_of
 from scanner.report.reconciliation import Agreement, KindLine, kind_lines
+
+MOST_TIMES: Final = 100_000
+"""The expected times that one register can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +31,11 @@ class Expectation:
     schedule: str
     time_zone: str
     tolerance: timedelta
+
+    @property
+    def times(self) -> Schedule:
+        """The times. Raises UsageError for a schedule that the API would deny."""
+        return schedule_of(self.schedule, ZoneInfo(self.time_zone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +68,42 @@ class RegisterDocument:
         return Counter(entry.state for entry in self.entries if entry.expected is None)
 
 
+def recorded_runs(
+    runs: Sequence[RunDetails], since: datetime | None, now: datetime, cluster: str = ""
+) -> RegisterDocument:
+    """The register of runs as recorded, given the newest first."""
+    return RegisterDocument(tuple(map(run_entry, runs)), since, now, cluster)
+
+
+def expected_runs(
+    runs: Sequence[RunDetails], expectation: Expectation, since: datetime | None, now: datetime, cluster: str = ""
+) -> RegisterDocument:
+    """The register of runs beside the times of a schedule. Raises UsageError for more than `MOST_TIMES` of them."""
+    schedule = expectation.times
+    start = since or _first(schedule, runs, expectation.tolerance)
+    times = _times(schedule, start, now) if start else ()
+    entries = register(runs, times, now=now, tolerance=expectation.tolerance)
+    return RegisterDocument(entries[::-1], start, now, cluster, expectation)
+
+
+def _first(schedule: Schedule, runs: Iterable[RunDetails], tolerance: timedelta) -> datetime | None:
+    """The first expected time: the last one before the first run if that run is not late, else the next one."""
+    started = min((run.run.started_at for run in runs), default=None)
+    if started is None:
+        return None
+    near = list(schedule.between(started - tolerance, started))
+    return near[-1] if near else started
+
+
+def _times(schedule: Schedule, start: datetime, now: datetime) -> tuple[datetime, ...]:
+    times = tuple(islice(schedule.between(start, now), MOST_TIMES + 1))
+    if len(times) > MOST_TIMES:
+        raise UsageError(
+            f"--expect: the schedule has more than {MOST_TIMES:,} times since {start:%Y-%m-%d}. Name a later date with --since"
+        )
+    return times
+
+
 @dataclass(frozen=True, slots=True)
 class RunSheet:
     """The completeness sheet of a run. `record` is None if no scan began, or if the scan still runs.
@@ -82,3 +132,9 @@ def sheet_of(details: RunDetails, record: ScanRecord | None, counts: tuple[Objec
     why_not = record.method.without_counts if record.method else ""
     kinds = kind_lines(record.coverage, counts, record.scan.scope, why_not)
     return RunSheet(entry, details, record, method_of(record), kinds, why_not)
+
+
+def has_ended(details: RunDetails) -> bool:
+    """Return whether a run began a scan that has ended, in whatever state: only such a scan has a record."""
+    still_runs = details.run.open and details.last_sign is None and details.complete is None
+    return bool(details.run.scan) and not still_runs

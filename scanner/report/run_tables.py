@@ -48,7 +48,7 @@ def register_lines(document: RegisterDocument) -> Iterator[str]:
         yield line
         yield from _wrapped("; ".join(map(visible, entry.why)), "    ")
     yield ""
-    yield from _wrapped(_summary(document))
+    yield from _wrapped(summary(document))
 
 
 def _row(entry: RegisterEntry, expects: bool) -> tuple[str, ...]:  # noqa: FBT001 - whether the first column exists
@@ -60,7 +60,8 @@ def _row(entry: RegisterEntry, expects: bool) -> tuple[str, ...]:  # noqa: FBT00
     return (*expected, entry.state.value, str(run.number), _second(run.started_at), code, visible(run.name))
 
 
-def _summary(document: RegisterDocument) -> str:
+def summary(document: RegisterDocument) -> str:
+    """The numbers of expected and other runs in each state."""
     since = f" since {_minute(document.since)}" if document.since else ""
     hidden = len(document.entries) - len(document.listed)
     more = f" The newest {len(document.listed)} of {len(document.entries)} are listed; see --limit." if hidden else ""
@@ -86,7 +87,7 @@ def sheet_lines(sheet: RunSheet) -> Iterator[str]:
         f"Run {run.number} of {visible(run.name) or 'an unknown cluster'}: {sheet.entry.state.value}{f' ({why})' if why else ''}"
     )
     yield ""
-    for label, value in _facts(sheet):
+    for label, value in facts(sheet):
         yield from _fact(label, value)
     if sheet.record is None:
         return
@@ -100,10 +101,11 @@ def sheet_lines(sheet: RunSheet) -> Iterator[str]:
     for line in sheet.kinds:
         yield from _kind(line)
     yield ""
-    yield from _wrapped(_compared(sheet))
+    yield from _wrapped(compared(sheet))
 
 
-def _facts(sheet: RunSheet) -> Iterator[tuple[str, str]]:
+def facts(sheet: RunSheet) -> Iterator[tuple[str, str]]:
+    """The facts of a run and of its scan, with their labels."""
     run = sheet.details.run
     end = (
         f"to {_second(run.finished_at)} ({duration(run.started_at, run.finished_at)})"
@@ -176,7 +178,7 @@ def _kind(line: KindLine) -> Iterator[str]:
         yield from _wrapped(f"{_WORDS[line.agreement]}: {counts}", "    ")
 
 
-def _compared(sheet: RunSheet) -> str:
+def compared(sheet: RunSheet) -> str:
     """The result of the comparison with the API server's own counts."""
     if sheet.why_not_compared:
         return f"Not compared with the API server's own counts: {visible(sheet.why_not_compared)}"

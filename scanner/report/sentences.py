@@ -19,7 +19,9 @@ from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.by_namespace import NamespaceSection
 from scanner.report.by_owner import OwnerSection
 from scanner.report.by_policy import PolicySection
+from scanner.report.coverage import CoverageSection
 from scanner.report.document import Document
+from scanner.report.missed import missed
 from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import (
     CONTROL_STATES,
@@ -56,9 +58,8 @@ def verdict_of(document: Document) -> str:
     """The state of the scan as a sentence."""
     if document.complete:
         return "Everything that a bound policy can match was scanned."
-    missed = len(document.coverage.unseen)
-    if missed:
-        return f"{plural(missed, 'item')} could not be scanned."
+    if gaps := gaps_of(document):
+        return f"{plural(gaps, 'item')} could not be scanned."
     return "Nothing was evaluated." if nothing_line(document) else "The scan was recorded as incomplete."
 
 
@@ -100,7 +101,7 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
 
 def gaps_of(document: Document) -> int:
     """The number of items that could not be scanned."""
-    return len(document.gaps) or len(document.coverage.unseen)
+    return len(missed(document))
 
 
 def when_of(document: Document) -> str:
@@ -150,7 +151,11 @@ def population_line(document: Document) -> str:
 
 def coverage_line(document: Document) -> str:
     """The numbers of kinds and objects that were listed and matched."""
-    coverage = document.coverage
+    return coverage_words(document.coverage)
+
+
+def coverage_words(coverage: CoverageSection) -> str:
+    """The numbers of kinds and objects that were listed and matched."""
     skipped = coverage.states["skipped"]
     kinds = f"{coverage.states['listed']:,} of {plural(len(coverage.kinds) - skipped, 'kind')} listed completely"
     left_out = f", {skipped:,} excluded on request" if skipped else ""

@@ -82,7 +82,7 @@ def _policies(connection: Connection, scan: int) -> list[Policy]:
 
 def _known(connection: Connection, cluster: int, policies: Iterable[Policy], at: int) -> Mapping[CheckKey, str]:
     """The ids that checks of these policies have in the history of a cluster at a revision."""
-    keys = {_digest(key): key for policy in policies for key in check_keys(policy).values()}
+    keys = {key_digest(key): key for policy in policies for key in check_keys(policy).values()}
     known: dict[CheckKey, str] = {}
     own = CHECK_NAMES.c
     for portion in chunks(list(keys)):
@@ -93,9 +93,10 @@ def _known(connection: Connection, cluster: int, policies: Iterable[Policy], at:
 
 
 def _write(connection: Connection, cluster: int, revision: int, names: Mapping[CheckKey, str]) -> None:
-    rows = [(cluster, _digest(key), revision, name) for key, name in names.items()]
+    rows = [(cluster, key_digest(key), revision, name) for key, name in names.items()]
     insert_rows(connection, CHECK_NAMES, ("cluster", "digest", "since", "name"), rows)
 
 
-def _digest(key: CheckKey) -> bytes:
+def key_digest(key: CheckKey) -> bytes:
+    """The digest of a check in `check_names`."""
     return digest(tuple(clean(part) if isinstance(part, str) else part for part in key))

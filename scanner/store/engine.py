@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from psycopg.rows import TupleRow
 
 Value: TypeAlias = str | int | bytes | None
+
+AfterInsert: TypeAlias = Callable[[Connection, Table, Sequence[tuple[Value, ...]]], None]
+"""Takes the connection of a transaction, a table, and rows that were inserted into it, with all columns."""
 
 _WAIT = 60
 """Seconds that a writer waits for another writer."""
@@ -264,11 +267,12 @@ def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows
 
 
 def insert_missing(
-    connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Value, ...]]
+    connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Value, ...]], then: AfterInsert
 ) -> int:
     """Insert the rows whose digest no row has yet, in a short transaction; return the number of inserted rows.
 
-    The second value of a row is its digest. Rows are inserted in the order of their digests: transactions that insert the
+    On PostgreSQL, `then` is called in the same transaction with the inserted rows. The first value of a row is its id, the second
+    its digest. Rows are inserted in the order of their digests: transactions that insert the
     same rows wait for each other in one order, and never in a circle.
     """
     if connection.dialect.name != "postgresql":
@@ -279,10 +283,12 @@ def insert_missing(
     columns = list(zip(*sorted(rows, key=itemgetter(1)), strict=True))
     statement = (
         f"INSERT INTO {quote(table.name)} ({', '.join(map(quote, names))}) "  # noqa: S608 - names of our own tables
-        f"SELECT * FROM unnest({', '.join(f'%s::{array}' for array in types)}) ON CONFLICT (digest) DO NOTHING"
+        f"SELECT * FROM unnest({', '.join(f'%s::{array}' for array in types)}) ON CONFLICT (digest) DO NOTHING RETURNING id"
     )
     with committing_at_once(connection) as own:
-        return own.exec_driver_sql(statement, tuple(map(list, columns))).rowcount
+        inserted = frozenset(own.exec_driver_sql(statement, tuple(map(list, columns))).scalars())
+        then(own, table, [row for row in rows if row[0] in inserted])
+        return len(inserted)
 
 
 def among(connection: Connection, column: ColumnElement[Value], values: Sequence[Value]) -> ColumnElement[bool]:

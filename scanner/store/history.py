@@ -39,6 +39,7 @@ from scanner.store.tables import (
     PREVIEW,
     VERDICTS,
 )
+from scanner.store.verdict_uses import VerdictUses
 
 _content: Callable[[FindingColumns], Key] = itemgetter(
     *(place for place, name in enumerate(FindingColumns._fields) if name not in UNDECIDING)
@@ -142,6 +143,7 @@ class History:
         self._position = position
         self._seen = RowIdSet()
         self._merged = MergedPages(connection, position.cluster)
+        self._uses = VerdictUses(connection, position.cluster)
 
     def merge(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: RecordedList) -> None:
         """Merge the findings of a page, given the ids of its checks and kinds, and its objects.
@@ -284,6 +286,7 @@ class History:
         numbers = reserve(self._connection, FINDINGS, len(new))
         numbered = [(number, *history[1:], *finding) for number, (history, finding) in zip(numbers, new, strict=True)]
         insert_rows(self._connection, FINDINGS, ROW, numbered)
+        self._uses.add(finding for _, finding in new)
         return numbers
 
     def _row(self, key: bytes, event: str) -> HistoryColumns:

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Table, and_, func, select, text
 from scanner.store.engine import reading_engine_for
 from scanner.store.integrity_clocks import SHOWN, clock_problems
 from scanner.store.integrity_intervals import IntervalProblem, interval_problems
+from scanner.store.integrity_search import search_problems
 from scanner.store.interning import digest
 from scanner.store.retention import existing
 from scanner.store.retention_bodies import OF_EVALUATION, SHARED
@@ -26,6 +27,7 @@ from scanner.store.schema import check
 from scanner.store.store_errors import as_store_error
 from scanner.store.tables import (
     CHECKS,
+    CLUSTERS,
     FINDINGS,
     KEPT,
     LAST_IDS,
@@ -36,16 +38,20 @@ from scanner.store.tables import (
     SCANS,
     SET_LISTS,
     UNCHECKED,
+    VERDICT_USES,
     WAIVER_SETS,
     WAIVERS,
     WORKLOADS,
 )
 from scanner.store.unchecked import parts_of
+from scanner.store.verdict_uses import uses_of
 from scanner.store.waivers import waivers_in
 
 SAMPLE: Final = 1000
 """The number of rows of each table whose digests are computed, unless all are."""
 _RESTORE: Final = "Restore the database from a backup, and scan again."
+
+_REINDEX: Final = "Run: assay db reindex."
 
 
 class Problem(NamedTuple):
@@ -86,7 +92,9 @@ def problems(connection: Connection, sample: int | None = SAMPLE) -> Iterator[Pr
     yield from _ids(connection)
     yield from _sets(connection)
     yield from _waivers(connection)
+    yield from _uses(connection)
     yield from _digests(connection, sample)
+    yield from (Problem(what, where, _REINDEX) for what, where in search_problems(connection, sample))
 
 
 def _damage(connection: Connection) -> Iterator[Problem]:
@@ -190,6 +198,15 @@ def _waivers(connection: Connection) -> Iterator[Problem]:
     for number, content in connection.execute(select(WAIVER_SETS.c.id, WAIVER_SETS.c.content)):
         if missing := _missing(RowIdSet(waivers_in(content)), known):
             yield Problem(f"refers to waivers {missing}, which do not exist", f"waiver_sets {number}", _RESTORE)
+
+
+def _uses(connection: Connection) -> Iterator[Problem]:
+    """Findings whose verdicts and checks are not recorded for the search. Those of deleted findings go with the next prune."""
+    for cluster in connection.execute(select(CLUSTERS.c.id)).scalars().all():
+        missing = uses_of(FINDINGS, cluster).except_(uses_of(VERDICT_USES, cluster)).limit(SHOWN)
+        if verdicts := ", ".join(str(row.verdict) for row in connection.execute(missing)):
+            what = f"findings have verdicts {verdicts}, which the search does not know for the cluster"
+            yield Problem(what, f"verdict_uses, cluster {cluster}", _REINDEX)
 
 
 def _ids_of(connection: Connection, table: Table) -> RowIdSet:

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Table, select
 from scanner.store.engine import among, insert_missing
 from scanner.store.ids import reserve
 from scanner.store.packing import Key
+from scanner.store.search_index import index_inserted
 
 _Value = TypeVar("_Value")
 _MOST_CACHED = 20_000
@@ -73,7 +74,7 @@ class Interned:
             return
         numbers = reserve(self._connection, self._table, len(keys))
         rows = [(number, name, *key) for number, (name, key) in zip(numbers, keys.items(), strict=True)]
-        if insert_missing(self._connection, self._table, self._columns, rows) == len(rows):
+        if insert_missing(self._connection, self._table, self._columns, rows, index_inserted) == len(rows):
             self._ids.update(zip(keys, numbers, strict=True))
         else:
             # Another scan has inserted some of them since they were read.

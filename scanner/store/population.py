@@ -23,6 +23,7 @@ from scanner.store.ids import reserve
 from scanner.store.interning import Interned, chunks
 from scanner.store.population_plan import Change, Close, Identity, InForce, Keep, Open, Repeat, Seen, plan
 from scanner.store.row_ids import RowIdSet
+from scanner.store.search_index import index_objects
 from scanner.store.tables import KEPT, OBJECTS, OPEN, POPULATION, TEXT, WORKLOADS
 
 CHUNK: Final = 1000
@@ -185,6 +186,7 @@ class PopulationWriter:
             for place in places:
                 ids[place] = number
         insert_rows(self._connection, OBJECTS, _OBJECT, objects)
+        index_objects(self._connection, objects)
         insert_rows(self._connection, POPULATION, _INTERVAL, changes.opened)
         changes.clear()
 

@@ -52,6 +52,7 @@ from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.finding_index import indexed
 from scanner.store.findings import CHECK_ORDER, by_problem, of_rows, resolved_by, seen_by
+from scanner.store.open_workloads import OpenWorkload, open_workloads
 from scanner.store.owned_tallies import tallies_by
 from scanner.store.places import read_places
 from scanner.store.policy_days import policy_days_of
@@ -152,6 +153,16 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             of_rows=_of_rows(engine, address, stored),
             exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
         )
+
+
+def open_workloads_of(engine: Engine, scan_id: str, waived: frozenset[int], now: datetime) -> tuple[OpenWorkload, ...]:
+    """The workloads with open problems of a finished scan. Raises UsageError as `record` does."""
+    with engine.connect() as connection:
+        stored = stored_scan(connection, scan_id, abandoned(connection, now))
+        if stored.revision is None:
+            return ()
+        place = Place(stored.cluster, stored.revision, _unchecked(connection, stored))
+        return tuple(open_workloads(connection, place, waived))
 
 
 def _coverage(connection: Connection, number: int) -> tuple[Coverage, ...]:

@@ -19,7 +19,7 @@ from scanner.model.scan import Scan
 from scanner.store.address import Address, address_of
 from scanner.store.clusters import stored_clusters
 from scanner.store.daily import KEPT_DAYS, forget_days
-from scanner.store.engine import engine_for, lock_bodies, merge_log, reading_engine_for, writing
+from scanner.store.engine import engine_for, lock_bodies, lock_history, merge_log, reading_engine_for, writing
 from scanner.store.fixes import forget_fixes
 from scanner.store.interning import chunks
 from scanner.store.retention_bodies import Bodies, rows_of, scans_of
@@ -31,6 +31,7 @@ from scanner.store.schema import check
 from scanner.store.sizes import sizes, used_bytes
 from scanner.store.store_errors import as_store_error
 from scanner.store.tables import SCANS
+from scanner.store.verdict_uses import forget_unused
 
 PORTION: Final = 50
 """The number of scans that one transaction prunes."""
@@ -129,7 +130,11 @@ def _prune_cluster(engine: Engine, cluster: int, rule: Rule, now: datetime) -> t
                 before = now.astimezone(UTC).date() - timedelta(days=max(KEPT_DAYS, rule.days))
                 deleted += forget_days(connection, cluster, before) + forget_fixes(connection, cluster, before)
                 break
-    return pruned, deleted + delete_unneeded(engine, cluster)
+    deleted += delete_unneeded(engine, cluster)
+    with writing(engine) as connection:
+        lock_history(connection, cluster)
+        forget_unused(connection, cluster)
+    return pruned, deleted
 
 
 def _released(scans: Sequence[ScanRow]) -> list[int]:

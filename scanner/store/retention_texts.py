@@ -17,6 +17,7 @@ from sqlalchemy import Column, Connection, Engine, Table, delete, select
 from scanner.store.engine import among, try_lock_texts, writing
 from scanner.store.interning import chunks
 from scanner.store.row_ids import RowIdSet
+from scanner.store.search_index import forget
 from scanner.store.tables import (
     BINDINGS,
     CAUSES,
@@ -41,6 +42,7 @@ from scanner.store.tables import (
     SCAN_RULES,
     SET_LISTS,
     TALLIES,
+    VERDICT_USES,
     VERDICTS,
     WAIVER_SETS,
     WAIVERS,
@@ -59,14 +61,14 @@ REFERENCES: Final[Mapping[Table, Sequence[Column[int]]]] = {
     OBJECTS: (FINDINGS.c.object, POPULATION.c.object),
     WORKLOADS: (POPULATION.c.workload,),
     KEPT: (POPULATION.c.kept,),
-    VERDICTS: (FINDINGS.c.verdict,),
+    VERDICTS: (FINDINGS.c.verdict, VERDICT_USES.c.verdict),
     EVIDENCE: (FINDINGS.c.evidence,),
     EXCERPTS: (FINDINGS.c.excerpt,),
     CAUSES: (FINDINGS.c.cause, FINDINGS.c.end_cause),
     POLICIES: (SCAN_POLICIES.c.policy,),
     BINDINGS: (SCAN_BINDINGS.c.binding,),
     RULES: (SCAN_RULES.c.rule,),
-    CHECKS: (FINDINGS.c.check, TALLIES.c.check),
+    CHECKS: (FINDINGS.c.check, TALLIES.c.check, VERDICT_USES.c.check),
     KINDS: (FINDINGS.c.kind, OBJECTS.c.kind, POPULATION.c.kind, TALLIES.c.kind),
     DAILY_KEYS: (DAILY.c.key,),
     PLACES: (SCAN_PLACES.c.places,),
@@ -108,6 +110,7 @@ def _delete_portion(engine: Engine, table: Table, clock: Callable[[], float]) ->
             if try_lock_texts(connection):
                 numbers = _unreferenced(connection, table)[:PORTION]
                 for portion in chunks(numbers):
+                    forget(connection, table, portion)
                     connection.execute(delete(table).where(among(connection, table.c.id, portion)))
                 return len(numbers)
         if clock() > end:

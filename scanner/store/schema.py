@@ -22,7 +22,7 @@ from scanner.store.backup import back_up
 from scanner.store.engine import writing_shared
 from scanner.store.tables import MARK, METADATA
 
-HEAD = "0026"
+HEAD = "0027"
 """The newest migration; a test compares it with the folder."""
 
 _VERSIONS = "alembic_version"
@@ -158,15 +158,16 @@ def _create(connection: Connection) -> None:
 
 @cache
 def _definitions() -> tuple[str, ...]:
-    """The statements that create tables, indexes and views in SQLite. Compiling them takes longer than executing them."""
+    """The statements that create tables, indexes, views and the index of a search in SQLite. Compiling them takes longer than executing them."""
     # Most runs create no database, and need no queries of views.
     from sqlalchemy.dialects.sqlite import dialect
 
+    from scanner.store.search_index import definitions
     from scanner.store.views import view_definitions
 
     key = "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
     versions = f"CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL, {key})"
-    return (*_table_definitions(dialect()), *view_definitions(dialect()), versions)
+    return (*_table_definitions(dialect()), *definitions(), *view_definitions(dialect()), versions)
 
 
 def _table_definitions(dialect: Dialect) -> Iterator[str]:
@@ -177,17 +178,21 @@ def _table_definitions(dialect: Dialect) -> Iterator[str]:
 
 
 def run_migrations(connection: Connection) -> None:
-    """Upgrade a database to the newest schema and its views, step by step, over a connection that holds its lock."""
+    """Upgrade a database to the newest schema, its views and its index, step by step, over a connection that holds its lock."""
     # Importing Alembic takes as long as importing SQLAlchemy, and most runs do not need it.
     from alembic import command
     from alembic.config import Config
 
+    from scanner.store import search_index
     from scanner.store.views import views_after
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(migrations()).replace("%", "%%"))
+    indexed = search_index.exists(connection)
     with views_after(connection):
         command.upgrade(config, "head")
+    if not indexed:
+        search_index.index_all(connection)
 
 
 def _older(address: Address) -> StoreError:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import OperationalError
 
+from scanner.store import search_index
+from scanner.store.search_sources import SOURCES
 from scanner.store.tables import CLUSTERS, METADATA, SCANS
 
 
@@ -56,16 +58,14 @@ def stats(connection: Connection) -> Stats:
 
 
 def sizes(connection: Connection) -> tuple[TableSize, ...]:
-    """The size of each table, the largest first."""
+    """The size of each table, the largest first. The index of a search counts the rows that it finds."""
     known = _bytes(connection)
-    tables = [
-        TableSize(
-            table.name,
-            connection.execute(select(func.count()).select_from(table)).scalar_one(),
-            known.get(table.name, 0) if known else None,
-        )
+    rows = {
+        table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
         for table in METADATA.sorted_tables
-    ]
+    }
+    rows[search_index.NAME] = sum(rows[table.name] for table in SOURCES)
+    tables = [TableSize(name, count, known.get(name, 0) if known else None) for name, count in rows.items()]
     return tuple(sorted(tables, key=lambda table: (-(table.bytes or 0), table.name)))
 
 
@@ -94,13 +94,17 @@ def _bytes(connection: Connection) -> dict[str, int]:
     """The bytes of each table with its indexes; empty for a SQLite library that was built without `dbstat`."""
     if connection.dialect.name == "postgresql":
         wanted = "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE oid = to_regclass(:name)"
-        rows = (connection.execute(text(wanted), {"name": name}).one_or_none() for name in METADATA.tables)
+        names = *METADATA.tables, search_index.NAME
+        rows = (connection.execute(text(wanted), {"name": name}).one_or_none() for name in names)
         return {row[0]: int(row[1]) for row in rows if row}
     wanted = "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_master USING (name) WHERE aggregate = TRUE GROUP BY tbl_name"
     try:
-        return {str(name): int(size) for name, size in connection.execute(text(wanted))}
+        known = {str(name): int(size) for name, size in connection.execute(text(wanted))}
     except OperationalError:
         return {}
+    # FTS5 keeps an index in tables whose names begin with that of the index.
+    known[search_index.NAME] = sum(size for name, size in known.items() if name.startswith(f"{search_index.NAME}_"))
+    return known
 
 
 def _clusters(connection: Connection) -> tuple[ClusterSize, ...]:

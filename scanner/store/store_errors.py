@@ -15,6 +15,11 @@ from scanner.store.address import Address
 from scanner.store.statement_limit import is_too_long
 
 _REMEDIES = (
+    (
+        "no such module: fts5",
+        "needs the search of SQLite, which this SQLite library lacks",
+        "Use a Python whose SQLite library has the module FTS5, or PostgreSQL",
+    ),
     ("unable to open database file", "cannot be opened", "Check that the path exists and that you may write there"),
     ("file is not a database", "is not a database", "Name another file with --db"),
     ("malformed", "is damaged", "Restore it from a backup, or name another file with --db"),

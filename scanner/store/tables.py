@@ -223,7 +223,7 @@ LAST_IDS = Table(
     Column("name", TEXT, primary_key=True),
     Column("id", Integer, nullable=False),
 )
-"""The highest row id that each table ever had: see `ids`."""
+"""The highest row id that each table ever had: see `ids`. `words of TABLE` is the highest id in the index of a search, on SQLite."""
 
 POLICIES = Table(
     "policies",
@@ -335,6 +335,10 @@ Index(
     sqlite_where=POPULATION.c.until == OPEN,
 )
 
+# They find the clusters of workloads and of owners that a search names.
+for _name in ("workload", "kept"):
+    Index(f"population_by_{_name}", POPULATION.c[_name], POPULATION.c.cluster, sqlite_where=POPULATION.c[_name] != 0)
+
 OBJECT_SETS = Table(
     "object_sets", METADATA, _id(), _digest(), _count("count"), Column("data", LargeBinary, nullable=False)
 )
@@ -357,6 +361,14 @@ Index(
 )
 Index("findings_until", FINDINGS.c.cluster, FINDINGS.c.until)
 Index("findings_continues", FINDINGS.c.continues, sqlite_where=FINDINGS.c.continues.is_not(None))
+
+VERDICT_USES = Table(
+    "verdict_uses",
+    METADATA,
+    *(Column(name, Integer, primary_key=True, autoincrement=False) for name in ("verdict", "cluster", "check")),
+    sqlite_with_rowid=False,
+)
+"""The clusters and checks that have findings with a verdict: a search names them with a message."""
 
 UNCHECKED = Table("unchecked", METADATA, _scan(), Column("findings", LargeBinary, nullable=False))
 """The findings that a scan left open without checking them: a compressed set of row ids per scan."""

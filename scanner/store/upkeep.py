@@ -7,14 +7,22 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine, text
 
-from scanner.errors import UsageError
+from scanner.errors import StoreError, UsageError
+from scanner.store import search_index
 from scanner.store.backup import copy_to
-from scanner.store.engine import engine_for, engine_without_transactions_for, merge_log
+from scanner.store.engine import (
+    engine_for,
+    engine_without_transactions_for,
+    merge_log,
+    try_lock_texts,
+    writing_shared,
+)
 from scanner.store.retention import existing
 from scanner.store.schema import check
 from scanner.store.sizes import total_bytes
 from scanner.store.store_errors import as_store_error
 from scanner.store.tables import METADATA
+from scanner.store.verdict_uses import rebuild_uses
 
 
 class Vacuumed(NamedTuple):
@@ -56,6 +64,28 @@ def vacuum(url: str) -> Vacuumed:
         alone.dispose()
 
 
+def reindex(url: str) -> None:
+    """Make the index of the search anew, in one transaction.
+
+    Raises UsageError if the database is missing or empty, StoreError when it cannot be used, and while a scan begins or ends.
+    """
+    address = existing(url)
+    engine = engine_for(address)
+    try:
+        with as_store_error(address):
+            check(engine, address)
+            with writing_shared(engine) as connection:
+                if not try_lock_texts(connection):
+                    raise StoreError(
+                        "A scan begins or ends in this database. Run `assay db reindex` again in a minute."
+                    )
+                search_index.rebuild(connection)
+                rebuild_uses(connection)
+            merge_log(engine)
+    finally:
+        engine.dispose()
+
+
 def _bytes(engine: Engine) -> int:
     with engine.connect() as connection:
         return total_bytes(connection)
@@ -63,5 +93,5 @@ def _bytes(engine: Engine) -> int:
 
 def _statements(dialect: str) -> list[str]:
     if dialect == "sqlite":
-        return ["VACUUM"]
-    return [f"VACUUM (ANALYZE) {name}" for name in sorted(METADATA.tables)]
+        return [search_index.OPTIMIZE, "VACUUM"]
+    return [f"VACUUM (ANALYZE) {name}" for name in sorted((*METADATA.tables, search_index.NAME))]

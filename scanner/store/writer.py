@@ -38,6 +38,7 @@ from scanner.store.resolution import reach_of
 from scanner.store.rules import write_rules
 from scanner.store.scans import scan_of, select_scans
 from scanner.store.schema import HEAD
+from scanner.store.search_index import index_new_rows
 from scanner.store.shared_rows import NO_OWNERS, Owners, Row, owners_of, share_rows
 from scanner.store.sightings import open_findings
 from scanner.store.staged import StagedLists
@@ -140,6 +141,7 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
         closed = _fail(connection, running, end) if end.state is ScanState.FAILED else _merge(connection, running, end)
         connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan == running.number))
         opinion = codec.to_text(end.opinion) if end.opinion else ""
+        index_new_rows(connection)
         now = {"state": end.state.value, "finished_at": end.finished_at, "opinion": opinion}
         connection.execute(update(SCANS).where(SCANS.c.number == running.number).values(**now, **closed))
         return scan_of(connection.execute(select_scans().where(SCANS.c.number == running.number)).one())

@@ -77,3 +77,9 @@ def end_of(at: str) -> datetime:
         return datetime.combine(date.fromisoformat(at), time.min, UTC) + timedelta(days=1, microseconds=-1)
     except (ValueError, OverflowError):
         raise ValueError(f"{at[:40]!r} is no date of the calendar") from None
+
+
+def beginning_of(at: str) -> datetime:
+    """The beginning of a date, or a time in UTC. Raises ValueError as `end_of` does."""
+    moment = end_of(at)
+    return moment if "T" in at else datetime.combine(moment.date(), time.min, UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 from uuid import uuid4
 
@@ -15,11 +15,19 @@ from starlette.routing import BaseRoute, Route
 
 from scanner.errors import AssayError
 from scanner.web.answers import refusal
+from scanner.web.api.routes import api_routes
+from scanner.web.compare_clusters import CompareClusters
+from scanner.web.compare_pages import ComparePages
 from scanner.web.fleet import FleetPages
+from scanner.web.fleet_counts import FleetCounts
 from scanner.web.library import Library
+from scanner.web.policy_pages import PolicyPages
 from scanner.web.refusals import NotThere, Unavailable, WebError
 from scanner.web.rendered import RenderedPages
+from scanner.web.run_pages import RunPages
 from scanner.web.scan_pages import ScanPages
+from scanner.web.search_pages import SearchPages
+from scanner.web.workload_pages import WorkloadPages
 
 _LOG: Final = logging.getLogger("assay.web")
 _MOMENTS: Final = ("latest", "at/{at}", "scans/{scan}")
@@ -27,10 +35,11 @@ _MOMENTS: Final = ("latest", "at/{at}", "scans/{scan}")
 
 def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlette:
     """The application over a library, with `further` routes, such as those of metrics."""
-    pages = ScanPages(library, RenderedPages())
-    fleet = FleetPages(library)
+    rendered, counts = RenderedPages(), FleetCounts(library)
+    pages = ScanPages(library, rendered)
     routes = [
-        Route("/", fleet.clusters),
+        *_routes_of_fleet(library, counts, rendered),
+        *api_routes(library),
         Route("/clusters/{cluster}", pages.redirect),
         *(Route(f"/clusters/{{cluster}}/{moment}", pages.redirect_to_first) for moment in _MOMENTS),
         *(Route(f"/clusters/{{cluster}}/{moment}/{{page:path}}", pages.page) for moment in _MOMENTS),
@@ -45,6 +54,21 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
             Exception: _answer(_unexpected),
         },
     )
+
+
+def _routes_of_fleet(library: Library, counts: FleetCounts, rendered: RenderedPages) -> Iterator[BaseRoute]:
+    """The pages about all clusters, and those about a cluster that are no pages of a report."""
+    fleet = FleetPages(library, counts, rendered)
+    policies, runs = PolicyPages(fleet), RunPages(library)
+    yield Route("/", fleet.clusters)
+    yield Route("/policies", policies.policies)
+    yield Route("/policies/{language}/{name:path}", policies.policy)
+    yield Route("/workloads", WorkloadPages(fleet).workloads)
+    yield Route("/search", SearchPages(library).search)
+    yield Route("/compare", CompareClusters(library, counts, rendered).compare)
+    yield Route("/clusters/{cluster}/compare", ComparePages(library, rendered).compare)
+    yield Route("/clusters/{cluster}/runs", runs.runs)
+    yield Route("/clusters/{cluster}/runs/{number:int}", runs.sheet)
 
 
 def _answer(error_of: Callable[[Exception], WebError | Exception]) -> Callable[[Request, Exception], Response]:

@@ -1,26 +1,90 @@
-"""The pages about all clusters."""
+"""The list of all clusters."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
+from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
+from scanner.store.newest_scans import ClusterScans
+from scanner.web.addresses import cluster_key
+from scanner.web.answers import page_answer
+from scanner.web.findings_link import findings_link
+from scanner.web.fleet_counts import Counted, FleetCounts
+from scanner.web.fleet_rows import FleetRow, fleet_row, fleet_sentence, silence_rule
 from scanner.web.library import Library
-from scanner.web.shell import Shell, render
+from scanner.web.parameters import after_key, query_of, root_of, text_of
+from scanner.web.rendered import RenderedPages
+from scanner.web.shell import query_link, render
+from scanner.web.shells import fleet_shell
+
+ROWS: Final = 100
+"""The clusters of one page."""
+_UNSCANNED: Final = 20
+"""The names of runs without a scan that the page shows."""
 
 
 @dataclass(frozen=True)
 class FleetPages:
-    """Answers requests for pages about all clusters."""
+    """Answers requests for the list of clusters, and gives other pages its rows."""
 
     library: Library
+    counts: FleetCounts
+    rendered: RenderedPages
+
+    def rows(self) -> list[FleetRow]:
+        """All clusters, the silent ones first, then the worst."""
+        fleet = self.library.fleet()
+        now = self._now()
+        counted = self.counts.of([each.usable.id for each in fleet if each.usable])
+        rows = [self._row(each, counted.get(each.usable.id) if each.usable else None, now) for each in fleet]
+        return sorted(rows, key=lambda row: row.order)
 
     def clusters(self, request: Request) -> Response:
-        """All clusters."""
-        root = str(request.scope.get("root_path", ""))
-        shell = Shell(root=root, place="clusters", today=f"{self.library.clock().astimezone(UTC):%Y-%m-%d}")
-        clusters = [(cluster.name, self.library.key(cluster)) for cluster in self.library.clusters()]
-        return HTMLResponse(render("web/clusters.html", "Clusters", shell, clusters=clusters))
+        """The list."""
+        rows = self.rows()
+        with self.library.reading() as reader:
+            unscanned = reader.runs_without_scan(_UNSCANNED)
+        key = "clusters", tuple(rows_key(rows)), unscanned, f"{self._now():%Y-%m-%dT%H:%M}", query_of(request)
+        page = self.rendered.page(key, lambda: self._page(request, rows, unscanned))
+        return page_answer(request, page)
+
+    def _page(self, request: Request, rows: Sequence[FleetRow], unscanned: Sequence[object]) -> str:
+        text, sort = text_of(request, "text"), text_of(request, "sort")
+        chosen = [row for row in rows if text.casefold() in row.cluster.name.casefold()]
+        if sort == "name":
+            chosen.sort(key=lambda row: (row.cluster.name, row.key))
+        first = after_key(request, [row.key for row in chosen])
+        shown = chosen[first : first + ROWS]
+        after = shown[-1].key if first + ROWS < len(chosen) else ""
+        path = f"{root_of(request)}/"
+        return render(
+            "web/clusters.html",
+            "Clusters",
+            fleet_shell(self.library, request, "clusters"),
+            rows=shown,
+            total=len(chosen),
+            first=first,
+            more=query_link(path, {"text": text, "sort": sort, "after": after}) if after else "",
+            findings_of=findings_link,
+            text=text,
+            sort=sort,
+            sentence=fleet_sentence(rows),
+            rule=silence_rule(self.library.expectation),
+            unscanned=unscanned,
+        )
+
+    def _row(self, scans: ClusterScans, counted: Counted | None, now: datetime) -> FleetRow:
+        return fleet_row(cluster_key(scans.cluster), scans, counted, now, self.library.schedule)
+
+    def _now(self) -> datetime:
+        return self.library.clock().astimezone(UTC)
+
+
+def rows_key(rows: Sequence[FleetRow]) -> list[tuple[object, ...]]:
+    """What the content of a page with these rows follows from, besides the time."""
+    return [(row.cluster, row.newest, row.usable, row.complete, row.counts is not None, row.why_not) for row in rows]

@@ -19,10 +19,14 @@ from scanner.errors import StoreError, UsageError
 from scanner.model.scan import Scan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.report.document import document_of
+from scanner.report.run_document import Expectation
 from scanner.store import SqlReader, open_reader
 from scanner.store.clusters import StoredCluster
+from scanner.store.newest_scans import ClusterScans
+from scanner.store.search_text import MOST_WORDS
+from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
-from scanner.web.problem_list import Words
+from scanner.web.kept_choices import KeptChoices
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable
 from scanner.web.scan_view import ScanView
@@ -51,13 +55,23 @@ class _Key(NamedTuple):
 class Library:
     """Reads the database at a URL for many threads. `settings` are those of posture; waivers are the ones that scans stored."""
 
-    def __init__(self, url: str, settings: Settings = DEFAULT_SETTINGS, clock: Clock = _utc_now) -> None:
+    def __init__(
+        self,
+        url: str,
+        settings: Settings = DEFAULT_SETTINGS,
+        clock: Clock = _utc_now,
+        expectation: Expectation | None = None,
+    ) -> None:
+        """`expectation` has the times at which scans of each cluster are expected. Raises UsageError for an invalid schedule."""
         self.settings: Final = settings
         self.clock: Final = clock
+        self.expectation: Final = expectation
+        self.schedule: Final = expectation.times if expectation else None
         self._url: Final = url
         self._lock: Final = Lock()
         self._reader: SqlReader | None = None
         self._checked = 0.0
+        self.choices: Final = KeptChoices()
         self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
         self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(_RECENT)
         self._scans: Final[Recent[Scan | None]] = Recent(_RECENT)
@@ -91,6 +105,7 @@ class Library:
         with self._lock:
             reader, self._reader = self._reader, None
             self._views.clear()
+        self.choices.clear()
         if reader is not None:
             reader.close()
 
@@ -105,6 +120,11 @@ class Library:
     def _read_clusters(self) -> tuple[StoredCluster, ...]:
         with self.reading() as reader:
             return reader.clusters()
+
+    def fleet(self) -> tuple[ClusterScans, ...]:
+        """The newest scans of every cluster, also of those without a scan in history."""
+        with self.reading() as reader:
+            return reader.newest_scans()
 
     def cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names. Raises NotThere."""
@@ -165,9 +185,12 @@ class Library:
     def _kept_problems(self) -> int:
         return sum(view.size for view in self._views.values())
 
-    def words(self, cluster: StoredCluster, text: str) -> Sequence[Words]:
-        """The shared texts of a cluster that have each word of a search."""
-        return ()
+    def words(self, cluster: StoredCluster, text: str) -> Sequence[WordMatches]:
+        """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""
+        if len(text.split()) > MOST_WORDS:
+            raise BadRequest(f"text: at most {MOST_WORDS} words.")
+        with self.reading() as reader:
+            return reader.search_words(cluster.id, text)
 
     def key(self, cluster: StoredCluster) -> str:
         """The part of a path that names a cluster."""

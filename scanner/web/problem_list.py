@@ -6,31 +6,34 @@ The rules are those of the static list: `report.finding_groups` and `reports_tem
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from scanner.model.finding_index import IndexedFinding
 from scanner.model.policy import PolicyKey
-from scanner.posture.problem_rows import strictest
 from scanner.report.change_counts import ChangeCounts
-from scanner.report.chips import chip_of_name
-from scanner.report.finding_groups import FindingOrder, order_of
+from scanner.report.chips import REFUSED
+from scanner.report.list_filters import COUNTED, UNRESOLVED
+from scanner.report.problem_facts import FindingFacts, FindingOrder, ProblemFacts, problem_facts
+from scanner.store.search_words import WordMatches
 
 CLUSTER_SCOPED: Final = "_cluster"
 UNOWNED: Final = "unowned"
-_REFUSED: Final = frozenset({"deny", "refused-error"})
-_COUNTED: Final = frozenset({"new", "open", "reopened"})
-"""The statuses of the problems that the verdict counts."""
-_CHIPS: Final = {"Errored": ("refused-error", "error"), "change": ("drift",)}
+_CHIPS: Final = {
+    "Errored": ("refused-error", "error", "preview-refused-error", "preview-error"),
+    "change": ("drift", "preview-drift"),
+}
 
 
 class ListedProblem(NamedTuple):
     """A problem: the ids of the rows of its findings, the worst first, and what it is filtered and ordered by.
 
     `first` is the place of its findings in the columns of the list; `severity` a rank, 0 for the worst; `opened` are seconds since 1970.
+    The first `open` findings are not resolved.
     """
 
     number: int
@@ -42,28 +45,20 @@ class ListedProblem(NamedTuple):
     owner: str
     kind: str
     workload: str
-    status: str
-    action: str
-    refused: bool
-    chip: str
+    facts: ProblemFacts
     severity: int
     opened: int
-    waived: bool
+    open: int
 
     @property
     def order(self) -> FindingOrder:
         """The place of the problem in the list."""
-        return order_of(self.status, self.action, refused=self.refused, severity=self.severity)
+        return self.facts.order(self.severity)
 
-
-class Words(Protocol):
-    """The rows of shared texts that match one word of a search."""
-
-    checks: Container[int]
-    verdicts: Container[int]
-    objects: Container[int]
-    workloads: Container[int]
-    kept: Container[int]
+    @property
+    def counted(self) -> bool:
+        """Return whether the verdict counts the problem."""
+        return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +73,8 @@ class ProblemFilter:
     action: str = ""
     status: str = ""
     sort: str = ""
+    workload: str = ""
+    """Kind, namespace and name as the list shows them, `Deployment shop/web`: exact."""
 
 
 @dataclass(slots=True)
@@ -91,6 +88,7 @@ class _Columns:
     objects: array[int] = field(default_factory=lambda: array("q"))
     workloads: array[int] = field(default_factory=lambda: array("q"))
     kept: array[int] = field(default_factory=lambda: array("q"))
+    counted: array[int] = field(default_factory=lambda: array("b"))
 
     def add(self, finding: IndexedFinding) -> None:
         self.rows.append(finding.row)
@@ -100,8 +98,9 @@ class _Columns:
         self.objects.append(finding.object)
         self.workloads.append(finding.workload_row)
         self.kept.append(finding.kept)
+        self.counted.append(finding.checked and finding.status != "resolved")
 
-    def has(self, place: int, word: Words) -> bool:
+    def has(self, place: int, word: WordMatches) -> bool:
         """Return whether a text of a finding has a word."""
         return (
             self.objects[place] in word.objects
@@ -140,34 +139,29 @@ class ProblemList:
     def _listed(
         self, members: list[IndexedFinding], ranks: Callable[[PolicyKey], int], waived: Container[int]
     ) -> ListedProblem:
-        own = sorted(members, key=_badness) if len(members) > 1 else members
+        own = [(_facts(finding, waived), finding) for finding in members]
+        if len(own) > 1:
+            own.sort(key=lambda pair: pair[0].badness)
         first = len(self._columns.checks)
-        for finding in own:
+        for _, finding in own:
             self._columns.add(finding)
             if finding.checked:
                 self.changes.count(finding.status, finding.cause, finding.resolution)
-        worst = own[0]
-        still_open = [finding for finding in own if finding.status != "resolved"]
-        action = strictest({action for finding in still_open for action in finding.actions.split(",") if action})
-        refused = any(finding.denies for finding in still_open)
-        status = _status(worst)
+        _, worst = own[0]
         return ListedProblem(
             number=worst.problem,
             id=worst.id,
-            rows=tuple(finding.row for finding in own),
+            rows=tuple(finding.row for _, finding in own),
             first=first,
             policy=worst.policy,
             namespace=worst.namespace,
             owner=worst.owner,
             kind=worst.kind,
             workload=worst.workload,
-            status=status,
-            action=action,
-            refused=refused,
-            chip=chip_of_name(worst.outcome, refused=refused, action=action, status=status),
+            facts=problem_facts([facts for facts, _ in own]),
             severity=ranks(worst.policy),
-            opened=min(finding.opened for finding in own),
-            waived=worst.status != "resolved" and worst.row in waived,
+            opened=min(finding.opened for finding in members),
+            open=sum(finding.status != "resolved" for finding in members),
         )
 
     def __len__(self) -> int:
@@ -178,6 +172,15 @@ class ProblemList:
         place = self._places.get(number)
         return None if place is None else self.problems[place]
 
+    def ids(self, problem: ListedProblem) -> Sequence[int]:
+        """The ids of the findings of a problem, in the order of its rows."""
+        return self._columns.ids[problem.first : problem.first + len(problem.rows)]
+
+    def findings_of(self, objects: Collection[int]) -> Counter[int]:
+        """The numbers of open findings that the scan checked, by object, for some objects."""
+        columns = zip(self._columns.objects, self._columns.counted, strict=True)
+        return Counter(each for each, counted in columns if each in objects and counted)
+
     def rows_with_prefix(self, prefix: str) -> list[int]:
         """The rows of the findings whose ids begin with at most 12 hex digits."""
         low, high = int(prefix.ljust(12, "0"), 16), int(prefix.ljust(12, "f"), 16)
@@ -185,11 +188,13 @@ class ProblemList:
         return [row for row, number in zip(columns.rows, columns.ids, strict=True) if low <= number <= high]
 
     def chosen(
-        self, wanted: ProblemFilter, words: Sequence[Words] = (), severities: Sequence[str] = ()
+        self, wanted: ProblemFilter, words: Sequence[WordMatches] = (), severities: Sequence[str] = ()
     ) -> list[ListedProblem]:
         """The problems that a filter chooses, in its order; `words` are those of its text, `severities` the names of ranks."""
-        tests = list(self._tests(wanted, severities))
-        found = [problem for problem in self.problems if all(test(problem) for test in tests)]
+        chosen: Iterable[ListedProblem] = self.problems
+        for test in self._tests(wanted, severities):
+            chosen = filter(test, chosen)
+        found = list(chosen)
         if wanted.text:
             asked = wanted.text.casefold().split()
             found = [problem for problem in found if self._matches(problem, asked, words)]
@@ -206,18 +211,20 @@ class ProblemList:
         if wanted.owner:
             owner = "" if wanted.owner == UNOWNED else wanted.owner
             yield lambda each: each.owner == owner
+        if wanted.workload:
+            yield lambda each: f"{each.kind} {each.workload}" == wanted.workload
         if wanted.severity:
             rank = severities.index(wanted.severity) if wanted.severity in severities else -1
             yield lambda each: each.severity == rank
         if wanted.action == "refused":
-            yield lambda each: each.chip in _REFUSED and each.status in _COUNTED and not each.waived
+            yield lambda each: each.facts.chip in REFUSED and each.counted
         elif chips := _CHIPS.get(wanted.action):
-            yield lambda each: each.chip in chips
+            yield lambda each: each.facts.chip in chips
         elif wanted.action:
-            yield lambda each: each.action == wanted.action
+            yield lambda each: each.facts.action == wanted.action
         yield from _status_tests(wanted.status)
 
-    def _matches(self, problem: ListedProblem, asked: Sequence[str], words: Sequence[Words]) -> bool:
+    def _matches(self, problem: ListedProblem, asked: Sequence[str], words: Sequence[WordMatches]) -> bool:
         """Return whether each word is in a text of one finding of a problem, or in its names."""
         names = f"{self._names.get(problem.policy, '')} {problem.owner} {problem.kind} {problem.workload}".casefold()
         known = [
@@ -251,11 +258,17 @@ def _status_tests(status: str) -> Iterator[Callable[[ListedProblem], bool]]:
         case "":
             return
         case "waived":
-            yield lambda each: each.waived
+            yield lambda each: each.facts.waived
+        case "excepted":
+            yield lambda each: each.facts.excepted
         case "open":
-            yield lambda each: each.status != "resolved"
+            yield lambda each: each.counted
+        case "new" | "reopened":
+            yield lambda each: each.facts.status == status and each.counted
+        case _ if status == UNRESOLVED:
+            yield lambda each: each.facts.status != "resolved"
         case _:
-            yield lambda each: each.status == status
+            yield lambda each: each.facts.status == status
 
 
 def _key_of(members: Sequence[IndexedFinding]) -> tuple[str, str, str, str, int]:
@@ -265,11 +278,14 @@ def _key_of(members: Sequence[IndexedFinding]) -> tuple[str, str, str, str, int]
     return policy, language, *first, members[0].problem
 
 
-def _badness(finding: IndexedFinding) -> tuple[bool, bool, bool]:
-    return finding.status == "resolved", not finding.checked, not finding.denies
-
-
-def _status(worst: IndexedFinding) -> str:
-    if worst.status in ("resolved", "preview"):
-        return worst.status
-    return worst.episode if worst.checked else "unchecked"
+def _facts(finding: IndexedFinding, waived: Container[int]) -> FindingFacts:
+    return FindingFacts(
+        status=finding.status,
+        episode=finding.episode,
+        checked=finding.checked,
+        outcome=finding.outcome,
+        denies=finding.denies,
+        actions=finding.actions.split(",") if finding.actions else (),
+        excepted=finding.excepted,
+        waived=finding.status != "resolved" and finding.row in waived,
+    )

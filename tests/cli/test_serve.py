@@ -20,7 +20,7 @@ from scanner.errors import UsageError
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.command import ASSAY, environment
-from tests.web.provider import key_set
+from tests.web.access.provider import key_set
 
 Write = Callable[[str, str], Path]
 OIDC = ("--oidc-issuer", "https://id.example.com", "--oidc-client-id", "assay")

@@ -1,48 +1,14 @@
-"""The example cluster after two scans, in a database of each kind; and servers that several tests ask."""
+"""The example cluster after two scans, in a database of each kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scanner.model.access_token import AccessToken
-from scanner.web.access.tokens import PREFIX, digest_of
 from tests.store.databases import KINDS, database
-from tests.web.provider import Provider, provided
-from tests.web.running import Running, access, running
-from tests.web.served import Served, scan_examples, served
-
-TOKEN = f"{PREFIX}{'t' * 43}"
-EXPIRED = f"{PREFIX}{'e' * 43}"
-UNKNOWN = f"{PREFIX}{'u' * 43}"
-TODAY = datetime.now(UTC).date()
-TOKENS = (
-    AccessToken("grafana", digest_of(TOKEN), TODAY + timedelta(days=1)),
-    AccessToken("old", digest_of(EXPIRED), TODAY - timedelta(days=2)),
-)
-
-
-@pytest.fixture(scope="module")
-def unauthenticated() -> Iterator[Running]:
-    """A server on loopback that asks nobody who they are."""
-    with running(access()) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def with_tokens() -> Iterator[Running]:
-    """A server with two tokens, of which one has expired."""
-    with running(access(tokens=TOKENS)) as server:
-        yield server
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    """A provider of OpenID Connect."""
-    with provided() as provider:
-        yield provider
+from tests.web.fleets import NOW, fill
+from tests.web.served import Served, counted, scan_examples, served
 
 
 @pytest.fixture(scope="session", params=KINDS)
@@ -58,4 +24,20 @@ def examples(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def site(examples: str) -> Iterator[Served]:
     """The application over that database."""
     with served(examples) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def fleet_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a database with several clusters."""
+    with database(request.param, tmp_path_factory.mktemp("fleet")) as url:
+        fill(url)
+        yield url
+
+
+@pytest.fixture(scope="session")
+def fleet(fleet_url: str) -> Iterator[Served]:
+    """The application over several clusters, whose numbers are counted, at a fixed time."""
+    with served(fleet_url, clock=lambda: NOW) as opened:
+        counted(opened)
         yield opened

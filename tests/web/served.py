@@ -6,17 +6,21 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from starlette.testclient import TestClient
 
+from scanner.report.run_document import Expectation
 from scanner.web.application import application
-from scanner.web.library import Library
+from scanner.web.library import Clock, Library
 from tests.command import assay_here
 
 ROOT = Path(__file__).parents[2]
 _POLICIES = ("policies", "policies-mutating", "policies-kyverno")
 INCOMPLETE = 3
+_TRIES = 1_000
+"""Each waits a tenth of a second if numbers are missing."""
 
 
 def scan_examples(url: str, home: Path, *states: str, name: str = "shop") -> None:
@@ -28,6 +32,10 @@ def scan_examples(url: str, home: Path, *states: str, name: str = "shop") -> Non
             *("scan", "-q", "--from", str(folder), *policies, "--cluster-name", name, "--db", url), home=home
         )
         assert ran.code == INCOMPLETE, ran.stderr
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
@@ -43,11 +51,21 @@ class Got:
         found: list[str] = re.findall(rf'href="({re.escape(beginning)}[^"]*)"', self.text)
         return [each.replace("&amp;", "&") for each in found]
 
+    def rows(self, beginning: str = "") -> list[str]:
+        """The texts of the rows of tables whose first cell begins with a text, each cell after a bar."""
+        found = [_row(row) for row in re.findall(r"<tr>(.*?)</tr>", self.text, re.DOTALL)]
+        return [row for row in found if row.startswith(beginning)]
+
     @property
     def heading(self) -> str:
         """The text of the only heading of the first level."""
         [heading] = re.findall(r"<h1[^>]*>(.*?)</h1>", self.text, re.DOTALL)
         return " ".join(re.sub("<[^>]+>", "", heading).split())
+
+
+def _row(html: str) -> str:
+    cells = re.split(r"<t[hd][^>]*>", html)[1:]
+    return " | ".join(" ".join(re.sub("<[^>]+>", "", cell).split()) for cell in cells)
 
 
 @dataclass(frozen=True)
@@ -70,11 +88,19 @@ class Served:
 
 
 @contextmanager
-def served(url: str) -> Iterator[Served]:
+def served(url: str, clock: Clock = _now, expectation: Expectation | None = None) -> Iterator[Served]:
     """The application over a database. Errors of the program are answers, as they are for users."""
-    library = Library(url)
+    library = Library(url, clock=clock, expectation=expectation)
     client = TestClient(application(library), raise_server_exceptions=False, follow_redirects=False)
     try:
         yield Served(library, client)
     finally:
         library.close()
+
+
+def counted(opened: Served) -> None:
+    """Wait until the numbers of every cluster are counted."""
+    for _ in range(_TRIES):
+        if "being counted" not in opened.get("/").text:
+            return
+    raise AssertionError("the numbers are not counted")

@@ -1,0 +1,164 @@
+"""The page that compares two scans of a cluster, or two dates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from scanner.errors import UsageError
+from scanner.model.cause import CauseKind
+from scanner.report.diff_waivers import waiver_rows
+from scanner.report.diff_words import (
+    change_words,
+    circumstances,
+    counts_line,
+    finding_counts,
+    incomparable_sentence,
+    incomparable_values,
+    message_lines,
+    problem_counts,
+    rules_sentence,
+    state_words,
+    workload_words,
+)
+from scanner.report.words import CAUSES
+from scanner.store import SqlReader
+from scanner.store.clusters import StoredCluster
+from scanner.web.addresses import Moment
+from scanner.web.answers import page_answer
+from scanner.web.compared_scans import (
+    MOST_PROBLEMS,
+    PROBLEMS,
+    RULES,
+    Comparison,
+    comparison_of,
+    shown_rules,
+)
+from scanner.web.library import Library
+from scanner.web.moments import LATEST, moment_of
+from scanner.web.parameters import query_of, text_of
+from scanner.web.refusals import BadRequest
+from scanner.web.rendered import RenderedPages, rendered
+from scanner.web.shell import query_link, render
+from scanner.web.shells import cluster_path, cluster_shell, today
+
+_TEMPLATE: Final = "web/compare.html"
+_WORDS: Final = {
+    "change_words": change_words,
+    "counts_line": counts_line,
+    "finding_counts": finding_counts,
+    "message_lines": message_lines,
+    "problem_counts": problem_counts,
+    "state_words": state_words,
+    "workload_words": workload_words,
+    "causes": CAUSES,
+}
+
+
+class _NoPairError(Exception):
+    """No two scans that can be compared: the message is for the page."""
+
+
+@dataclass(frozen=True)
+class ComparePages:
+    """Answers requests for the difference of two scans of a cluster."""
+
+    library: Library
+    rendered: RenderedPages
+
+    def compare(self, request: Request) -> Response:
+        """The page: by default of the two last comparable scans."""
+        cluster = self.library.cluster(request.path_params["cluster"])
+        before, after = text_of(request, "before"), text_of(request, "after")
+        kind = _kind(text_of(request, "cause"))
+        try:
+            pair = self._pair(cluster, before, after)
+        except _NoPairError as error:
+            return page_answer(request, rendered(self._without(request, cluster, str(error))))
+        key = "compare", cluster, pair, kind, query_of(request), today(self.library)
+        return page_answer(request, self.rendered.page(key, lambda: self._page(request, cluster, pair, kind)))
+
+    def _pair(self, cluster: StoredCluster, before: str, after: str) -> tuple[str, str]:
+        """The ids of the scans, the earlier one first. Raises _NoPairError if there are no two, BadRequest and NotThere."""
+        if not before and not after:
+            return self._found(lambda reader: reader.newest_scans_to_compare(cluster))
+        later = self.library.scan(cluster, moment_of(after))
+        if not before:
+            return self._found(lambda reader: (reader.earlier_scan_to_compare(later.id), later.id))
+        earlier = self.library.scan(cluster, moment_of(before))
+        if earlier.id == later.id:
+            raise _NoPairError(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
+        first, second = sorted((earlier, later), key=lambda scan: scan.started_at)
+        return first.id, second.id
+
+    def _found(self, find: Callable[[SqlReader], tuple[str, str]]) -> tuple[str, str]:
+        with self.library.reading() as reader:
+            try:
+                return find(reader)
+            except UsageError as error:
+                raise _NoPairError(str(error)) from error
+
+    def _page(self, request: Request, cluster: StoredCluster, pair: tuple[str, str], kind: CauseKind | None) -> str:
+        with self.library.reading() as reader:
+            comparison = comparison_of(reader, self.library.settings, *pair)
+            return self._rendered(request, cluster, comparison, kind)
+
+    def _rendered(
+        self, request: Request, cluster: StoredCluster, comparison: Comparison, kind: CauseKind | None
+    ) -> str:
+        diff = comparison.diff
+        path = cluster_path(request, cluster)
+        shown = diff.causes if kind is None else (kind,)
+        most = PROBLEMS if kind is None else MOST_PROBLEMS
+        rules = list(shown_rules(diff)) if kind is None else []
+        both = {"before": diff.before.id, "after": diff.now.id}
+        return render(
+            _TEMPLATE,
+            f"Comparison of {cluster.name}",
+            cluster_shell(self.library, request, cluster),
+            cluster=cluster,
+            wanted=_Wanted(text_of(request, "before") or diff.before.id, text_of(request, "after") or diff.now.id),
+            why_not="",
+            diff=diff,
+            only=kind,
+            sections=[(each, comparison.problems(each, most)) for each in shown],
+            severity=comparison.severity,
+            waivers=list(waiver_rows(comparison.waivers)) if kind is None else [],
+            waivers_shown=MOST_PROBLEMS,
+            incomparable=incomparable_sentence(diff),
+            incomparable_values=list(incomparable_values(diff)),
+            rules_sentence=rules_sentence(diff) or "The rules are equal in both scans.",
+            circumstances=list(circumstances(diff)),
+            rules=rules,
+            rules_unshown=max(0, len(diff.rules) - RULES),
+            report_of=lambda scan: f"{path}/{Moment(scan=scan.id).path}",
+            cause_link=lambda cause: query_link(f"{path}/compare", {**both, "cause": cause.value}),
+            whole=query_link(f"{path}/compare", both),
+            **_WORDS,
+        )
+
+    def _without(self, request: Request, cluster: StoredCluster, why: str) -> str:
+        """The page without a difference: the form, and the reason."""
+        wanted = _Wanted(text_of(request, "before"), text_of(request, "after") or LATEST)
+        shell = cluster_shell(self.library, request, cluster)
+        title = f"Comparison of {cluster.name}"
+        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=wanted, why_not=why, diff=None, only=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The values of the form."""
+
+    before: str
+    after: str
+
+
+def _kind(text: str) -> CauseKind | None:
+    try:
+        return CauseKind(text) if text else None
+    except ValueError:
+        raise BadRequest(f"cause: one of {', '.join(CauseKind)}.") from None

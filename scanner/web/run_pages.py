@@ -1,0 +1,134 @@
+"""The run register of a cluster, and the completeness sheet of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from scanner.errors import UsageError
+from scanner.model.run import RunDetails
+from scanner.model.scan import ScanRecord
+from scanner.posture.run_register import RegisterEntry
+from scanner.report.run_document import (
+    RegisterDocument,
+    expected_runs,
+    has_ended,
+    recorded_runs,
+    sheet_of,
+)
+from scanner.report.run_tables import compared, facts, summary
+from scanner.store import SqlReader
+from scanner.store.clusters import StoredCluster
+from scanner.web.addresses import beginning_of
+from scanner.web.answers import page_answer
+from scanner.web.library import Library
+from scanner.web.parameters import after_key, text_of
+from scanner.web.refusals import BadRequest, NotThere
+from scanner.web.rendered import rendered
+from scanner.web.shell import query_link, render
+from scanner.web.shells import cluster_path, cluster_shell
+
+ROWS: Final = 100
+DAYS: Final = 90
+"""The days of a register without a `since`."""
+_KINDS: Final = 2_000
+"""The kinds of a sheet that a page shows."""
+_GAPS: Final = 500
+
+
+@dataclass(frozen=True)
+class RunPages:
+    """Answers requests for the runs of a cluster."""
+
+    library: Library
+
+    def runs(self, request: Request) -> Response:
+        """The register since a date, the newest entry first: beside the schedule of the configuration, if there is one."""
+        cluster = self.library.cluster(request.path_params["cluster"])
+        since = _moment(request, "since") or self._default_since()
+        document = self._register(cluster, since)
+        return page_answer(request, rendered(self._page(request, cluster, document)))
+
+    def sheet(self, request: Request) -> Response:
+        """The completeness sheet of a run."""
+        cluster = self.library.cluster(request.path_params["cluster"])
+        number: int = request.path_params["number"]
+        with self.library.reading() as reader:
+            details = reader.run_of_cluster(number, cluster.identity)
+            if details is None:
+                raise NotThere(f"The cluster {cluster.name} has no run {number}.")
+            record, why_not = _record(reader, details)
+            sheet = sheet_of(details, record, reader.object_counts(details.run.scan) if record else ())
+        page = render(
+            "web/run.html",
+            f"Run {number} of {cluster.name}",
+            cluster_shell(self.library, request, cluster),
+            cluster=cluster,
+            sheet=sheet,
+            facts=list(facts(sheet)),
+            why_not=why_not,
+            compared=compared(sheet) if record else "",
+            kinds_shown=_KINDS,
+            gaps_shown=_GAPS,
+        )
+        return page_answer(request, rendered(page))
+
+    def _register(self, cluster: StoredCluster, since: datetime) -> RegisterDocument:
+        now = self.library.clock()
+        with self.library.reading() as reader:
+            runs = reader.runs(cluster=cluster.identity, since=since)
+        if self.library.expectation is None:
+            return recorded_runs(runs, since, now, cluster.name)
+        try:
+            return expected_runs(runs, self.library.expectation, since, now, cluster.name)
+        except UsageError as error:
+            raise BadRequest(f"since: {error}") from error
+
+    def _page(self, request: Request, cluster: StoredCluster, document: RegisterDocument) -> str:
+        path = f"{cluster_path(request, cluster)}/runs"
+        keys = [_key(entry) for entry in document.entries]
+        first = after_key(request, keys)
+        following = keys[first + ROWS - 1] if len(keys) > first + ROWS else ""
+        return render(
+            "web/runs.html",
+            f"Runs of {cluster.name}",
+            cluster_shell(self.library, request, cluster),
+            cluster=cluster,
+            document=document,
+            entries=document.entries[first : first + ROWS],
+            first=first,
+            since=f"{document.since:%Y-%m-%d}" if document.since else "",
+            summary=summary(document),
+            more=query_link(path, {"since": text_of(request, "since"), "after": following}) if following else "",
+        )
+
+    def _default_since(self) -> datetime:
+        day = self.library.clock().astimezone(UTC) - timedelta(days=DAYS)
+        return day.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _key(entry: RegisterEntry) -> str:
+    """The key of an entry: its moment and the number of its run."""
+    return f"{entry.moment.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}-{entry.run.run.number if entry.run else 0}"
+
+
+def _record(reader: SqlReader, details: RunDetails) -> tuple[ScanRecord | None, str]:
+    """The record of the scan of a run, or the reason why there is none."""
+    if not has_ended(details):
+        return None, ""
+    try:
+        return reader.record(details.run.scan), ""
+    except UsageError as error:
+        return None, str(error)
+
+
+def _moment(request: Request, name: str) -> datetime | None:
+    text = text_of(request, name)
+    try:
+        return beginning_of(text) if text else None
+    except ValueError as error:
+        raise BadRequest(f"{name}: {error}") from error

@@ -1,0 +1,145 @@
+"""Two scans of a cluster compared, by cause, and two clusters."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.command import assay_here
+from tests.web.fleets import PROD, STAGE
+from tests.web.served import Got, Served
+
+_OK, _BAD, _MISSING = 200, 400, 404
+
+
+@pytest.fixture(scope="session")
+def prod(fleet: Served) -> str:
+    """The path of the cluster `prod`."""
+    return next(
+        f"/clusters/{fleet.library.key(each)}" for each in fleet.library.clusters() if each.name == PROD[0].cluster
+    )
+
+
+def _problems(page: Got) -> list[str]:
+    """The rows of problems of a comparison."""
+    return [row for row in page.rows() if " | p-" in row or row.split(" | ")[-1].startswith("p-")]
+
+
+def test_without_moments_the_two_last_comparable_scans_are_compared(fleet: Served, prod: str) -> None:
+    """The page names both, the number of problems, and the cause of each."""
+    page = fleet.get(f"{prod}/compare")
+    assert PROD[0].id in page.text
+    assert PROD[1].id in page.text
+    assert "Problems</dt><dd>2 new" in page.text
+    assert "The object was created" in page.text
+    assert ["new", "new"] == [row.split(" | ")[0] for row in _problems(page)]
+
+
+def test_the_numbers_are_those_of_the_command(
+    fleet: Served, fleet_url: str, prod: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """`assay diff` has the same problems in the same order, by cause."""
+    home = tmp_path_factory.mktemp("diff")
+    names = PROD[0].id, PROD[1].id
+    ran = assay_here("diff", *names, "--cluster-name", "prod", "--db", fleet_url, "-o", "json", home=home)
+    ids = [problem["id"] for problem in json.loads(ran.stdout)["problems"]]
+    page = fleet.get(f"{prod}/compare")
+    assert ids == [row.split(" | ")[-1] for row in _problems(page)]
+
+
+def test_dates_and_scans_name_the_moments(fleet: Served, prod: str) -> None:
+    """In any order: the earlier scan is on the left."""
+    day = f"{PROD[0].began:%Y-%m-%d}"
+    page = fleet.get(f"{prod}/compare")
+    for query in (f"before={day}&after=latest", f"before=latest&after={PROD[0].id}", f"after={PROD[1].id}"):
+        assert _problems(page) == _problems(fleet.get(f"{prod}/compare?{query}")), query
+
+
+def test_the_problems_of_a_comparison_lead_to_their_histories(fleet: Served, prod: str) -> None:
+    """And the scans to their reports."""
+    links = fleet.get(f"{prod}/compare").links(f"{prod}/scans/")
+    assert [link for link in links if "/problems/" in link]
+    assert {_OK} == {fleet.get(link).status for link in links}
+
+
+def test_one_cause_has_a_page_of_its_own(fleet: Served, prod: str) -> None:
+    """With more problems than the page of all causes."""
+    page = fleet.get(f"{prod}/compare?cause=objectCreated")
+    assert "What changed because the object was created" == page.heading
+    assert 2 == len(_problems(page))
+    assert _BAD == fleet.get(f"{prod}/compare?cause=nothing").status
+
+
+def test_a_scan_has_no_difference_to_itself(fleet: Served, prod: str) -> None:
+    """The page states that, and has the form for another moment."""
+    page = fleet.get(f"{prod}/compare?before=latest&after=latest")
+    assert _OK == page.status
+    assert f"Both moments name the same scan, {PROD[1].id}" in page.text
+
+
+def test_a_cluster_with_one_scan_has_nothing_to_compare(fleet: Served) -> None:
+    """The page states what comparable scans are."""
+    stage = next(fleet.library.key(each) for each in fleet.library.clusters() if each.name == STAGE.cluster)
+    page = fleet.get(f"/clusters/{stage}/compare")
+    assert _OK == page.status
+    assert "No two complete scans of stage are comparable" in page.text
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("before=2001-01-01", _MISSING),
+        ("before=2999-01-01", _BAD),
+        ("before=2026-02-30", _BAD),
+        ("before=nothing", _MISSING),
+        ("before=" + "x" * 257, _BAD),
+    ],
+)
+def test_a_moment_without_a_scan_is_refused(fleet: Served, prod: str, query: str, status: int) -> None:
+    """With the reason."""
+    assert status == fleet.get(f"{prod}/compare?{query}").status
+
+
+def _keys(fleet: Served) -> tuple[str, str]:
+    keys = {each.name: fleet.library.key(each) for each in fleet.library.clusters()}
+    return keys["prod"], keys["stage"]
+
+
+def test_two_clusters_are_compared_by_policy(fleet: Served) -> None:
+    """What only one has, what differs, and the problems of both."""
+    left, right = _keys(fleet)
+    page = fleet.get(f"/compare?left={left}/latest&right={right}/latest")
+    assert "Policy sets</dt><dd>different" in page.text
+    [labels] = page.rows("labels ")
+    assert labels.split(" | ")[1:] == ["bound on the left only", "Deny, Audit", "missing", "1", "0"]
+    [replicas] = page.rows("replicas ")
+    difference = "another spec, actions Deny and Audit, and Audit, other bindings"
+    assert replicas.split(" | ")[1:] == [difference, "Deny, Audit", "Audit", "2", "1"]
+    assert [row.split(" | ")[4:] for row in page.rows("prod ")] == [["3", "0", "2", "1", "0", "0", "2"]]
+
+
+def test_two_clusters_are_compared_as_of_a_date(fleet: Served) -> None:
+    """In the path of a cluster, or in a field of the form."""
+    left, right = _keys(fleet)
+    day = f"{PROD[0].began:%Y-%m-%d}"
+    pages = [
+        fleet.get(f"/compare?left={left}/{day}&right={right}"),
+        fleet.get(f"/compare?left={left}/at/{day}&right={right}/latest"),
+        fleet.get(f"/compare?left={left}&left_at={day}&right={right}&right_at="),
+        fleet.get(f"/compare?left={left}/scans/{PROD[0].id}&right={right}"),
+    ]
+    assert [["1", "0", "1", "0", "0", "0", "0"]] * 4 == [page.rows("prod ")[0].split(" | ")[4:] for page in pages]
+
+
+def test_the_form_offers_every_cluster(fleet: Served) -> None:
+    """Without clusters, the page has the form alone."""
+    page = fleet.get("/compare")
+    assert page.text.count(f'value="{_keys(fleet)[1]}"') == 2
+    assert "<table" not in page.text
+
+
+@pytest.mark.parametrize("query", ["left=nowhere.00000000/latest", "left={left}/2001-01-01&right={left}"])
+def test_an_unknown_cluster_or_moment_is_refused(fleet: Served, query: str) -> None:
+    """Nothing is compared with nothing."""
+    assert _MISSING == fleet.get(f"/compare?{query.format(left=_keys(fleet)[0])}").status

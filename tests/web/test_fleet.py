@@ -1,0 +1,214 @@
+"""The list of all clusters: the silent ones first, with the numbers of each cluster's own summary."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from scanner.posture.severity import Severity
+from scanner.report.run_document import Expectation
+from scanner.report.sentences import coverage_line
+from scanner.store import SqlReader, open_store
+from scanner.web.addresses import Moment
+from scanner.web.fleet_counts import FleetCounts
+from scanner.web.library import Library
+from scanner.web.scan_counts import ScanCounts
+from tests.web.fleets import NOW, Clock, Scanned, fill
+from tests.web.served import Got, Served, counted, served
+
+_BAD = 400
+
+
+def _names(page: Got) -> list[str]:
+    """The names of the clusters of a page, one after the other."""
+    table = page.text[page.text.index("<table") : page.text.index("</table>")]
+    return re.findall(r"<th scope=\"row\">.*?<bdi>(.*?)</bdi>", table)
+
+
+def test_silent_clusters_come_first_then_the_worst(fleet: Served) -> None:
+    """A cluster without any complete scan comes before one whose last complete scan is old."""
+    assert ["failed", "silent", "prod", "partial", "stage"] == _names(fleet.get("/"))
+
+
+def test_the_page_states_when_a_cluster_is_silent(fleet: Served) -> None:
+    """Without a schedule, after a day and a half."""
+    page = fleet.get("/")
+    assert "began more than 36 hours ago" in page.text
+    [row] = page.rows("silent")
+    assert "the last complete scan began 10 d ago" in row
+    assert "Silent" not in page.rows("prod")[0]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "silent"),
+    [("0 * * * *", ["failed", "silent", "partial", "prod", "stage"]), ("@weekly", ["failed"])],
+)
+def test_a_schedule_decides_which_clusters_are_silent(fleet_url: str, schedule: str, silent: list[str]) -> None:
+    """Expected every hour, each has gone silent; expected every week, only the one that never was scanned completely."""
+    with served(fleet_url, lambda: NOW, Expectation(schedule, "Etc/UTC", timedelta(minutes=10))) as opened:
+        counted(opened)
+        page = opened.get("/")
+        assert f"by the schedule {schedule} (Etc/UTC)" in page.text
+        assert silent == [row.split(" ")[0] for row in page.rows() if " ✕Silent " in row]
+
+
+@pytest.mark.parametrize("name", ["prod", "stage", "silent", "partial"])
+def test_the_numbers_are_those_of_the_clusters_own_summary(fleet: Served, name: str) -> None:
+    """Problems by severity, refused and new ones, coverage and days; waived problems count in neither."""
+    library = fleet.library
+    cluster = next(each for each in library.clusters() if each.name == name)
+    document = library.view(library.scan(cluster, Moment())).document
+    counts = FleetCounts(library).one(document.provenance.scan_id)
+    severities = Counter[str]()
+    for group in document.groups():
+        severities[document.triage.severity((group.language, group.policy))] += group.number
+    assert document.problems == counts.totals
+    assert {severity: severities[severity] for severity in Severity} == {
+        severity: numbers.problems for severity, numbers in counts.severities.items()
+    }
+    assert document.problems.refused == sum(each.refused for each in counts.severities.values())
+    assert document.problems.open == sum(each.problems for each in counts.workloads)
+    assert (coverage_line(document), document.complete) == (counts.coverage, counts.complete)
+    assert document.register().days == counts.days
+    assert {policy.key: policy.actions for policy in document.policies} == {
+        key: policy.actions for key, policy in counts.policies.items()
+    }
+
+
+def test_a_waived_problem_is_not_counted(fleet: Served) -> None:
+    """The production cluster has four findings that would be refused, of which one is waived."""
+    [row] = fleet.get("/").rows("prod")
+    cells = row.split(" | ")
+    assert ["3", "0", "2", "1", "0", "0", "2"] == cells[4:11]
+
+
+def test_every_number_leads_to_the_rows_that_it_counts(fleet: Served) -> None:
+    """The links of the list of clusters filter the findings of the newest scan."""
+    page = fleet.get("/")
+    links = re.findall(r'<a href="(/clusters/prod[^"]*findings.html\?[^"]*)">(\d+)</a>', page.text)
+    assert links
+    for link, number in links:
+        rows = fleet.get(link.replace("&amp;", "&")).text
+        shown = rows.count('class="fid"') - rows.count("Waived</span>")
+        assert int(number) == shown, link
+
+
+def test_a_cluster_without_a_finished_scan_has_no_numbers(fleet: Served) -> None:
+    """Its scan failed: nothing is known, and nothing is shown as zero."""
+    [row] = fleet.get("/").rows("failed")
+    assert row.endswith("| none | no scan of this cluster has finished")
+    assert "Failed" in row
+
+
+def test_an_incomplete_newest_scan_is_marked_with_its_gaps(fleet: Served) -> None:
+    """The last complete scan is another one, whose age is shown."""
+    [row] = fleet.get("/").rows("partial")
+    assert "Incomplete" in row
+    assert "1 gap" in row
+    assert "23 h 55 min ago" in row
+
+
+def test_runs_that_began_no_scan_are_listed_with_the_reason(fleet: Served) -> None:
+    """A cluster that could never be scanned would otherwise be in no list."""
+    [row] = fleet.get("/").rows("unreachable")
+    assert "the API server does not answer" in row
+
+
+def test_the_trend_is_there_as_text(fleet: Served) -> None:
+    """A reader without pictures has the number of each day."""
+    [row] = fleet.get("/").rows("prod")
+    assert "2026-03-31: 4" in row
+    assert "2026-03-29: 2" in row
+    assert 'role="img" aria-label="Open findings of prod from 2026-03-29 (2) to 2026-03-31 (4), at most 4"' in (
+        fleet.get("/").text
+    )
+
+
+def test_clusters_are_chosen_by_name_and_sorted(fleet: Served) -> None:
+    """The filter takes a part of the name in any case."""
+    assert ["failed", "partial", "prod", "silent", "stage"] == _names(fleet.get("/?sort=name"))
+    assert ["silent"] == _names(fleet.get("/?text=SIL"))
+    assert "No cluster matches" in fleet.get("/?text=nothing").text
+
+
+@pytest.mark.parametrize("query", ["after=nowhere", "text=" + "x" * 257])
+def test_an_invalid_parameter_is_refused(fleet: Served, query: str) -> None:
+    """With one sentence, and no part of the list."""
+    assert _BAD == fleet.get(f"/?{query}").status
+
+
+class _Slow(FleetCounts):
+    """Counts nothing before `go` is set."""
+
+    def __init__(self, library: Library) -> None:
+        super().__init__(library)
+        self.go = threading.Event()
+
+    def _counts(self, scan: str) -> ScanCounts:
+        self.go.wait()
+        return super()._counts(scan)
+
+
+def test_numbers_that_are_not_counted_yet_are_not_shown_as_others(fleet: Served) -> None:
+    """The first answer states that a scan is being counted; later ones have its numbers."""
+    counts = _Slow(fleet.library)
+    scan = next(each.usable.id for each in fleet.library.fleet() if each.usable)
+    assert "being counted" in getattr(counts.of([scan], patience=0)[scan], "why", "")
+    counts.go.set()
+    assert isinstance(counts.of([scan], patience=60)[scan], ScanCounts)
+
+
+def test_a_scan_that_cannot_be_counted_states_why(fleet: Served) -> None:
+    """A scan that is gone, for instance, is no row of zeros."""
+    counts = FleetCounts(fleet.library)
+    assert "not counted: There is no scan" in getattr(counts.of(["gone"], patience=60)["gone"], "why", "")
+
+
+def test_a_scan_that_ends_meanwhile_is_on_the_next_page(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The list is read from the database at each request."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('live') / 'assay.db'}"
+    fill(url)
+    clock = Clock()
+    with served(url, clock=lambda: NOW) as opened:
+        counted(opened)
+        before = opened.get("/").rows("stage")
+        with open_store(url, clock) as store:
+            Scanned("stage", NOW - timedelta(minutes=10)).record(store, clock)
+        counted(opened)
+        assert before != opened.get("/").rows("stage")
+        assert "5 min ago" in opened.get("/").rows("stage")[0]
+
+
+def test_the_list_has_a_row_for_each_cluster_however_many_there_are(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A page has a hundred; the link leads to the next ones, without repetition."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('many') / 'assay.db'}"
+    clock = Clock()
+    names = [f"c{number:03}" for number in range(103)]
+    with open_store(url, clock) as store:
+        for name in names:
+            Scanned(name, NOW - timedelta(hours=3)).record(store, clock)
+    with served(url, clock=lambda: NOW) as opened:
+        counted(opened)
+        first = opened.get("/")
+        [link] = first.links("/?after=")
+        assert names == _names(first) + _names(opened.get(link))
+
+
+def test_only_as_many_numbers_are_kept_as_clusters_need(fleet: Served) -> None:
+    """Besides the newest scans, those of 64 others: memory does not grow with the scans that users compare."""
+    counts = FleetCounts(fleet.library)
+    scan = next(each.usable.id for each in fleet.library.fleet() if each.usable)
+    known = counts.one(scan)
+    for number in range(100):
+        counts._keep(f"other-{number}", known)
+    assert len(counts._kept) == 64
+
+
+def test_a_reader_that_only_may_read_serves_the_fleet(fleet: Served) -> None:
+    """The library opens the database to read."""
+    with fleet.library.reading() as reader:
+        assert type(reader) is SqlReader
