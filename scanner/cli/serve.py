@@ -29,7 +29,8 @@ from scanner.cli.access_flags import (
     reject_unusable_sign_in,
     session_key_of,
 )
-from scanner.cli.database import DbOption, address
+from scanner.cli.database import DbOption
+from scanner.cli.database_address import address
 from scanner.cli.logs import LogFormat, LogFormatOption, log, use
 from scanner.cli.settings import ControlsOption, access_tokens, settings
 from scanner.errors import AssayError
