@@ -61,7 +61,7 @@ def test_the_findings_of_problems_are_those_of_the_filter(history: Api) -> None:
     assert {"new": 7, "reopened": 1, "resolved": 5, "preview": 1, "unchecked": 1} == {
         status: len(items) for status, items in by_status.items()
     }
-    still_open = history.items("/clusters/{cluster}/problems", status="open")
+    still_open = history.items("/clusters/{cluster}/problems", status="unresolved")
     assert len(every) == len(still_open) + len(by_status["resolved"])
     findings = history.items("/clusters/{cluster}/findings", status="unchecked")
     assert [False] == [each["checked"] for each in findings]
