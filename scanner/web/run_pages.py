@@ -26,11 +26,11 @@ from scanner.store.clusters import StoredCluster
 from scanner.web.addresses import beginning_of
 from scanner.web.answers import page_answer
 from scanner.web.library import Library
-from scanner.web.parameters import after_key, text_of
+from scanner.web.parameters import after_key, query_of, text_of
 from scanner.web.refusals import BadRequest, NotThere
-from scanner.web.rendered import rendered
+from scanner.web.rendered import RenderedPages, rendered
 from scanner.web.shell import query_link, render
-from scanner.web.shells import cluster_path, cluster_shell
+from scanner.web.shells import cluster_path, cluster_shell, today
 
 ROWS: Final = 100
 DAYS: Final = 90
@@ -45,6 +45,7 @@ class RunPages:
     """Answers requests for the runs of a cluster."""
 
     library: Library
+    rendered: RenderedPages
 
     def runs(self, request: Request) -> Response:
         """The register since a date, the newest entry first: beside the schedule of the configuration, if there is one."""
@@ -59,13 +60,18 @@ class RunPages:
         number: int = request.path_params["number"]
         with self.library.reading() as reader:
             details = reader.run_of_cluster(number, cluster.identity)
-            if details is None:
-                raise NotThere(f"The cluster {cluster.name} has no run {number}.")
+        if details is None:
+            raise NotThere(f"The cluster {cluster.name} has no run {number}.")
+        key = "run", cluster, details, query_of(request), today(self.library)
+        return page_answer(request, self.rendered.page(key, lambda: self._sheet(request, cluster, details)))
+
+    def _sheet(self, request: Request, cluster: StoredCluster, details: RunDetails) -> str:
+        with self.library.reading() as reader:
             record, why_not = _record(reader, details)
             sheet = sheet_of(details, record, reader.object_counts(details.run.scan) if record else ())
-        page = render(
+        return render(
             "web/run.html",
-            f"Run {number} of {cluster.name}",
+            f"Run {details.run.number} of {cluster.name}",
             cluster_shell(self.library, request, cluster),
             cluster=cluster,
             sheet=sheet,
@@ -75,7 +81,6 @@ class RunPages:
             kinds_shown=_KINDS,
             gaps_shown=_GAPS,
         )
-        return page_answer(request, rendered(page))
 
     def _register(self, cluster: StoredCluster, since: datetime) -> RegisterDocument:
         now = self.library.clock()
