@@ -17,6 +17,10 @@ class UsageError(AssayError):
     exit_code = 2
 
 
+class NotFound(UsageError):
+    """A name or an id that the database does not have."""
+
+
 class ClusterError(AssayError):
     """The cluster cannot be reached, or rejects the credentials."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from scanner.cli.database import address
+from scanner.cli.database_address import address
 
 if TYPE_CHECKING:
     from pathlib import Path

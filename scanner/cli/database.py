@@ -1,21 +1,17 @@
-"""The database of a command: `--db`, else `ASSAY_DB`, else `db` of the configuration, else a file in the user's data directory.
-
-The variable `ASSAY_DEFAULT_DB`, which the container image sets, names another default: as `ASSAY_DB` it would come before the file.
-"""
+"""The flags that choose a database and a cluster in it, and the stores behind them."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scanner.cli.completion import clusters
+from scanner.cli.database_address import address
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
     from scanner.store import SqlReader, SqlStore
-
-DEFAULT_DB: Final = "ASSAY_DEFAULT_DB"
 
 DbOption = Annotated[
     str,
@@ -35,18 +31,9 @@ ClusterNameOption = Annotated[
         metavar="NAME",
         help="Name, UID or path of the cluster whose scans `last` refers to, if the database has scans of several.",
         show_default=False,
+        autocompletion=clusters,
     ),
 ]
-
-
-def address(url: str) -> str:
-    """The URL or path of the database to use."""
-    named = url or os.environ.get(DEFAULT_DB)
-    if named:
-        return named
-    from platformdirs import user_data_path
-
-    return str(user_data_path("assay", appauthor=False) / "assay.db")
 
 
 def store_at(url: str) -> SqlStore:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.database import DbOption, address, reader_at
+from scanner.cli.database import DbOption, reader_at
+from scanner.cli.database_address import address
 from scanner.cli.output import Form, FormOption, standard_output
 from scanner.cli.terminal import table, text
 from scanner.errors import StoreError, UsageError

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
+from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.settings import settings
 from scanner.cli.stored_scan import name_chosen_cluster
@@ -41,9 +42,17 @@ class DiffForm(StrEnum):
 
 def command(
     first: Annotated[
-        str, typer.Argument(metavar="[A]", help=f"Earlier scan; alone, the later one. {_SCAN}", show_default=False)
+        str,
+        typer.Argument(
+            metavar="[A]",
+            help=f"Earlier scan; alone, the later one. {_SCAN}",
+            show_default=False,
+            autocompletion=scans,
+        ),
     ] = "",
-    second: Annotated[str, typer.Argument(metavar="[B]", help=f"Later scan. {_SCAN}", show_default=False)] = "",
+    second: Annotated[
+        str, typer.Argument(metavar="[B]", help=f"Later scan. {_SCAN}", show_default=False, autocompletion=scans)
+    ] = "",
     limit: Annotated[
         int,
         typer.Option(

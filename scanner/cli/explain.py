@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
@@ -15,8 +15,9 @@ from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.explain_description import description_of, expression
 from scanner.cli.explain_finding import finding, problem
 from scanner.cli.explain_finding import line as of_finding
+from scanner.cli.screen import later_flags
 from scanner.cli.stored_scan import stored_scan
-from scanner.errors import UsageError
+from scanner.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from scanner.cel import Program
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
     from scanner.model.release import Minor
     from scanner.model.scan import PolicyRecord, ScanRecord
     from scanner.store import SqlReader
-    from scanner.store.lookup import ExplainedFinding
 
 _ID: Final = re.compile(r"(?P<problem>p-)?[0-9a-f]{1,64}", re.IGNORECASE)
 _SHOWN: Final = 20
 
 
 def command(
+    arguments: typer.Context,
     subject: Annotated[
         str,
         typer.Argument(
             metavar="POLICY|PROBLEM|FINDING",
-            help="Name of a policy, or id of a problem or finding, or the beginning of one.",
+            help="Name of a policy, id of a problem or id of a finding, or the beginning of one.",
             autocompletion=subjects,
         ),
     ],
@@ -52,44 +53,83 @@ def command(
     from scanner.cli import terminal
 
     with reader_at(db) as store:
-        terminal.text(_lines(store, subject, cluster_name, python=python))
+        terminal.text(_lines(store, subject, cluster_name, python=python, flags=later_flags(arguments, db)))
 
 
-def _lines(store: SqlReader, subject: str, cluster: str, *, python: bool) -> Iterator[str]:
+def _lines(store: SqlReader, subject: str, cluster: str, *, python: bool, flags: str) -> Iterator[str]:
+    """The explanation of a subject; `flags` are those that a command about the same scan needs."""
     if not python and (match := _ID.fullmatch(subject)) and match["problem"]:
-        return problem(store.problem(subject, cluster or None))
+        return problem(store.problem(subject, cluster or None), flags)
     record = stored_scan(store, "last", cluster)
-    named = [candidate for candidate in record.policies if candidate.policy.name == subject]
-    if named and python:
-        rules = record.scan.cluster.release.rules
-        return (line for policy_record in named for line in _python(policy_record.policy, rules))
-    if named:
-        return (line for policy_record in named for line in _policy(policy_record, record))
+    exact = tuple(used for used in record.policies if used.policy.name == subject)
+    if exact:
+        return _python_of(exact, record) if python else _policies(exact, record, flags)
+    if _ID.fullmatch(subject) and not python:
+        return _finding_or_policy(store, subject, record, flags)
+    begun = _begun(subject, record)
+    if begun:
+        only = _only(subject, begun)
+        return _python_of(only, record) if python else _policies(only, record, flags)
     if python:
-        raise UsageError(f"{subject} is no policy of the last scan: --python needs the name of a policy")
-    if _ID.fullmatch(subject):
-        return finding(_finding(store, subject, record))
+        raise UsageError(f"{subject!r} is no policy of the last scan: --python needs the name of a policy")
     raise UsageError(_unknown(subject, record))
 
 
-def _finding(store: SqlReader, subject: str, record: ScanRecord) -> ExplainedFinding:
-    """The finding with the beginning of an id, which may also be the misspelled name of a policy. Raises UsageError."""
+def _policies(used: Sequence[PolicyRecord], record: ScanRecord, flags: str) -> Iterator[str]:
+    """The explanation of the policies of one name: policies of several languages can share it."""
+    return (line for policy_record in used for line in _policy(policy_record, record, flags))
+
+
+def _python_of(used: Sequence[PolicyRecord], record: ScanRecord) -> Iterator[str]:
+    rules = record.scan.cluster.release.rules
+    return (line for policy_record in used for line in _python(policy_record.policy, rules))
+
+
+def _finding_or_policy(store: SqlReader, subject: str, record: ScanRecord, flags: str) -> Iterator[str]:
+    """Digits that are the beginning of an id, of the name of a policy, or of both. Raises UsageError unless of one."""
+    begun = _begun(subject, record)
+    try:
+        explained = store.finding(subject)
+    except NotFound as error:
+        if begun:
+            return _policies(_only(subject, begun), record, flags)
+        raise UsageError(f"{error}{_alike(subject, record)}") from error
+    if begun:
+        policies = _some(_names(begun))
+        raise UsageError(
+            f"{subject!r} is ambiguous: it begins finding {explained.stored.id} and {policies}. Type more of it."
+        )
+    return finding(explained)
+
+
+def _begun(subject: str, record: ScanRecord) -> tuple[PolicyRecord, ...]:
+    """The policies whose names begin with a text."""
+    return tuple(used for used in record.policies if subject and used.policy.name.startswith(subject))
+
+
+def _only(subject: str, begun: Sequence[PolicyRecord]) -> Sequence[PolicyRecord]:
+    """The policies, if they have one name. Raises UsageError with the names if there are several."""
+    names = _names(begun)
+    if len(names) > 1:
+        raise UsageError(f"Policy {subject!r} is ambiguous: {_some(names)}. Type more of the name.")
+    return begun
+
+
+def _names(used: Iterable[PolicyRecord]) -> list[str]:
+    return sorted({each.policy.name for each in used})
+
+
+def _alike(subject: str, record: ScanRecord) -> str:
+    """The policy with the most similar name as a question, or an empty string."""
     from scanner.model.nearest import did_you_mean
 
-    try:
-        return store.finding(subject)
-    except UsageError as error:
-        policy = did_you_mean(subject, (used.policy.name for used in record.policies))
-        raise UsageError(f"{error}{policy}") from error
+    return did_you_mean(subject, _names(record.policies))
 
 
 def _unknown(subject: str, record: ScanRecord) -> str:
     """The message for a subject that is neither a policy nor an id, with the most similar policy."""
-    from scanner.model.nearest import did_you_mean
-
-    names = sorted({used.policy.name for used in record.policies})
-    policies = did_you_mean(subject, names) or f" The policies are: {_some(names)}."
-    return f"{subject} is neither a policy of the last scan nor the id of a finding or problem.{policies}"
+    policies = _alike(subject, record) or f" The policies are: {_some(_names(record.policies))}."
+    return f"{subject!r} is neither a policy of the last scan nor the id of a finding or problem.{policies}"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -99,7 +139,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{listed(names[:_SHOWN])}{more}" if names else "none"
 
 
-def _policy(policy_record: PolicyRecord, record: ScanRecord) -> Iterator[str]:
+def _policy(policy_record: PolicyRecord, record: ScanRecord, flags: str) -> Iterator[str]:
     from scanner.report.words import plural
 
     policy = policy_record.policy
@@ -124,15 +164,16 @@ def _policy(policy_record: PolicyRecord, record: ScanRecord) -> Iterator[str]:
     findings = sum(number for bucket, number in record.counted().items() if bucket.policy == policy.key)
     yield from _requester(policy_record, record)
     yield f"In scan {record.scan.id} it matched {plural(policy_record.matched, 'object')} and has {plural(findings, 'finding')}{':' if findings else '.'}"
-    yield from _findings(policy, record, findings)
+    yield from _findings(policy, record, findings, flags)
 
 
-def _findings(policy: Policy, record: ScanRecord, total: int) -> Iterator[str]:
+def _findings(policy: Policy, record: ScanRecord, total: int, flags: str) -> Iterator[str]:
     """The first findings of a policy, in the order of the report."""
     own = (stored for stored in record.findings() if stored.finding.policy_key == policy.key) if total else iter(())
     yield from (f"    {of_finding(stored)}" for stored in islice(own, _SHOWN))
     if total > _SHOWN:
-        yield f"    and {total - _SHOWN:,} more: assay findings --policy {quote(policy.name)} --limit 0"
+        command_line = f"assay findings --policy {quote(policy.name)} --limit 0 {flags}".rstrip()
+        yield f"    and {total - _SHOWN:,} more: {command_line}"
 
 
 def _python(policy: Policy, rules: Minor) -> Iterator[str]:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _LONGEST: Final = 120
 
 
-def problem(explained: ExplainedProblem) -> Iterator[str]:
-    """A problem: one of its findings, and the list of all of them."""
+def problem(explained: ExplainedProblem, flags: str) -> Iterator[str]:
+    """A problem: one of its findings, and the list of all of them. `flags` are those of a command that lists more."""
     from scanner.report.words import plural
 
     example = explained.findings[0]
@@ -35,7 +35,8 @@ def problem(explained: ExplainedProblem) -> Iterator[str]:
         yield "Other findings of this problem:"
         yield from (f"    {line(each.stored)}" for each in others)
     if hidden := explained.open + explained.resolved - len(explained.findings):
-        yield f"    and {hidden:,} more: assay findings {explained.id} --limit 0"
+        command_line = f"assay findings {explained.id} --limit 0 {flags}".rstrip()
+        yield f"    and {hidden:,} more: {command_line}"
 
 
 def line(stored: StoredFinding) -> str:
@@ -43,7 +44,8 @@ def line(stored: StoredFinding) -> str:
     from scanner.report.words import message_of, object_name
 
     reason = " ".join(message_of(stored.finding).split())
-    return f"{stored.id}  {_state(stored)}  {stored.finding.kind} {object_name(stored.finding)}: {reason[:_LONGEST]}"
+    shown = reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 1]}…"
+    return f"{stored.id}  {_state(stored)}  {stored.finding.kind} {object_name(stored.finding)}: {shown}"
 
 
 def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterator[str]:

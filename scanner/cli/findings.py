@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -401,25 +401,13 @@ def _print(record: ScanRecord, rows: Iterator[_Row], form: _Form[_Row], output: 
             with standard_output() as out:
                 spreadsheet.write(out, form.titles, map(form.columns, shown))
         case Output.JSON:
-            _print_json(record, shown, form)
+            from scanner.report.row_list import write_rows
+
+            with standard_output() as out:
+                write_rows(out, record.scan, form.name, map(form.as_json, shown))
         case _ as never:
             assert_never(never)
     if more := sum(1 for _ in rows):
         sys.stderr.write(
             f"assay: {more:,} more {form.name} are left out: choose with filters, or print all with --limit 0\n"
         )
-
-
-def _print_json(record: ScanRecord, rows: Iterable[_Row], form: _Form[_Row]) -> None:
-    """Print one object with the scan and the rows, one row on each line."""
-    from scanner.report.escaped import dump
-    from scanner.report.words import iso
-
-    scan = record.scan
-    with standard_output() as out:
-        finished = iso(scan.finished_at) if scan.finished_at else None
-        head = dump({"scan": scan.id, "cluster": scan.cluster.name, "finishedAt": finished}).decode()
-        out.write(f'{head[:-1]},"{form.name}":[')
-        for number, row in enumerate(rows):
-            out.write((",\n" if number else "\n") + dump(form.as_json(row)).decode())
-        out.write("\n]}\n")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
+from scanner.cli.completion import scans
 from scanner.cli.severities import policies_below
 from scanner.errors import UsageError
 
@@ -68,6 +69,7 @@ BaselineOption = Annotated[
         ),
         rich_help_panel=_PANEL,
         show_default=False,
+        autocompletion=scans,
     ),
 ]
 

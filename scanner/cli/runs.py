@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from scanner.cli.completion import clusters as cluster_names
 from scanner.cli.database import DbOption, reader_at
 from scanner.cli.moments import beginning_of
 from scanner.cli.output import Form, FormOption
@@ -81,6 +82,7 @@ def command(
             metavar="NAME",
             help="Only runs of this cluster, by name, UID or path. Needed by --expect if the database has runs of several.",
             show_default=False,
+            autocompletion=cluster_names,
         ),
     ] = "",
     limit: Annotated[

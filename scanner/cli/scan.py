@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scanner.cli.completion import clusters
+from scanner.cli.completion import policies as policy_names
 from scanner.cli.connection import (
     AsGroupsOption,
     AsOption,
@@ -155,6 +157,7 @@ def command(
             metavar="NAME",
             help="Only this policy; accepts globs (repeatable).",
             rich_help_panel=POLICIES,
+            autocompletion=policy_names,
         ),
     ] = None,
     bindings: Annotated[
@@ -175,6 +178,7 @@ def command(
             metavar="POLICY[=ACTION]",
             help="Preview a policy as if it were bound with this action: Deny, Warn or Audit. Default: Deny (repeatable).",
             rich_help_panel=POLICIES,
+            autocompletion=policy_names,
         ),
     ] = None,
     kyverno_compat: Annotated[
@@ -258,6 +262,7 @@ def command(
             metavar="NAME",
             help="Name of the cluster: scans with the same name share one history. Default: tell clusters apart by the UID of kube-system, folders by their path.",
             show_default=False,
+            autocompletion=clusters,
         ),
     ] = "",
     restored_cluster: Annotated[

@@ -26,24 +26,46 @@ _TYPED: Final = "COMMANDLINE"
 
 
 def screen_of(context: typer.Context, db: str, *, wide: bool, color: Color, pages: bool = False) -> Screen:
-    """The screen of a command: later commands need the database and the configuration that the user typed.
+    """The screen of a command: later commands need the database, the configuration, controls and waivers that the user typed.
 
     A database URL with a password is not printed.
     """
-    from scanner.store.address import address_of
-
-    options: list[str] = []
-    note = ""
-    if _is_typed(context, "db"):
-        secret = db != address_of(db).masked(db)
-        note = "Set ASSAY_DB to the value of --db first: a password is not printed." if secret else ""
-        options = [] if secret else ["--db", db]
-    if _is_typed(context, "config"):
-        options += ["--config", str(context.params["config"])]
+    named = database_flags(context, db)
+    secret = _is_typed(context, "db") and not named
     command = context.find_root().info_name or "assay"
     return Screen(
-        wide=wide, color=color, command=command.replace("-", " "), options=shlex.join(options), note=note, pages=pages
+        wide=wide,
+        color=color,
+        command=command.replace("-", " "),
+        options=shlex.join([*named, *_typed(context, "config")]),
+        rules=shlex.join([*_typed(context, "controls"), *_typed(context, "waivers")]),
+        note="Set ASSAY_DB to the value of --db first: a password is not printed." if secret else "",
+        pages=pages,
     )
+
+
+def database_flags(context: typer.Context, db: str) -> list[str]:
+    """`--db` and its value if the user typed it; nothing for a URL with a password."""
+    from scanner.store.address import address_of
+
+    if not _is_typed(context, "db") or db != address_of(db).masked(db):
+        return []
+    return ["--db", db]
+
+
+def later_flags(context: typer.Context, db: str) -> str:
+    """What the user typed to choose a database, a configuration and a cluster, for a command about the same scan."""
+    return shlex.join([*database_flags(context, db), *_typed(context, "config"), *_typed(context, "cluster_name")])
+
+
+def _typed(context: typer.Context, parameter: str) -> list[str]:
+    """The flag of a parameter and its value, for each time that the user typed it."""
+    if not _is_typed(context, parameter):
+        return []
+    value = context.params[parameter]
+    values = value if isinstance(value, list | tuple) else [value]
+    flag = f"--{parameter.replace('_', '-')}"
+    return [part for each in values for part in (flag, str(each))]
 
 
 def _is_typed(context: typer.Context, parameter: str) -> bool:

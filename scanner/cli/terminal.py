@@ -24,5 +24,18 @@ def text(lines: Iterable[str]) -> None:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows under a heading, in columns as wide as their widest cell."""
     lines = [tuple(head), *(tuple(visible(cell) for cell in row) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    text("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+    widths = [max(_width(line[column]) for line in lines) for column in range(len(head))]
+    text("  ".join(map(_padded, line, widths)).rstrip() for line in lines)
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * (width - _width(cell))
+
+
+def _width(cell: str) -> int:
+    """The number of columns of a terminal that a text takes; a wide character takes two."""
+    if cell.isascii():
+        return len(cell)
+    from rich.cells import cell_len
+
+    return cell_len(cell)

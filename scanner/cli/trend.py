@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from scanner.cli.completion import clusters, policies
 from scanner.cli.database import DbOption, reader_at
 from scanner.cli.output import standard_output
 from scanner.cli.stored_scan import name_chosen_cluster
@@ -29,9 +30,9 @@ from scanner.model.scan import OutcomeName
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from scanner.posture.daily import Day, TimeToFix
     from scanner.store import SqlReader
-    from scanner.store.fixes import TimeToFix
-    from scanner.store.trends import DailyKey, Day, Trend, TrendOfDays, TrendOfPolicies
+    from scanner.store.trends import Trend, TrendOfDays, TrendOfPolicies
 
     Show: TypeAlias = Callable[[], None]
 
@@ -100,7 +101,13 @@ class Period:
 def command(
     policy: Annotated[
         str,
-        typer.Option("--policy", metavar="NAME", help="Policy, or a pattern such as 'require-*'.", show_default=False),
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Policy, or a pattern such as 'require-*'.",
+            show_default=False,
+            autocompletion=policies,
+        ),
     ] = "",
     days: Annotated[int, typer.Option("--days", min=1, metavar="N", help="Number of days, today included.")] = 90,
     fixes: Annotated[
@@ -115,6 +122,7 @@ def command(
             metavar="NAME",
             help="Name, UID or path of the cluster. Default: the cluster of the newest scan.",
             show_default=False,
+            autocompletion=clusters,
         ),
     ] = "",
 ) -> None:
@@ -291,55 +299,26 @@ def _print_json(cluster: str, period: Period, recorded: Trend | None, fixed: Ite
     """Print one object; the days, of which there can be many, one on each line."""
     import orjson
 
-    head = {"cluster": cluster, "since": period.first, "until": period.last, "fixes": [_fix(each) for each in fixed]}
+    from scanner.report.trend_json import day_json, fix_json, key_json
+
+    head = {
+        "cluster": cluster,
+        "since": period.first,
+        "until": period.last,
+        "fixes": [fix_json(each) for each in fixed],
+    }
     with standard_output() as out:
         out.write(orjson.dumps(head).decode()[:-1])
         if recorded is None:
             out.write("}\n")
             return
         out.write(',"days":[')
-        keys = [f'{orjson.dumps(_key(key)).decode()[:-1]},"count":' for key in recorded.keys]
+        keys = [f'{orjson.dumps(key_json(key)).decode()[:-1]},"count":' for key in recorded.keys]
         for number, (day, tallies) in enumerate(zip(recorded.days, recorded.tallies, strict=True)):
-            document = orjson.dumps(_day(day)).decode()[:-1]
+            document = orjson.dumps(day_json(day)).decode()[:-1]
             listed = ",".join([f"{keys[place]}{count}}}" for place, count in tallies])
             out.write(f'{"," if number else ""}\n{document},"tallies":[{listed}]}}')
         out.write("\n]}\n")
-
-
-def _day(day: Day) -> dict[str, object]:
-    """A day without its tallies."""
-    return {
-        "day": day.day,
-        "scanId": day.scan,
-        "findings": day.findings,
-        "new": day.new,
-        "resolved": day.resolved,
-        "rulesChanged": None if day.rules_changed is None else [part.value for part in day.rules_changed],
-    }
-
-
-def _key(key: DailyKey) -> dict[str, str | bool]:
-    return {
-        "language": key.language,
-        "policy": key.policy,
-        "namespace": key.namespace,
-        "outcome": key.outcome,
-        "dependsOnRequester": key.requester,
-    }
-
-
-def _fix(fixed: TimeToFix) -> dict[str, str | int]:
-    return {
-        "language": fixed.language,
-        "policy": fixed.policy,
-        "problems": fixed.problems,
-        "medianSeconds": _seconds(fixed.median),
-        "p90Seconds": _seconds(fixed.p90),
-    }
-
-
-def _seconds(took: timedelta) -> int:
-    return round(took.total_seconds())
 
 
 def _print_csv(cluster: str, period: Period, recorded: Trend | None, fixed: Iterable[TimeToFix]) -> None:
@@ -368,10 +347,11 @@ def _changed(day: Day) -> str:
 
 def _print_fixes_csv(cluster: str, period: Period, fixed: Iterable[TimeToFix]) -> None:
     from scanner.report import spreadsheet
+    from scanner.report.trend_json import seconds
 
     def cells(each: TimeToFix) -> tuple[str, ...]:
         names = map(visible, (each.language, each.policy))
-        numbers = each.problems, _seconds(each.median), _seconds(each.p90)
+        numbers = each.problems, seconds(each.median), seconds(each.p90)
         return visible(cluster), period.first.isoformat(), period.last.isoformat(), *names, *map(str, numbers)
 
     with standard_output() as out:

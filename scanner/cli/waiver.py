@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from scanner.cli.completion import ids as finding_ids
+from scanner.cli.completion import policies as policy_names
+from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import Form, FormOption, standard_output
@@ -32,7 +35,10 @@ _FAILED: Final = 1
 _MOST_NEAR: Final = 5
 _UNOWNED: Final = "unowned"
 _ScanOption = Annotated[
-    str, typer.Option("--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
+    str,
+    typer.Option(
+        "--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …", autocompletion=scans
+    ),
 ]
 
 application = typer.Typer(
@@ -87,7 +93,10 @@ def check(
 
 @application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
 def explain(
-    finding: Annotated[str, typer.Argument(metavar="FINDING", help="Id of a finding, or the beginning of one.")],
+    finding: Annotated[
+        str,
+        typer.Argument(metavar="FINDING", help="Id of a finding, or the beginning of one.", autocompletion=finding_ids),
+    ],
     waivers: WaiversOption = None,
     at: AtOption = "",
     db: DbOption = "",
@@ -102,7 +111,13 @@ def explain(
 @application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
 def propose(
     scan: Annotated[
-        str, typer.Option("--from-scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …")
+        str,
+        typer.Option(
+            "--from-scan",
+            metavar="SCAN",
+            help="Scan id or the beginning of one, `last`, `last~1` …",
+            autocompletion=scans,
+        ),
     ] = "last",
     owners: Annotated[
         list[str] | None,
@@ -111,7 +126,13 @@ def propose(
         ),
     ] = None,
     policies: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="NAME", help="Only this policy; accepts globs (repeatable).")
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Only this policy; accepts globs (repeatable).",
+            autocompletion=policy_names,
+        ),
     ] = None,
     namespaces: Annotated[
         list[str] | None,

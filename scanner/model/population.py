@@ -108,6 +108,29 @@ class RecordedObject:
     annotations: Pairs = ()
 
 
+class CountedObject(NamedTuple):
+    """A recorded object with the numbers of the checks that evaluated it, and of those that matched it and did not."""
+
+    object: RecordedObject
+    evaluated: int
+    not_evaluated: int
+
+
+class PlaceOfPage(NamedTuple):
+    """The last object of a page: the place of its kind among the kinds of the scan, and its number in the database."""
+
+    kind: int
+    object: int
+
+
+class ObjectPage(NamedTuple):
+    """Some objects of a scan, the number of all, and the place after which the next page begins; None at the end."""
+
+    objects: tuple[CountedObject, ...]
+    total: int
+    next: PlaceOfPage | None
+
+
 class ObjectIds(Protocol):
     """A set of the ids of recorded objects."""
 

@@ -45,3 +45,8 @@ class RunDetails:
     complete: bool | None = None
     gaps: tuple[str, ...] = ()
     scope: Scope | None = None
+
+    @property
+    def still_runs(self) -> bool:
+        """Whether its scan, if one began, has not ended."""
+        return self.run.open and self.last_sign is None and self.complete is None

@@ -62,7 +62,7 @@ def problems(findings: Iterable[ProblemFinding], waiver_of: WaiverOf = lambda _:
     for key, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
         own = list(group)
         if any(each.checked for each in own):
-            yield _problem(key, own, waiver_of)
+            yield problem_of(key, own, waiver_of)
 
 
 def strictest(actions: Collection[str]) -> str:
@@ -75,7 +75,8 @@ def weakest(resolutions: Collection[str]) -> str:
     return next((reason for reason in WEAKEST if reason in resolutions), "")
 
 
-def _problem(key: str, group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Problem:
+def problem_of(key: str, group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Problem:
+    """The problem of some findings, of which there is one at least, in the order of their rows."""
     findings = [each.stored for each in group]
     first = findings[0]
     still_open = [stored for stored in findings if stored.status != "resolved"]

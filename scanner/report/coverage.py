@@ -62,7 +62,7 @@ def coverage_of(record: ScanRecord) -> CoverageSection:
         states={str(state): states[state] for state in CoverageState},
         objects=sum(line.objects for line in record.coverage),
         evaluated=sum(line.evaluated for line in record.coverage),
-        unseen=(*_ending(record.scan.state), *_unlisted(record.coverage), *_missed(record)),
+        unseen=(*ending_of(record.scan.state), *_unlisted(record.coverage), *_missed(record)),
     )
 
 
@@ -82,7 +82,8 @@ def _worst_first(line: Coverage) -> tuple[bool, bool, str, str]:
     return line.state not in _INCOMPLETE, line.state is not CoverageState.SKIPPED, line.kind, line.api_version
 
 
-def _ending(state: ScanState) -> Iterable[str]:
+def ending_of(state: ScanState) -> Iterable[str]:
+    """The reason why a scan has no usable end, if there is one."""
     if state is ScanState.FAILED:
         yield "the scan failed before its end"
     if state is ScanState.RUNNING:
@@ -90,9 +91,13 @@ def _ending(state: ScanState) -> Iterable[str]:
 
 
 def _unlisted(coverage: Iterable[Coverage]) -> Iterable[str]:
-    for line in sorted(coverage, key=_worst_first):
-        if state := _INCOMPLETE.get(line.state):
-            yield f"{line.kind} ({line.api_version}): {state}{f', {line.note}' if line.note else ''}"
+    yield from filter(None, map(unlisted_text, sorted(coverage, key=_worst_first)))
+
+
+def unlisted_text(line: Coverage) -> str:
+    """The reason why a kind was not listed completely, after its name; empty for a kind that was, or that was left out."""
+    state = _INCOMPLETE.get(line.state)
+    return f"{line.kind} ({line.api_version}): {state}{f', {line.note}' if line.note else ''}" if state else ""
 
 
 def _missed(record: ScanRecord) -> Iterable[str]:

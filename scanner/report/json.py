@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import BinaryIO, TypeAlias, Union
+from functools import cache
+from typing import Any, BinaryIO, Final, TypeAlias, Union, cast
 
 from scanner.model.cause import Cause
 from scanner.model.evidence import Evidence
@@ -67,7 +68,7 @@ def render(document: Document, out: BinaryIO) -> None:
     out.write(b'{\n"schemaVersion": ' + dump(SCHEMA_VERSION))
     for name in _SECTIONS:
         value = section(document, name)
-        out.write(b",\n" + dump(_camel(name)) + b": " + dump(value))
+        out.write(b",\n" + dump(camel(name)) + b": " + dump(value))
     _stream(out, "findings", document.findings(), document)
     _stream(out, "resolved", document.resolved(), document)
     out.write(b"\n}\n")
@@ -121,7 +122,7 @@ def finding_json(
             "uid": finding.uid,
             "resourceVersion": finding.resource_version,
         },
-        "workload": _workload(stored.workload),
+        "workload": workload_json(stored.workload) if stored.workload else None,
         "operation": finding.operation,
         "actions": list(finding.actions),
         "wouldDeny": finding.denies,
@@ -150,7 +151,7 @@ def problem_json(problem: Problem, check_ids: CheckIds, triage: Triage) -> dict[
         "owner": triage.owner(problem) or None,
         "controls": list(triage.controls(policy)),
         "check": _check(policy, problem.check, check_ids),
-        "workload": _workload(problem.workload),
+        "workload": workload_json(problem.workload),
         "action": problem.action or None,
         "wouldDeny": problem.denies,
         "waiver": _waiver(problem.waiver),
@@ -177,10 +178,8 @@ def cause_json(cause: Cause | None) -> Plain:
     return None if cause is None else {"kind": cause.kind.value, "also": [kind.value for kind in cause.also]}
 
 
-def _workload(workload: Workload | None) -> Plain:
-    """The workload of an object, or null if it is not known."""
-    if workload is None:
-        return None
+def workload_json(workload: Workload) -> dict[str, Plain]:
+    """A workload as a JSON object."""
     return {
         "apiVersion": workload.api_version,
         "kind": workload.kind,
@@ -251,12 +250,12 @@ def section(document: Document, name: str) -> Plain:
         case "second_opinion":
             return _opinion(document.second_opinion)
         case _:
-            return _plain(getattr(document, name))
+            return plain(getattr(document, name))
 
 
 def _verdict(document: Document) -> Plain:
     """The numbers with which every report begins, and their line: problems, and items that could not be scanned."""
-    numbers = {_camel(field.name): getattr(document.problems, field.name) for field in fields(document.problems)}
+    numbers = {camel(field.name): getattr(document.problems, field.name) for field in fields(document.problems)}
     return {"line": " · ".join(verdict_line(document)), "problems": numbers, "gaps": gaps_of(document)}
 
 
@@ -265,7 +264,7 @@ def _opinion(opinion: Opinion | None) -> Plain:
     if opinion is None:
         return None
     sums = {"limited": opinion.limited, "disagreed": opinion.disagreed}
-    return {**{_camel(field.name): _plain(getattr(opinion, field.name)) for field in fields(opinion)}, **sums}
+    return {**{camel(field.name): plain(getattr(opinion, field.name)) for field in fields(opinion)}, **sums}
 
 
 def _owners(document: Document) -> Plain:
@@ -276,8 +275,8 @@ def _owners(document: Document) -> Plain:
     return [
         {
             "owner": name or None,
-            "findings": _plain(sections[name].findings if name in sections else NO_FINDINGS),
-            "severities": _plain(sections[name].severities if name in sections else ()),
+            "findings": plain(sections[name].findings if name in sections else NO_FINDINGS),
+            "severities": plain(sections[name].severities if name in sections else ()),
             "score": _score(scores.get(name, NO_SCORE)),
         }
         for name in names
@@ -300,8 +299,10 @@ def _share(score: Score) -> dict[str, Plain]:
     }
 
 
-def _plain(value: object) -> Plain:
-    """The records of a section as JSON values: fields in their order, names in camel case."""
+def plain(value: object) -> Plain:
+    """The records of a section, or one of them, as JSON values: fields in their order, names in camel case."""
+    if type(value) in _VALUES:
+        return cast("Plain", value)
     match value:
         case StrEnum():
             return str(value)
@@ -310,24 +311,35 @@ def _plain(value: object) -> Plain:
         case None | bool() | int() | float() | str():
             return value
         case Mapping():
-            return {str(key): _plain(item) for key, item in value.items()}
+            return {str(key): plain(item) for key, item in value.items()}
         case list() | tuple():
-            return [_plain(item) for item in value]
+            return [plain(item) for item in value]
         case Coverage():
             return _coverage(value)
         case Score():
             return _score(value)
         case _ if is_dataclass(value):
-            return {_camel(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
+            return {name: plain(getattr(value, field)) for field, name in _names_of(cast("Any", type(value)))}
     raise TypeError(f"a report cannot hold {type(value).__name__}")
+
+
+_VALUES: Final = frozenset({type(None), bool, int, float, str})
+"""The types of most values, which are JSON values."""
+
+
+@cache
+def _names_of(record: type[Any]) -> tuple[tuple[str, str], ...]:
+    """The names of the fields of a record in Python and in JSON."""
+    return tuple((field.name, camel(field.name)) for field in fields(record))
 
 
 def _coverage(line: Coverage) -> Plain:
     """The coverage of a kind, with one digest over those of its pages: there can be thousands of these."""
     shown = (field.name for field in fields(line) if field.name != "page_digests")
-    return {**{_camel(name): _plain(getattr(line, name)) for name in shown}, "digest": line.digest or None}
+    return {**{camel(name): plain(getattr(line, name)) for name in shown}, "digest": line.digest or None}
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """The name of a field in JSON, given its name in Python."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)

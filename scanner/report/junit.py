@@ -19,15 +19,18 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scan import StoredFinding
 from scanner.report.document import Document
 from scanner.report.evidence import evidence_lines
+from scanner.report.missed import Missed, missed
+from scanner.report.sentences import verdict_of
 from scanner.report.waivers import waiver_text
 from scanner.report.words import (
-    GAP_TITLES,
     cause_text,
     check_title,
     iso,
+    listed,
     message_of,
     object_name,
     owner_title,
+    param_name,
     visible,
     workload_name,
 )
@@ -66,17 +69,16 @@ def _write_suite(document: Document, out: TextIO, policy: PolicyKey, findings: I
 
 
 def _write_missed(document: Document, out: TextIO) -> None:
-    gaps = [(GAP_TITLES[gap.kind], f"{gap.where}: {gap.why}") for gap in document.gaps]
-    missed = gaps or [("Not examined", text) for text in document.coverage.unseen]
-    if not missed and not document.complete:
-        missed = [("Not complete", "the scan was recorded as incomplete")]
+    parts = missed(document)
+    if not parts and not document.complete:
+        parts = (Missed("Not complete", verdict_of(document)),)
     cases = (
         f"    <testcase name={_attribute(text)} classname={_attribute(title)}>"
         f"<error type={_attribute(title)} message={_attribute(text)}/></testcase>\n"
-        for title, text in missed
+        for title, text in parts
     )
-    if missed:
-        _write_element(document, out, "Not examined", Counter(tests=len(missed), errors=len(missed)), cases)
+    if parts:
+        _write_element(document, out, "Not examined", Counter(tests=len(parts), errors=len(parts)), cases)
 
 
 def _write_element(document: Document, out: TextIO, name: str, counts: Counter[str], cases: Iterable[str]) -> None:
@@ -91,8 +93,8 @@ def _case(document: Document, stored: StoredFinding) -> tuple[str, str]:
     """The name under which a case is counted, and its element."""
     finding = stored.finding
     name = f"{finding.kind} {object_name(finding)}: {check_title(finding.check)}"
-    if finding.binding:
-        name += f" ({finding.binding})"
+    if by := listed(filter(None, (finding.binding, param_name(finding.param_namespace, finding.param_name)))):
+        name += f" ({by})"
     result, element, kind = _result(document, stored)
     text = _text("\n".join(_facts(document, stored)))
     case = (

@@ -1,13 +1,14 @@
 """The report as Markdown, for the summary of a job or a comment on a pull request. Names and messages are text, never markup.
 
-GitHub takes at most 65,536 characters in a comment. Lines that do not fit are left out, and the last line counts them.
+GitHub takes at most 65,536 characters in a comment. Lists that would be longer are cut, and each one counts its rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TextIO
+from typing import Final, NamedTuple, TextIO
 
+from scanner.posture.waivers import WaiverState
 from scanner.posture.worst_problems import WorstProblem
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
@@ -15,6 +16,7 @@ from scanner.report.markdown_text import escaped, table_row
 from scanner.report.sentences import (
     changes_line,
     coverage_line,
+    gaps_of,
     headline_of,
     namespace_title,
     nothing_line,
@@ -27,91 +29,130 @@ from scanner.report.sentences import (
     worst_owners,
     worst_policies,
 )
-from scanner.report.words import cut, message_of, owner_title, plural
+from scanner.report.waivers import STATE_WORDS, WaiverLine
+from scanner.report.words import cause_text, cut, message_of, owner_title, plural
 from scanner.report.worst_table import age, effect, place
 
 LONGEST: Final = 65_536
 """The most characters of a comment on GitHub; a job summary may have 1 MiB."""
 _MESSAGE: Final = 300
-_NOTE: Final = 100
-_WORST: Final = ("Problem", "Would be", "Severity", "Workload", "Rule", "Message", "Age", "Owner", "Waiver")
+_NOTE: Final = 120
+"""The most characters of the note below a list that is cut."""
+_WORST: Final = ("Problem", "Would be", "Severity", "Workload", "Rule", "Message", "Status", "Owner")
 _POLICIES: Final = ("Policy", "Severity", "Action", "Violated", "Errored", "Would change", "Passed", "New findings")
 _COUNTS: Final = ("Findings", "New", "Would be refused")
+_WAIVERS: Final = ("Waiver", "State", "Last day", "Findings", "Problems")
+
+
+class _List(NamedTuple):
+    """A list or a table: the lines before it, and a line for each item. `total` items are counted by `nouns`, one and several."""
+
+    heading: tuple[str, ...]
+    lines: Sequence[str]
+    nouns: tuple[str, str]
+    total: int
+    after: str = ""
 
 
 def render(document: Document, out: TextIO) -> None:
-    """Write the report, at most `LONGEST` characters."""
-    room = LONGEST - _NOTE
-    left_out = 0
-    for line in _lines(document):
-        if left_out or len(line) + 1 > room:
-            left_out += 1
-            continue
+    """Write the report, at most `LONGEST` characters. Long lists share the room that the others leave."""
+    first = [*_beginning(document)]
+    lists = [each for each in _lists(document) if each.lines or each.after]
+    out.writelines(f"{line}\n" for line in first)
+    room = LONGEST - sum(len(line) + 1 for line in first)
+    for number, each in enumerate(lists):
+        for line in _fitting(each, room // (len(lists) - number)):
+            out.write(f"{line}\n")
+            room -= len(line) + 1
+
+
+def _fitting(each: _List, room: int) -> Iterator[str]:
+    """The lines of a list that have room, and below them the number of all, if some are left out."""
+    room -= sum(len(line) + 1 for line in each.heading) + len(each.after) + 2 + _NOTE
+    if room < 0:
+        return
+    yield from each.heading
+    shown = 0
+    for line in each.lines:
         room -= len(line) + 1
-        out.write(f"{line}\n")
-    if left_out:
-        out.write(f"\n{plural(left_out, 'line')} left out: GitHub takes at most {LONGEST:,} characters.\n")
+        if room < 0:
+            break
+        yield line
+        shown += 1
+    if shown < len(each.lines):
+        yield ""
+        number = plural(each.total, *each.nouns)
+        yield f"{shown:,} of {number} shown: GitHub takes at most {LONGEST:,} characters."
+    if each.after:
+        yield ""
+        yield each.after
 
 
-def _lines(document: Document) -> Iterator[str]:
+def _beginning(document: Document) -> Iterator[str]:
+    """The verdict and the facts, which no list displaces."""
     provenance = document.provenance
     yield f"# {headline_of(document)}: {escaped(' · '.join(verdict_line(document)))}"
     yield ""
-    yield f"Cluster {escaped(provenance.cluster.name)}, scan `{provenance.scan_id}`, {escaped(when_of(document))}."
-    yield from _missed(document)
-    yield from _paragraph(rules_line(document))
-    yield from _worst(document)
-    yield from _policies(document)
-    yield from _sections(document)
+    name = escaped(cut(provenance.cluster.name, _MESSAGE))
+    yield f"Cluster {name}, scan `{provenance.scan_id}`, {escaped(when_of(document))}."
+    for text in (nothing_line(document), rules_line(document)):
+        if text:
+            yield ""
+            yield escaped(text)
     yield ""
-    yield f"- Score: {escaped(score_line(document))}"
-    yield f"- Coverage: {escaped(coverage_line(document))}"
-    yield f"- Changes: {escaped(changes_line(document))}"
-    if waived := waived_line(document):
-        yield f"- Waivers: {escaped(waived)}"
+    facts = {
+        "Score": score_line(document),
+        "Coverage": coverage_line(document),
+        "Changes": changes_line(document),
+        "Waivers": waived_line(document),
+    }
+    yield from (f"- {title}: {escaped(cut(text, _MESSAGE))}" for title, text in facts.items() if text)
 
 
-def _missed(document: Document) -> Iterator[str]:
+def _lists(document: Document) -> Iterator[_List]:
+    yield _missed(document)
+    yield _worst(document)
+    yield _policies(document)
+    yield _namespaces(document)
+    yield _owners(document)
+    yield _waivers(document)
+
+
+def _missed(document: Document) -> _List:
     """What the scan could not examine: an incomplete report must not look clean."""
-    yield from _paragraph(nothing_line(document))
-    if document.complete:
-        return
-    yield ""
-    yield f"**Not examined ({plural(len(document.coverage.unseen), 'item')}):**"
-    yield ""
-    for text in document.coverage.unseen:
-        yield f"- {escaped(cut(text, _MESSAGE))}"
+    number = gaps_of(document)
+    items = [] if document.complete else [f"- {escaped(cut(text, _MESSAGE))}" for text in document.coverage.unseen]
+    heading = ("", f"**Not examined ({plural(number, 'item')}):**", "")
+    return _List(heading, items, ("line", "lines"), len(items))
 
 
-def _paragraph(text: str) -> Iterator[str]:
-    if text:
-        yield ""
-        yield escaped(text)
-
-
-def _worst(document: Document) -> Iterator[str]:
-    if not document.worst:
-        return
+def _worst(document: Document) -> _List:
     shown, total = len(document.worst), document.problems.open
     number = plural(total, "problem") if shown == total else f"{shown} of {plural(total, 'problem')}"
-    yield from _heading(f"Worst problems ({number})")
-    yield from _table(_WORST, [_problem(document, worst) for worst in document.worst])
+    rows = [_problem(document, worst) for worst in document.worst]
+    return _table(f"Worst problems ({number})", _WORST, rows, ("problem", "problems"), total)
 
 
 def _problem(document: Document, worst: WorstProblem) -> tuple[str, ...]:
     finding = worst.example.finding
-    waiver = worst.problem.waiver
     return (
         worst.problem.id,
         effect(worst),
         str(document.triage.severity(finding.policy_key)),
         place(worst),
         _rule(document, worst),
-        cut(message_of(finding), _MESSAGE),
-        age(document, worst),
+        message_of(finding),
+        _status(document, worst),
         owner_title(document.triage.owner(worst.problem)),
-        waiver.name if waiver else "",
     )
+
+
+def _status(document: Document, worst: WorstProblem) -> str:
+    """`new: the policy changed`, `open, 12 d`: the status, and the cause or the age of the problem."""
+    status, cause = worst.problem.status, worst.problem.cause
+    if status == "open":
+        status = f"open, {age(document, worst)}"
+    return f"{status}: {cause_text(cause)}" if cause else status
 
 
 def _rule(document: Document, worst: WorstProblem) -> str:
@@ -121,14 +162,14 @@ def _rule(document: Document, worst: WorstProblem) -> str:
     return document.title(finding.policy_key) + (f": {title}" if title != finding.policy else "")
 
 
-def _policies(document: Document) -> Iterator[str]:
+def _policies(document: Document) -> _List:
     sections = [section for section in worst_policies(document.policies) if _needs_attention(section)]
-    if sections:
-        yield from _heading("Policies, in checks")
-        yield from _table(_POLICIES, [_policy(document, section) for section in sections])
-    if others := len(document.policies) - len(sections):
-        yield ""
-        yield f"{plural(others, 'policy', 'policies')} without a failing check."
+    others = len(document.policies) - len(sections)
+    rows = [_policy(document, section) for section in sections]
+    table = _table("Policies, in checks", _POLICIES, rows, ("policy", "policies"))
+    other = "other " if rows else ""
+    after = f"{plural(others, f'{other}policy', f'{other}policies')} without a failing check." if others else ""
+    return table._replace(after=after)
 
 
 def _needs_attention(section: PolicySection) -> bool:
@@ -142,47 +183,45 @@ def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
         document.title(section.key),
         str(section.severity),
         ", ".join(section.actions),
-        *(f"{number:,}" for number in numbers),
+        *_numbers(*numbers),
     )
 
 
-def _sections(document: Document) -> Iterator[str]:
-    if document.namespaces:
-        yield from _heading("Namespaces")
-        yield from _table(
-            ("Namespace", *_COUNTS),
-            [
-                (
-                    namespace_title(each.namespace),
-                    *_numbers(each.findings.total, each.findings.new, each.findings.would_deny),
-                )
-                for each in worst_namespaces(document.namespaces)
-                if each.findings.total
-            ],
-        )
-    if document.owners:
-        yield from _heading("Owners")
-        yield from _table(
-            ("Owner", *_COUNTS),
-            [
-                (owner_title(each.owner), *_numbers(each.findings.total, each.findings.new, each.findings.would_deny))
-                for each in worst_owners(document.owners)
-            ],
-        )
+def _namespaces(document: Document) -> _List:
+    rows = [
+        (namespace_title(each.namespace), *_numbers(each.findings.total, each.findings.new, each.findings.would_deny))
+        for each in worst_namespaces(document.namespaces)
+        if each.findings.total
+    ]
+    return _table("Namespaces", ("Namespace", *_COUNTS), rows, ("namespace", "namespaces"))
+
+
+def _owners(document: Document) -> _List:
+    rows = [
+        (owner_title(each.owner), *_numbers(each.findings.total, each.findings.new, each.findings.would_deny))
+        for each in worst_owners(document.owners)
+    ]
+    return _table("Owners", ("Owner", *_COUNTS), rows, ("owner", "owners"))
+
+
+def _waivers(document: Document) -> _List:
+    """The waivers of the report: those that end or waive nothing first."""
+    given = document.waivers.lines if document.waivers else ()
+    rows = [_waiver(line) for line in sorted(given, key=lambda line: (line.state is WaiverState.ACTIVE, line.until))]
+    return _table("Waivers", _WAIVERS, rows, ("waiver", "waivers"))
+
+
+def _waiver(line: WaiverLine) -> tuple[str, ...]:
+    return line.name, STATE_WORDS[line.state], f"{line.until}", *_numbers(line.findings, line.problems)
 
 
 def _numbers(*numbers: int) -> tuple[str, ...]:
     return tuple(f"{number:,}" for number in numbers)
 
 
-def _heading(text: str) -> Iterator[str]:
-    yield ""
-    yield f"## {text}"
-    yield ""
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield table_row(head)
-    yield table_row(("---",) * len(head))
-    for cells in rows:
-        yield table_row([escaped(cell) for cell in cells])
+def _table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], nouns: tuple[str, str], total: int | None = None
+) -> _List:
+    lines = [table_row([escaped(cut(cell, _MESSAGE)) for cell in cells]) for cells in rows]
+    heading = ("", f"## {title}", "", table_row(head), table_row(("---",) * len(head))) if rows else ()
+    return _List(heading, lines, nouns, len(rows) if total is None else total)

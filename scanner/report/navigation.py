@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from scanner.report.document import Document
+from scanner.report.sentences import gaps_of
 
 _OF_FOLDERS: Final = {
     "f": "findings.html",
@@ -38,7 +39,7 @@ class Navigation:
 
 def navigation_of(document: Document) -> Navigation:
     """The navigation of a report; controls and drift have an entry only if there are some."""
-    gaps = len(document.gaps) or len(document.coverage.unseen)
+    gaps = gaps_of(document)
     primary = (
         Entry("index.html", "Summary"),
         Entry("findings.html", "Findings", document.problems.open, "open problems"),

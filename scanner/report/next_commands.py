@@ -61,7 +61,8 @@ def first(document: Document, screen: Screen) -> Command:
     if document.changes.preview:
         scan = document.provenance.scan_id
         return Command(
-            _line(screen, f"findings --scan {scan} --status preview"), "what the previewed policies would find"
+            _line(screen, f"findings --scan {scan} --status preview", rules=True),
+            "what the previewed policies would find",
         )
     if nothing_line(document):
         return Command(f"{screen.command} scan --help", "how to choose the cluster or files, and the policies")
@@ -75,11 +76,14 @@ def second(document: Document, screen: Screen) -> Command:
     if screen.pages:
         new = " --status new" if document.problems.new and document.provenance.previous_scan_id else ""
         problems = f"findings --problems --scan {document.provenance.scan_id}{new}"
-        return Command(_line(screen, problems), f"all {'new ' if new else ''}problems")
+        return Command(_line(screen, problems, rules=True), f"all {'new ' if new else ''}problems")
     return Command(
-        _line(screen, f"report {document.provenance.scan_id} --html assay-report"), "every finding, as pages to browse"
+        _line(screen, f"report {document.provenance.scan_id} --html assay-report", rules=True),
+        "every finding, as pages to browse",
     )
 
 
-def _line(screen: Screen, arguments: str) -> str:
-    return " ".join(part for part in (screen.command, arguments, screen.options) if part)
+def _line(screen: Screen, arguments: str, *, rules: bool = False) -> str:
+    """A command with the options that it needs; commands that print findings have those of `rules`, too."""
+    parts = (screen.command, arguments, screen.rules if rules else "", screen.options)
+    return " ".join(part for part in parts if part)

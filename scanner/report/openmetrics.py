@@ -1,5 +1,7 @@
 """The numbers of a scan as OpenMetrics text, for a textfile collector or a push gateway.
 
+Both read the older text format of Prometheus, which has no types `info` and `stateset`: all metrics are gauges. What that format
+does not know, units and the end of the file, is in lines that it takes for comments.
 `METRICS` is the table of all metrics: name, type, unit, labels and help; `docs/formats.md` shows it. Numbers come from counts of
 the database, never from the stream of open findings. Namespaces and owners are in a format of their own, `openmetrics-detailed`,
 because a cluster can have thousands of them.
@@ -21,6 +23,8 @@ from scanner.report.words import owner_title, utc
 Labels: TypeAlias = tuple[str, ...]
 Samples: TypeAlias = Iterable[tuple[Labels, float]]
 
+_UNKNOWN: Final = "unknown"
+"""The resolution of a finding that an older version of Assay resolved."""
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
@@ -37,7 +41,7 @@ class Metric:
 
 
 METRICS: Final = (
-    Metric("assay_build", "info", ("version",), "The version of Assay that scanned"),
+    Metric("assay_build_info", "gauge", ("version",), "1 for the version of Assay that scanned"),
     Metric("assay_scans", "gauge", ("state",), "Scans in the database, by state"),
     Metric("assay_scan_complete", "gauge", (), "1 if the scan missed nothing, else 0"),
     Metric("assay_scan_end_timestamp_seconds", "gauge", (), "The end of the scan, in Unix time", "seconds"),
@@ -106,11 +110,10 @@ def _lines(metric: Metric, samples: Samples, cluster: str) -> Iterator[str]:
     if metric.unit:
         yield f"# UNIT {metric.name} {metric.unit}\n"
     yield f"# HELP {metric.name} {metric.help}.\n"
-    suffix = "_info" if metric.type == "info" else ""
     for values, number in samples:
         pairs = zip(("cluster", *metric.labels), (cluster, *values), strict=True)
         labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs)
-        yield f"{metric.name}{suffix}{{{labels}}} {_number(number)}\n"
+        yield f"{metric.name}{{{labels}}} {_number(number)}\n"
 
 
 def _escaped(value: str) -> str:
@@ -128,7 +131,7 @@ def _samples(document: Document) -> Mapping[str, Samples]:
     end = provenance.finished_at or provenance.started_at
     complete = register.last_complete
     return {
-        "assay_build": [((provenance.tool_version,), 1)],
+        "assay_build_info": [((provenance.tool_version,), 1)],
         "assay_scans": [((str(state),), register.scans.get(state, 0)) for state in ScanState],
         "assay_scan_complete": [((), int(document.complete))],
         "assay_scan_end_timestamp_seconds": [((), _unix(end))],
@@ -137,7 +140,7 @@ def _samples(document: Document) -> Mapping[str, Samples]:
         if complete
         else [],
         "assay_scan_duration_seconds": [((), round(_unix(end) - _unix(provenance.started_at), 3))],
-        "assay_coverage_ratio": [((), _ratio(coverage.states))],
+        "assay_coverage_ratio": _ratio(coverage.states),
         "assay_gaps": _counted(str(gap.kind) for gap in document.gaps),
         "assay_objects": [((line.api_version, line.kind), line.objects) for line in coverage.kinds],
         "assay_list_errors": [
@@ -147,7 +150,7 @@ def _samples(document: Document) -> Mapping[str, Samples]:
         ],
         "assay_checks": list(_checks(document)),
         **_problems(document),
-        "assay_findings_resolved": _counted(stored.resolution for stored in document.resolved()),
+        "assay_findings_resolved": _counted(stored.resolution or _UNKNOWN for stored in document.resolved()),
         "assay_waivers": _waivers(document),
         "assay_policy_matches_nothing": [(key, 1) for key in _unmatched(document)],
         "assay_database_size_bytes": [((), register.database_bytes)] if register.database_bytes else [],
@@ -160,10 +163,10 @@ def _unix(moment: datetime) -> float:
     return utc(moment).timestamp()
 
 
-def _ratio(states: Mapping[str, int]) -> float:
-    """The share of listed kinds, 1 without kinds."""
+def _ratio(states: Mapping[str, int]) -> Samples:
+    """The share of listed kinds; none without kinds, because 1 would look like a scan of everything."""
     asked = sum(states.values()) - states["skipped"]
-    return states["listed"] / asked if asked else 1.0
+    return [((), states["listed"] / asked)] if asked else []
 
 
 def _counted(names: Iterable[str]) -> Samples:

@@ -1,5 +1,7 @@
 """Policies on a terminal: the numbers of their checks, without rows and columns that have only zeros.
 
+Where a console is too narrow for the table, each policy has its name and the numbers that are not 0.
+
 A check is one rule evaluated for one object, so its numbers are no numbers of objects; only a wide summary has both, with the
 unit in each heading. Changes by mutating policies and previews have columns of their own, because neither is a violation.
 """
@@ -13,12 +15,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from scanner.report.by_policy import PolicySection
 from scanner.report.counts import Counts
 from scanner.report.document import Document
 from scanner.report.previews import NO_PREVIEW, Preview
-from scanner.report.printing import ROWS, Style, cut_note, line, show
+from scanner.report.printing import ROWS, Style, cut_note, fits, hanging, line, parts, show, text_of
 from scanner.report.sentences import worst_policies
 from scanner.report.words import auditability, listed, plural
 
@@ -39,10 +42,14 @@ Cell: TypeAlias = Callable[[_Row], str]
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column. Those of the highest `rank` are left out first where a console is narrow; `rank` 0 always stays."""
+    """A column. Those of the highest `rank` are left out first where a console is narrow; `rank` 0 always stays.
+
+    `word` follows a number where there is no table.
+    """
 
     head: str
     cell: Cell
+    word: str = ""
     rank: int = 0
     number: bool = True
     wide: bool = False
@@ -57,18 +64,26 @@ _COLUMNS: Final = (
     _Column("Severity", lambda row: str(row.section.severity), rank=2, number=False),
     _Column("Action", lambda row: _action(row.section), rank=1, number=False),
     _Column("Auditability", lambda row: auditability(row.section.auditability), number=False, wide=True),
-    _Column("Objects\nmatched", _count(lambda row: row.section.matched), wide=True),
-    _Column("Checks\npassed", _count(lambda row: row.bound.passed), wide=True),
-    _Column("Refused", _count(lambda row: row.section.findings.would_deny - row.preview.refused), style="bold red"),
-    _Column("Violated", _count(lambda row: row.bound.violated)),
-    _Column("Errored", _count(lambda row: row.bound.errored)),
-    _Column("Would\nchange", _count(lambda row: row.bound.would_change), style="cyan"),
+    _Column("Objects\nmatched", _count(lambda row: row.section.matched), "objects matched", wide=True),
+    _Column("Checks\npassed", _count(lambda row: row.bound.passed), "passed", wide=True),
     _Column(
-        "Preview", _count(lambda row: row.preview.counts.failing + row.preview.counts.would_change), style="magenta"
+        "Refused",
+        _count(lambda row: row.section.findings.would_deny - row.preview.refused),
+        "refused",
+        style="bold red",
     ),
-    _Column("Skipped", _count(lambda row: row.section.counts.unanswered), wide=True),
-    _Column("Excepted", _count(lambda row: row.section.counts.excepted), wide=True),
-    _Column("New", _count(lambda row: row.section.findings.new), rank=3),
+    _Column("Violated", _count(lambda row: row.bound.violated), "violated"),
+    _Column("Errored", _count(lambda row: row.bound.errored), "errored"),
+    _Column("Would\nchange", _count(lambda row: row.bound.would_change), "would change", style="cyan"),
+    _Column(
+        "Preview",
+        _count(lambda row: row.preview.counts.failing + row.preview.counts.would_change),
+        "previewed",
+        style="magenta",
+    ),
+    _Column("Skipped", _count(lambda row: row.section.counts.unanswered), "skipped", wide=True),
+    _Column("Excepted", _count(lambda row: row.section.counts.excepted), "excepted", wide=True),
+    _Column("New", _count(lambda row: row.section.findings.new), "new", rank=3),
 )
 
 
@@ -97,10 +112,25 @@ def _unit(*, wide: bool) -> str:
 
 def _table(console: Console, document: Document, rows: Sequence[_Row], *, wide: bool) -> None:
     columns = _columns(console, [_title(document, row) for row in rows], rows, wide=wide)
+    heads = ("Policy", *(column.head for column in columns))
     shown = [(_title(document, row), *(column.cell(row) for column in columns)) for row in rows[:ROWS]]
     numbers = [column.head for column in columns if column.number]
+    if not fits(console, heads, shown, numbers):
+        for row in rows[:ROWS]:
+            _listed_row(console, document, row, wide=wide)
+        return
     styles = {column.head: _unless_zero(column.style) for column in columns if column.style}
-    show(console, ("Policy", *(column.head for column in columns)), shown, numbers=numbers, styles=styles, gap=False)
+    show(console, heads, shown, numbers=numbers, styles=styles, gap=False)
+
+
+def _listed_row(console: Console, document: Document, row: _Row, *, wide: bool) -> None:
+    """A policy without a table: its name, severity and actions, and below them the numbers that are not 0."""
+    columns = [column for column in _COLUMNS if wide or not column.wide]
+    texts = listed(column.cell(row) for column in columns if not column.number)
+    hanging(console, "  ", text_of(console, f"{_title(document, row)}: {texts}"))
+    cells = [(column, column.cell(row)) for column in columns if column.number]
+    words = [f"{cell} {column.word}" for column, cell in cells if cell != "0"]
+    parts(console, Text("   "), words or [_reason(row.section)])
 
 
 def _columns(console: Console, names: Sequence[str], rows: Sequence[_Row], *, wide: bool) -> list[_Column]:

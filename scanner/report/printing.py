@@ -57,14 +57,18 @@ def hanging(console: Console, begin: str, text: Text) -> None:
 
 
 def parts(console: Console, begin: Text, texts: Sequence[str], between: str = " · ") -> None:
-    """Print texts after `begin`, as many on each line as it has room for; only one that is wider than a line is broken."""
+    """Print texts after `begin`, as many on each line as it has room for; only one that is wider than a line is broken.
+
+    The lines after the first are indented by the length of `begin`.
+    """
+    indent = Text(" " * max(begin.cell_len, 1))
     current = begin
     for number, text in enumerate(texts):
         joint = _encodable(console, between) if number else " " if begin.plain else ""
         part = text_of(console, text)
         if current.plain and current.cell_len + len(joint) + part.cell_len > console.width:
             hanging(console, "", current)
-            current, joint = Text(" "), ""
+            current, joint = indent, " "
         current = Text.assemble(current, joint, part)
     hanging(console, "", current)
 
@@ -103,7 +107,7 @@ def show(
     if gap:
         console.print()
     rows = [[visible(_cut(cell)) for cell in row] for row in rows]
-    if _fits(console, heads, rows, numbers):
+    if fits(console, heads, rows, numbers):
         lines(console, _table(console, heads, rows, numbers, styles or {}))
         return
     for row in rows:
@@ -111,7 +115,7 @@ def show(
         line(console, "; ".join(flat))
 
 
-def _fits(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> bool:
+def fits(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> bool:
     """Return whether a table fits without breaking its numbers and short words."""
     widths = (
         _least_width(head, [row[column] for row in rows], number=head in numbers) for column, head in enumerate(heads)

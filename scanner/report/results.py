@@ -27,7 +27,7 @@ from scanner.report.escaped import dump
 from scanner.report.evidence import evidence_lines
 from scanner.report.spill import Spill
 from scanner.report.waivers import waiver_text
-from scanner.report.words import check_title, workload_name
+from scanner.report.words import cause_text, check_title, iso, workload_name
 
 _SOURCES = {name: language.report_source for language in LANGUAGES for name in language.names}
 _SKIP = "skip"
@@ -168,6 +168,8 @@ def _properties(stored: StoredFinding, owner: str, waiver: str) -> dict[str, str
     finding = stored.finding
     param = f"{finding.param_namespace}/{finding.param_name}" if finding.param_name else ""
     own = {
+        "id": stored.id,
+        "problem": stored.problem,
         "binding": finding.binding,
         "param": param,
         "workload": workload_name(stored),
@@ -177,6 +179,10 @@ def _properties(stored: StoredFinding, owner: str, waiver: str) -> dict[str, str
         "waiver": waiver,
         "evidence": "; ".join(evidence_lines(finding.evidence)),
         "status": stored.status,
+        "cause": cause_text(stored.cause) if stored.cause else "",
+        "firstSeen": iso(stored.first_seen),
+        "actions": ",".join(finding.actions),
+        "wouldDeny": "true" if finding.denies else "false",
         "process": "background scan",
     }
     index = {"cel.validationIndex": str(finding.check.index)} if finding.check.kind is CheckKind.VALIDATION else {}

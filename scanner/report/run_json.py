@@ -12,7 +12,7 @@ from typing import Final
 
 from scanner.model.json import Json, JsonObject
 from scanner.model.run import RunDetails
-from scanner.model.scan import ScanRecord
+from scanner.model.scan import Scan
 from scanner.posture.run_register import RegisterEntry, RunState
 from scanner.report.escaped import dump
 from scanner.report.method import MethodSection, Requester
@@ -44,7 +44,7 @@ def sheet_lines(sheet: RunSheet) -> Iterator[str]:
         "state": sheet.entry.state.value,
         "why": list(sheet.entry.why),
         "run": run_json(sheet.details),
-        "scan": _scan(sheet.record) if sheet.record else None,
+        "scan": scan_json(sheet.record.scan) if sheet.record else None,
         "method": _method(sheet.method) if sheet.method else None,
         "comparison": {"whyNot": sheet.why_not_compared, "kinds": _counts(sheet.agreements, Agreement)},
         "gaps": [
@@ -102,8 +102,8 @@ def _kind(line: KindLine) -> JsonObject:
     }
 
 
-def _scan(record: ScanRecord) -> JsonObject:
-    scan = record.scan
+def scan_json(scan: Scan) -> JsonObject:
+    """A scan."""
     return {
         "id": scan.id,
         "state": scan.state.value,

@@ -21,9 +21,10 @@ from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.evidence import evidence_lines
+from scanner.report.missed import missed
+from scanner.report.sentences import verdict_of
 from scanner.report.waivers import waiver_text
 from scanner.report.words import (
-    GAP_TITLES,
     cause_text,
     check_title,
     iso,
@@ -103,12 +104,12 @@ def _rule(document: Document, section: PolicySection) -> JsonObject:
 def _invocation(document: Document, elsewhere: int) -> JsonObject:
     """The run of Assay: a scan that missed something was not successful."""
     provenance = document.provenance
-    missed = [f"{GAP_TITLES[gap.kind]}: {gap.where}: {gap.why}" for gap in document.gaps] or list(
-        document.coverage.unseen
-    )
+    texts = [f"{part.title}: {part.text}" for part in missed(document)]
+    if not texts and not document.complete:
+        texts = [verdict_of(document)]
     if elsewhere:
-        missed.append(f"{plural(elsewhere, 'finding')} of objects without a file are not in this report")
-    notes: list[Json] = [{"level": "error", "message": {"text": visible(text)}} for text in missed]
+        texts.append(f"{plural(elsewhere, 'finding')} of objects without a file are not in this report")
+    notes: list[Json] = [{"level": "error", "message": {"text": visible(text)}} for text in texts]
     return {
         "executionSuccessful": document.complete,
         "startTimeUtc": iso(provenance.started_at),

@@ -16,14 +16,17 @@ class Color(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What the user asked for. `pages` is true if the same command writes HTML pages, which need no recommendation then. `command` and `options` begin and end each recommended command, as a shell reads them.
+    """What the user asked for. `pages` is true if the same command writes HTML pages, which need no recommendation then.
 
-    `options` name the database and the configuration. `note` is a sentence about them, empty for none.
+    `command` and `options` begin and end each recommended command, as a shell reads them. `options` name the database and the
+    configuration, `rules` the mappings of controls and the waivers, for commands that print findings. `note` is a sentence about
+    the options, empty for none.
     """
 
     wide: bool = False
     color: Color = Color.AUTO
     command: str = "assay"
     options: str = ""
+    rules: str = ""
     note: str = ""
     pages: bool = False

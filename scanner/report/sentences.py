@@ -21,6 +21,7 @@ from scanner.report.by_owner import OwnerSection
 from scanner.report.by_policy import PolicySection
 from scanner.report.coverage import CoverageSection
 from scanner.report.document import Document
+from scanner.report.missed import missed
 from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import (
     CONTROL_STATES,
@@ -57,9 +58,8 @@ def verdict_of(document: Document) -> str:
     """The state of the scan as a sentence."""
     if document.complete:
         return "Everything that a bound policy can match was scanned."
-    missed = len(document.coverage.unseen)
-    if missed:
-        return f"{plural(missed, 'item')} could not be scanned."
+    if gaps := gaps_of(document):
+        return f"{plural(gaps, 'item')} could not be scanned."
     return "Nothing was evaluated." if nothing_line(document) else "The scan was recorded as incomplete."
 
 
@@ -101,7 +101,7 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
 
 def gaps_of(document: Document) -> int:
     """The number of items that could not be scanned."""
-    return len(document.gaps) or len(document.coverage.unseen)
+    return len(missed(document))
 
 
 def when_of(document: Document) -> str:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from scanner.model.opinion import Opinion
+from scanner.model.scan import Health
 from scanner.posture.severity import Severity
 from scanner.posture.waivers import WaiverState
 from scanner.report import printing
@@ -176,12 +177,16 @@ def _owners(console: Console, document: Document) -> None:
 
 
 def _health(console: Console, document: Document) -> None:
-    rows = [
-        (HEALTH_TITLES[problem.kind], document.title(problem.policy_key), problem.binding, problem.detail)
-        for problem in document.health[:ROWS]
-    ]
-    _show(console, ("Policy health", "Policy", "Binding", "Detail"), rows)
+    if document.health:
+        console.print()
+        line(console, "Policy health", style="bold")
+    items(console, [_health_text(document, problem) for problem in document.health[:ROWS]])
     cut_note(console, len(document.health), "policy health entries")
+
+
+def _health_text(document: Document, problem: Health) -> str:
+    binding = f", binding {problem.binding}" if problem.binding else ""
+    return f"{HEALTH_TITLES[problem.kind]}: {document.title(problem.policy_key)}{binding}: {problem.detail}"
 
 
 def _closing(console: Console, document: Document, *, wide: bool) -> None:

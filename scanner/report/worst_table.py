@@ -5,7 +5,6 @@ A wide console has a line for each problem, a narrow one two. A change by a muta
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
@@ -14,9 +13,10 @@ from rich.text import Text
 
 from scanner.model.outcome import Errored, WouldChange
 from scanner.posture.worst_problems import WorstProblem
+from scanner.report.ages import age_text
 from scanner.report.document import Document
 from scanner.report.printing import LONGEST_CELL, hanging, line, one_line, show, text_of
-from scanner.report.words import message_of, owner_title, plural, utc, visible
+from scanner.report.words import message_of, owner_title, plural, visible
 
 _ONE_LINE: Final = 118
 """The least width of a console that shows a problem on one line."""
@@ -28,9 +28,6 @@ _STYLES: Final = {"refused": "bold red", "warned": "yellow", "changed": "cyan"}
 _OWNER: Final = 20
 _FIXED: Final = 14 + 8 + 8 + 6 * 2
 """The cells of id, effect and severity in the table, and those between all columns."""
-_MINUTE: Final = 60
-_HOUR: Final = 3600
-_DAY: Final = 24 * _HOUR
 
 
 def worst_problems(console: Console, document: Document) -> None:
@@ -78,20 +75,13 @@ def rule(document: Document, worst: WorstProblem) -> str:
 
 
 def age(document: Document, worst: WorstProblem) -> str:
-    """The time since a problem began, until the scan: `new`, `45 min`, `5 h`, `12 d`; empty in the first scan of a cluster."""
-    if worst.problem.status == "new":
-        return "new" if document.provenance.previous_scan_id else ""
-    return elapsed(worst.problem.opened_at, document.provenance.finished_at or document.provenance.started_at)
-
-
-def elapsed(start: datetime, end: datetime) -> str:
-    """A time in its largest unit."""
-    seconds = int((utc(end) - utc(start)).total_seconds())
-    if seconds < _MINUTE:
-        return "<1 min"
-    if seconds < _HOUR:
-        return f"{seconds // _MINUTE} min"
-    return f"{seconds // _HOUR} h" if seconds < _DAY else f"{seconds // _DAY:,} d"
+    """The time since a problem began, until the scan, or `new` or `reopened`; empty in the first scan of a cluster."""
+    status = worst.problem.status
+    if status == "new" and not document.provenance.previous_scan_id:
+        return ""
+    if status in ("new", "reopened"):
+        return status
+    return age_text(worst.problem.opened_at, document.provenance.finished_at or document.provenance.started_at)
 
 
 def _severity(document: Document, worst: WorstProblem) -> str:

@@ -24,7 +24,7 @@ _KEYWORD = re.compile(
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"(?:sqlite|postgres|postgresql|mysql|mariadb|oracle|mssql)(?:\+\w+)?:", re.IGNORECASE)
-_FORMS = "Use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE."
+_FORMS = "Use a path, sqlite:PATH or postgresql://USER@HOST/DATABASE."
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,15 @@ CheckIds: TypeAlias = tuple[tuple[int, str], ...]
 """The ids of checks, and the reason why each was not evaluated, or an empty string."""
 
 
+class SetsOfKind(NamedTuple):
+    """The ids of the sets of a kind: of all examined objects, and of the others with pairs of checks and reasons."""
+
+    api_version: str
+    kind: str
+    everything: int
+    own: list[tuple[int, list[list[tuple[int, str]]]]]
+
+
 class KindOfScan(NamedTuple):
     """The sets of a kind: of all examined objects, and of those whose checks have outcomes, with the ids of the checks."""
 
@@ -114,6 +123,12 @@ def _has_any(several: Iterable[Iterable[tuple[int, str]]], checks: Collection[in
 
 def sets_of(connection: Connection, scan: int) -> Iterator[tuple[str, str, KindOfScan]]:
     """The API version, the kind and the sets of each kind of a scan, by its number. Older scans have none."""
+    for kind in kinds_of(connection, scan):
+        yield kind.api_version, kind.kind, read_sets(connection, kind)
+
+
+def kinds_of(connection: Connection, scan: int) -> list[SetsOfKind]:
+    """The kinds of a scan, by its number, with the ids of their sets. Older scans have none."""
     own = COVERAGE.c
     wanted = (
         select(own.api_version, own.kind, SET_LISTS.c.content)
@@ -121,15 +136,30 @@ def sets_of(connection: Connection, scan: int) -> Iterator[tuple[str, str, KindO
         .where(own.scan == scan)
         .order_by(own.position)
     )
-    for api_version, kind, content in connection.execute(wanted).all():
-        everything, own_sets = orjson.loads(zlib.decompress(content))
-        sets = _read(connection, [everything, *(number for number, _ in own_sets)])
-        pairs = (
-            (tuple((check, reason) for check, reason in checks), sets[number])
-            for number, several in own_sets
-            for checks in several
-        )
-        yield api_version, kind, KindOfScan(sets[everything], tuple(pairs))
+    rows = connection.execute(wanted).all()
+    return [
+        SetsOfKind(api_version, kind, *orjson.loads(zlib.decompress(content))) for api_version, kind, content in rows
+    ]
+
+
+def read_sets(connection: Connection, kind: SetsOfKind) -> KindOfScan:
+    """The sets of a kind."""
+    sets = _read(connection, [kind.everything, *(number for number, _ in kind.own)])
+    pairs = (
+        (tuple((check, reason) for check, reason in checks), sets[number])
+        for number, several in kind.own
+        for checks in several
+    )
+    return KindOfScan(sets[kind.everything], tuple(pairs))
+
+
+def counts_of(connection: Connection, numbers: Sequence[int]) -> dict[int, int]:
+    """The numbers of objects of some sets, by the ids of the sets."""
+    counts: dict[int, int] = {}
+    for portion in chunks(sorted(set(numbers))):
+        wanted = select(OBJECT_SETS.c.id, OBJECT_SETS.c.count).where(among(connection, OBJECT_SETS.c.id, portion))
+        counts.update((number, count) for number, count in connection.execute(wanted))
+    return counts
 
 
 def _read(connection: Connection, numbers: Sequence[int]) -> dict[int, RowIdSet]:

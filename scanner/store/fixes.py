@@ -8,24 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
-from typing import NamedTuple
 
 from sqlalchemy import Connection, and_, delete, select
 
+from scanner.posture.daily import TimeToFix
 from scanner.store.daily import day_of
 from scanner.store.engine import among
 from scanner.store.interning import chunks
 from scanner.store.tables import FIXES, SCANS
-
-
-class TimeToFix(NamedTuple):
-    """The fixed problems of a policy: their number, and for how long half and nine tenths of them were open at most."""
-
-    language: str
-    policy: str
-    problems: int
-    median: timedelta
-    p90: timedelta
 
 
 def times_to_fix(connection: Connection, cluster: int, since: date) -> tuple[TimeToFix, ...]:

@@ -97,8 +97,7 @@ def _stored(connection: Connection) -> Iterator[tuple[str, int]]:
     ):
         connection.exec_driver_sql(statement)
     rows = connection.execution_options(yield_per=10_000).exec_driver_sql("SELECT term, doc FROM temp.stored_words")
-    for entry, place in rows:
-        yield entry, place
+    yield from rows
     connection.exec_driver_sql("DROP TABLE temp.stored_words")
     connection.exec_driver_sql("PRAGMA query_only = ON")
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, func, select
 
-from scanner.errors import UsageError
+from scanner.errors import NotFound, UsageError
 from scanner.model.cause import Cause
 from scanner.model.outcome import Finding
 from scanner.model.policy import Policy
@@ -148,14 +148,14 @@ def find_scan(connection: Connection, text: str, cluster: str | None) -> Scan:
 
 
 def find_finding(connection: Connection, text: str) -> ExplainedFinding:
-    """The finding whose fingerprint begins with `text`, or the one that continues it. Raises UsageError unless there is one.
+    """The finding whose fingerprint begins with `text`, or the one that continues it.
 
-    If several clusters have it, the finding of the latest scan is returned.
+    Raises NotFound if there is none, another UsageError if there are several. If several clusters have it, the finding of the latest scan is returned.
     """
     rows = _latest_rows(connection, text.lower())
     fingerprints = {bytes(row.history.fingerprint).hex() for row in rows}
     if not rows:
-        raise UsageError(f"There is no finding {text!r} in this database. The reports show the ids of findings.")
+        raise NotFound(f"There is no finding {text!r} in this database. The reports show the ids of findings.")
     if len(fingerprints) > 1:
         ids = sorted({fingerprint[:SHORT] for fingerprint in fingerprints})
         raise UsageError(f"Finding {text!r} is ambiguous: {listed(ids)}. Give more digits of the id.")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row, Select, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, select, update
 
 from scanner.errors import UsageError
 from scanner.model.run import Run, RunDetails
@@ -66,20 +66,35 @@ def runs(
     limit: int | None = None,
     cluster: str | None = None,
     since: datetime | None = None,
+    before: int | None = None,
     number: int | None = None,
 ) -> tuple[RunDetails, ...]:
-    """The newest runs, the newest first: of one cluster (by name, UID or identity), since a moment, or with a number.
+    """The newest runs, the newest first: of one cluster (by name, UID or identity), since a moment, before another run, or with a number.
 
-    Raises UsageError if no run is of that cluster, and if several clusters have the name.
+    Raises UsageError if no run is of that cluster, if several clusters have the name, and if there is no run `before`.
     """
-    wanted = _select().order_by(RUNS.c.started_at.desc(), RUNS.c.number.desc()).limit(limit)
-    if cluster is not None:
-        wanted = wanted.where(_of_cluster(connection, cluster))
-    if since is not None:
-        wanted = wanted.where(RUNS.c.started_at >= since)
+    chosen = _chosen(connection, cluster, since)
+    if before is not None:
+        started = run(connection, before, now).run.started_at
+        own = RUNS.c
+        chosen += ((own.started_at < started) | ((own.started_at == started) & (own.number < before)),)
     if number is not None:
-        wanted = wanted.where(RUNS.c.number == number)
+        chosen += (RUNS.c.number == number,)
+    wanted = _select().where(*chosen).order_by(RUNS.c.started_at.desc(), RUNS.c.number.desc()).limit(limit)
     return _details(connection, connection.execute(wanted).all(), now)
+
+
+def number_of_runs(connection: Connection, cluster: str | None, since: datetime | None) -> int:
+    """The number of the runs of one cluster, or since a moment. Raises as `runs` does."""
+    wanted = _select().where(*_chosen(connection, cluster, since))
+    return connection.execute(wanted.with_only_columns(func.count(), maintain_column_froms=True)).scalar_one()
+
+
+def _chosen(connection: Connection, cluster: str | None, since: datetime | None) -> tuple[ColumnElement[bool], ...]:
+    return (
+        *(() if cluster is None else (_of_cluster(connection, cluster),)),
+        *(() if since is None else (RUNS.c.started_at >= since,)),
+    )
 
 
 def run(connection: Connection, number: int, now: datetime) -> RunDetails:

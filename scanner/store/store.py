@@ -17,12 +17,14 @@ from scanner.model.json import JsonObject
 from scanner.model.object_counts import ObjectCount
 from scanner.model.place import PlacedObject
 from scanner.model.policy import PolicyKey
+from scanner.model.population import ObjectPage, PlaceOfPage
 from scanner.model.problem import ProblemCounts
 from scanner.model.resource import Kind
 from scanner.model.run import RunDetails
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.model.texts import clean
 from scanner.model.waiver import WaiverSet
+from scanner.posture.daily import Day, TimeToFix
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
 from scanner.posture.scan_diff import ScanDiff
 from scanner.store import (
@@ -32,6 +34,7 @@ from scanner.store import (
     newest_scans,
     object_counts,
     places,
+    population_page,
     present_objects,
     problem_counts,
     problem_lookup,
@@ -39,6 +42,7 @@ from scanner.store import (
     rule_texts,
     runs,
     scan_diff,
+    scan_pages,
     search_hits,
     sizes,
     trends,
@@ -110,16 +114,26 @@ class SqlReader:
             return pruned(connection, [scan.id for scan in scans])
 
     def runs(
-        self, limit: int | None = None, *, cluster: str | None = None, since: datetime | None = None
+        self,
+        limit: int | None = None,
+        *,
+        cluster: str | None = None,
+        since: datetime | None = None,
+        before: int | None = None,
     ) -> tuple[RunDetails, ...]:
-        """The newest runs, the newest first: of one cluster (by name, UID or identity), or since a moment.
+        """The newest runs, the newest first: of one cluster (by name, UID or identity), since a moment, or those before a run.
 
         A run whose process was killed stays open. Raises UsageError if no run is of that cluster, or if several clusters have
         the name.
         """
         with self._reading() as connection:
             name = cluster if cluster is None else clean(cluster)
-            return runs.runs(connection, self._clock(), limit=limit, cluster=name, since=since)
+            return runs.runs(connection, self._clock(), limit=limit, cluster=name, since=since, before=before)
+
+    def number_of_runs(self, *, cluster: str | None = None, since: datetime | None = None) -> int:
+        """The number of all runs that `runs` lists without a limit. Raises as `runs` does."""
+        with self._reading() as connection:
+            return runs.number_of_runs(connection, cluster if cluster is None else clean(cluster), since)
 
     def run_of_cluster(self, number: int, cluster: str) -> RunDetails | None:
         """The run of a cluster (by identity) with a number; None if it is none of its runs. Raises UsageError without any run."""
@@ -152,7 +166,7 @@ class SqlReader:
         with self._reading() as connection:
             return clusters.chosen(connection, name if name is None else clean(name), lookup.latest(connection, None))
 
-    def days(self, cluster: int, since: date) -> tuple[trends.Day, ...]:
+    def days(self, cluster: int, since: date) -> tuple[Day, ...]:
         """The recorded days of a cluster, by its id, from a date on, the oldest first."""
         with self._reading() as connection:
             return trends.days(connection, cluster, since)
@@ -177,7 +191,7 @@ class SqlReader:
             names = list(filter(chosen, trends.policies(connection)))
             return trends.TrendOfDays(recorded, trends.outcomes_by_day(connection, cluster, since, names))
 
-    def times_to_fix(self, cluster: int, since: date) -> tuple[fixes.TimeToFix, ...]:
+    def times_to_fix(self, cluster: int, since: date) -> tuple[TimeToFix, ...]:
         """The times of the problems of a cluster, by its id, that scans saw fixed from a date on, by policy."""
         with self._reading() as connection:
             return fixes.times_to_fix(connection, cluster, since)
@@ -249,6 +263,27 @@ class SqlReader:
         with as_store_error(self._address):
             return reader.record(self._engine, self._address, clean(scan_id), self._clock())
 
+    def scans_of_cluster(self, cluster: int, *, before: int | None = None, limit: int) -> scan_pages.ScanPage:
+        """The newest scans of a cluster, by its id, whose numbers are lower than `before`."""
+        with self._reading() as connection:
+            return scan_pages.scan_page(connection, cluster, self._clock(), before=before, limit=limit)
+
+    def newest_of_clusters(self) -> Mapping[int, Scan]:
+        """The newest complete or incomplete scan of every cluster, by the id of the cluster."""
+        with self._reading() as connection:
+            return scan_pages.newest_of_clusters(connection)
+
+    def population_page(
+        self, scan_id: str, *, kind: str = "", after: PlaceOfPage | None = None, limit: int
+    ) -> ObjectPage:
+        """The objects of a finished scan, by its full id, that follow a place: of one kind, or of all. Raises UsageError."""
+        with self._reading_at_once() as connection:
+            stored = reader.stored_scan(connection, clean(scan_id), abandoned(connection, self._clock()))
+            if stored.revision is None:
+                return ObjectPage((), 0, None)
+            of = population_page.PopulationOfScan(stored.cluster, stored.number, stored.revision)
+            return population_page.population_page(connection, of, kind=kind, after=after, limit=limit)
+
     def waivers_at(self, scan_id: str, moment: datetime) -> WaiverSet | None:
         """The newest waivers that a scan of the same cluster stored, if it had ended at a moment; None if none did."""
         with self._reading() as connection:
@@ -291,7 +326,7 @@ class SqlReader:
             return scan_diff.scan_diff(self._engine, self._address, before_id, now_id, self._clock())
 
     def finding(self, text: str) -> lookup.ExplainedFinding:
-        """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError."""
+        """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError, NotFound without any."""
         with self._reading() as connection:
             return lookup.find_finding(connection, text)
 
@@ -446,7 +481,7 @@ class SqlStore(SqlReader):
 
 
 def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:
-    """Open a database, and create it if it does not exist: `sqlite:///PATH`, a path, or `postgresql://…`.
+    """Open a database, and create it if it does not exist: `sqlite:PATH`, a path, or `postgresql://…`.
 
     Raises UsageError for an invalid URL, StoreError when the database cannot be used.
     """

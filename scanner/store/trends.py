@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Integer, Select, String, cast, func, select
 
-from scanner.posture.rule_digests import RulesPart, RulesVersion, changed_parts
+from scanner.posture.daily import DailyKey, Day
+from scanner.posture.rule_digests import RulesVersion, changed_parts
 from scanner.store.daily import day_of
 from scanner.store.engine import among
 from scanner.store.tables import DAILY, DAILY_KEYS, DAYS, SCANS
@@ -20,32 +21,6 @@ from scanner.store.tables import DAILY, DAILY_KEYS, DAYS, SCANS
 _VERSION: Final = (SCANS.c.policy_set_digest, SCANS.c.server_version, SCANS.c.tool_version)
 """The columns of a `RulesVersion`."""
 _SEPARATOR: Final = " "
-
-
-class Day(NamedTuple):
-    """A day of a cluster, and its last complete scan.
-
-    `new` and `resolved` are the sums over all scans of the day. `rules_changed` has
-    the parts of the rules that differ from those of the recorded day before; None if there is none, or if the rules of one of both
-    days are not known.
-    """
-
-    day: date
-    scan: str
-    findings: int
-    new: int
-    resolved: int
-    rules_changed: tuple[RulesPart, ...] | None = None
-
-
-class DailyKey(NamedTuple):
-    """The outcomes of a policy in a namespace; `requester` marks outcomes that may differ for another user."""
-
-    language: str
-    policy: str
-    namespace: str
-    outcome: str
-    requester: bool
 
 
 Tallies: TypeAlias = list[tuple[int, int]]

@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from scanner.errors import AssayError
 from scanner.web.answers import refusal
+from scanner.web.api.routes import api_routes
 from scanner.web.compare_clusters import CompareClusters
 from scanner.web.compare_pages import ComparePages
 from scanner.web.fleet import FleetPages
@@ -40,6 +41,7 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
     pages = ScanPages(library, rendered)
     routes = [
         *_routes_of_fleet(library, counts, rendered),
+        *api_routes(library),
         Route("/clusters/{cluster}", pages.redirect),
         *(Route(f"/clusters/{{cluster}}/{moment}", pages.redirect_to_first) for moment in _MOMENTS),
         *(Route(f"/clusters/{{cluster}}/{moment}/{{page:path}}", pages.page) for moment in _MOMENTS),

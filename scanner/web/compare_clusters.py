@@ -13,7 +13,7 @@ from scanner.model.policy import PolicyKey
 from scanner.store.clusters import StoredCluster
 from scanner.web.addresses import Moment, cluster_key
 from scanner.web.answers import page_answer
-from scanner.web.finding_pages import findings_link
+from scanner.web.findings_link import findings_link
 from scanner.web.fleet_counts import FleetCounts
 from scanner.web.fleet_policies import sort_key
 from scanner.web.library import Library

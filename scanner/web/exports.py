@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from io import TextIOWrapper
 from tempfile import TemporaryFile
 from threading import BoundedSemaphore
@@ -45,36 +46,52 @@ def export(view: ScanView, file: str, request: Request) -> Response:
     name = next((name for name, own in EXPORTS.items() if own == file), None)
     if name is None:
         raise NotThere(f"There is no download {file[:80]!r}. The files are: {', '.join(EXPORTS.values())}.")
-    if request.method == "HEAD":
-        return Response(media_type=_ENDINGS[name][1])
-    return download(name, view.document, f"assay-{view.scan_id}.{_ENDINGS[name][0]}")
+    ending, media_type = _ENDINGS[name]
+    write = partial(_write, name, view.document)
+    return sent(write, media_type, f"assay-{view.scan_id}.{ending}", head=request.method == "HEAD")
 
 
-def download(name: str, document: Document, file: str) -> Response:
-    """A report as a download. It is complete before its first byte is sent: an error is an answer of its own."""
+def sent(write: Callable[[BinaryIO], None], media_type: str, file: str, *, head: bool) -> Response:
+    """What a function writes, as a download. It is complete before its first byte is sent: an error is an answer of its own.
+
+    With `head`, only the headers are sent. Raises Busy and BadRequest.
+    """
+    headers = {"Content-Disposition": f'attachment; filename="{file}"', "Cache-Control": "private, no-cache"}
+    if head:
+        return Response(media_type=media_type, headers=headers)
     if not _EXPORTING.acquire(blocking=False):
         raise Busy(f"{_AT_ONCE} exports are being made: try again in some seconds.")
     try:
-        made = _made(name, document)
+        made = _made(write)
     except UsageError as error:
         raise BadRequest(str(error)) from error
     finally:
         _EXPORTING.release()
-    headers = {"Content-Disposition": f'attachment; filename="{file}"', "Cache-Control": "private, no-cache"}
-    return StreamingResponse(_portions(made), media_type=_ENDINGS[name][1], headers=headers)
+    return StreamingResponse(_portions(made), media_type=media_type, headers=headers)
 
 
-def _made(name: str, document: Document) -> BinaryIO:
+def _made(write: Callable[[BinaryIO], None]) -> BinaryIO:
     file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - closed when it was sent
-    format_ = FORMATS[name]
-    if format_.target == "text":
-        text = TextIOWrapper(file, "utf-8", newline="")
-        format_.render(document, text)
-        text.detach()
-    else:
-        format_.render(document, file)
-    file.seek(0)
+    try:
+        write(file)
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
     return file
+
+
+def _write(name: str, document: Document, out: BinaryIO) -> None:
+    format_ = FORMATS[name]
+    if format_.target != "text":
+        format_.render(document, out)
+        return
+    text = TextIOWrapper(out, "utf-8", errors="backslashreplace", newline="")
+    try:
+        format_.render(document, text)
+        text.flush()
+    finally:
+        text.detach()
 
 
 def _portions(file: BinaryIO) -> Iterator[bytes]:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
 from scanner.report.finding_list import summary_of
 from scanner.report.sentences import namespace_title
-from scanner.report.templates import NAME
-from scanner.report.words import cut, visible
 from scanner.report.worst_rows import in_folder
+from scanner.web.asked_page import AskedPage
+from scanner.web.finding_choice import chosen_problems
 from scanner.web.problem_list import CLUSTER_SCOPED, UNOWNED, ListedProblem, ProblemFilter
 from scanner.web.refusals import BadRequest, NotThere
-from scanner.web.scan_view import SEVERITIES
 from scanner.web.timeline import timeline_of
-
-if TYPE_CHECKING:
-    from scanner.web.scan_pages import AskedPage
 
 ROWS: Final = 100
 OBJECTS: Final = 1_000
@@ -32,14 +28,6 @@ _LONGEST_OF: Final = {"workload": 3 * LONGEST}
 """A workload has a kind, a namespace and a name."""
 
 
-def findings_link(**filters: str) -> str:
-    """The list of findings with filters, as the static report's function of this name makes it."""
-    shown = {
-        key: visible(cut(value, NAME)) for key, value in {**filters, "status": filters.get("status", "open")}.items()
-    }
-    return f"findings.html?{urlencode(shown)}"
-
-
 def filter_of(parameters: Mapping[str, str]) -> ProblemFilter:
     """The filter in the parameters of a request. Raises BadRequest for one that is too long."""
     for name in FIELDS:
@@ -49,17 +37,11 @@ def filter_of(parameters: Mapping[str, str]) -> ProblemFilter:
     return ProblemFilter(**{name: parameters.get(name, "").strip() for name in FIELDS})
 
 
-def chosen(asked: AskedPage, wanted: ProblemFilter) -> list[ListedProblem]:
-    """The problems that a filter chooses."""
-    words = asked.library.words(asked.cluster, wanted.text) if wanted.text else ()
-    return asked.view.problems.chosen(wanted, words, SEVERITIES)
-
-
 def findings_page(asked: AskedPage) -> str:
     """The list. Its pages follow each other by the number of the last problem: they do not depend on how many rows came before."""
     parameters = asked.request.query_params
     wanted = filter_of(parameters)
-    found = chosen(asked, wanted)
+    found = chosen_problems(asked.library, asked.cluster, asked.view, wanted).problems
     first = _place_after(found, parameters.get("after", ""))
     shown = found[first : first + ROWS]
     kept = {name: parameters[name] for name in FIELDS if parameters.get(name)}

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from scanner.store.newest_scans import ClusterScans
 from scanner.web.addresses import cluster_key
 from scanner.web.answers import page_answer
-from scanner.web.finding_pages import findings_link
+from scanner.web.findings_link import findings_link
 from scanner.web.fleet_counts import Counted, FleetCounts
 from scanner.web.fleet_rows import FleetRow, fleet_row, fleet_sentence, silence_rule
 from scanner.web.library import Library

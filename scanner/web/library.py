@@ -26,6 +26,7 @@ from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
 from scanner.store.search_text import MOST_WORDS
 from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
+from scanner.web.kept_choices import KeptChoices
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable
 from scanner.web.scan_view import ScanView
@@ -80,6 +81,7 @@ class Library:
         self._lock: Final = Lock()
         self._reader: SqlReader | None = None
         self._checked = 0.0
+        self.choices: Final = KeptChoices()
         self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
         self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(_RECENT)
         self._scans: Final[Recent[Scan | None]] = Recent(_RECENT)
@@ -114,6 +116,7 @@ class Library:
         with self._lock:
             reader, self._reader = self._reader, None
             self._views.clear()
+        self.choices.clear()
         if reader is not None:
             reader.close()
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.web.answers import page_answer
-from scanner.web.finding_pages import findings_link
+from scanner.web.findings_link import findings_link
 from scanner.web.fleet import FleetPages, rows_key
 from scanner.web.fleet_policies import FleetPolicy, policies_of_fleet, policy_of_fleet, policy_sets, sort_key
 from scanner.web.fleet_rows import FleetRow

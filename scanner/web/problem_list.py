@@ -6,7 +6,8 @@ The rules are those of the static list: `report.finding_groups` and `reports_tem
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -32,6 +33,7 @@ class ListedProblem(NamedTuple):
     """A problem: the ids of the rows of its findings, the worst first, and what it is filtered and ordered by.
 
     `first` is the place of its findings in the columns of the list; `severity` a rank, 0 for the worst; `opened` are seconds since 1970.
+    The first `open` findings are not resolved.
     """
 
     number: int
@@ -50,6 +52,7 @@ class ListedProblem(NamedTuple):
     severity: int
     opened: int
     waived: bool
+    open: int
 
     @property
     def order(self) -> FindingOrder:
@@ -84,6 +87,7 @@ class _Columns:
     objects: array[int] = field(default_factory=lambda: array("q"))
     workloads: array[int] = field(default_factory=lambda: array("q"))
     kept: array[int] = field(default_factory=lambda: array("q"))
+    counted: array[int] = field(default_factory=lambda: array("b"))
 
     def add(self, finding: IndexedFinding) -> None:
         self.rows.append(finding.row)
@@ -93,6 +97,7 @@ class _Columns:
         self.objects.append(finding.object)
         self.workloads.append(finding.workload_row)
         self.kept.append(finding.kept)
+        self.counted.append(finding.checked and finding.status != "resolved")
 
     def has(self, place: int, word: WordMatches) -> bool:
         """Return whether a text of a finding has a word."""
@@ -161,6 +166,7 @@ class ProblemList:
             severity=ranks(worst.policy),
             opened=min(finding.opened for finding in own),
             waived=worst.status != "resolved" and worst.row in waived,
+            open=len(still_open),
         )
 
     def __len__(self) -> int:
@@ -170,6 +176,15 @@ class ProblemList:
         """A problem by its number."""
         place = self._places.get(number)
         return None if place is None else self.problems[place]
+
+    def ids(self, problem: ListedProblem) -> Sequence[int]:
+        """The ids of the findings of a problem, in the order of its rows."""
+        return self._columns.ids[problem.first : problem.first + len(problem.rows)]
+
+    def findings_of(self, objects: Collection[int]) -> Counter[int]:
+        """The numbers of open findings that the scan checked, by object, for some objects."""
+        columns = zip(self._columns.objects, self._columns.counted, strict=True)
+        return Counter(each for each, counted in columns if each in objects and counted)
 
     def rows_with_prefix(self, prefix: str) -> list[int]:
         """The rows of the findings whose ids begin with at most 12 hex digits."""
@@ -181,8 +196,10 @@ class ProblemList:
         self, wanted: ProblemFilter, words: Sequence[WordMatches] = (), severities: Sequence[str] = ()
     ) -> list[ListedProblem]:
         """The problems that a filter chooses, in its order; `words` are those of its text, `severities` the names of ranks."""
-        tests = list(self._tests(wanted, severities))
-        found = [problem for problem in self.problems if all(test(problem) for test in tests)]
+        chosen: Iterable[ListedProblem] = self.problems
+        for test in self._tests(wanted, severities):
+            chosen = filter(test, chosen)
+        found = list(chosen)
         if wanted.text:
             asked = wanted.text.casefold().split()
             found = [problem for problem in found if self._matches(problem, asked, words)]

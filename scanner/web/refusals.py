@@ -31,3 +31,9 @@ class Unavailable(WebError):
     """The database cannot be read now, or not by this version."""
 
     status = 503
+
+
+class TooLong(WebError):
+    """The address is too long."""
+
+    status = 414

@@ -16,7 +16,7 @@ from scanner.store.clusters import StoredCluster
 from scanner.store.search_hits import FindingHit, Hits, SearchHits
 from scanner.store.search_text import MOST_WORDS
 from scanner.web.answers import page_answer
-from scanner.web.finding_pages import findings_link
+from scanner.web.findings_link import findings_link
 from scanner.web.library import Library
 from scanner.web.parameters import root_of, text_of
 from scanner.web.refusals import BadRequest

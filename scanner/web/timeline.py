@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import groupby
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from scanner.report.words import EVENTS, RESOLUTIONS, cause_text, object_name
 from scanner.store.lookup import FindingEvent
@@ -15,12 +15,14 @@ from scanner.store.problem_lookup import ExplainedProblem
 _NAMED = 5
 _OPENED = frozenset({"new", "reopened"})
 
+Change: TypeAlias = Literal["opened", "changed", "resolved"]
+
 
 class Moment(NamedTuple):
     """What one scan changed about a problem: `kind` is opened, changed or resolved, `objects` names some of the objects."""
 
     at: datetime
-    kind: str
+    kind: Change
     what: str
     why: str
     objects: tuple[str, ...]
@@ -31,7 +33,7 @@ class _Event(NamedTuple):
     at: datetime
     what: str
     why: str
-    kind: str
+    kind: Change
     name: str
 
 
@@ -64,7 +66,7 @@ def _what(event: FindingEvent) -> str:
     return EVENTS.get(event.event, event.event)
 
 
-def _kind(event: FindingEvent) -> str:
+def _kind(event: FindingEvent) -> Change:
     if event.event in RESOLUTIONS:
         return "resolved"
     return "opened" if event.event in _OPENED else "changed"

@@ -81,6 +81,32 @@ def test_scans(scanned: Assay, home: Path) -> None:
     assert ["last"] == completed(home, "report", "la")
 
 
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (("diff", "last", ""), "scan"),
+        (("waiver", "check", "--scan", ""), "scan"),
+        (("waiver", "propose", "--from-scan", ""), "scan"),
+        (("report", "--baseline", ""), "scan"),
+        (("policies", "--scan", ""), "scan"),
+        (("trend", "--policy", "s"), "policy"),
+        (("findings", "--policy", "s"), "policy"),
+        (("scan", "--policy", "s"), "policy"),
+        (("waiver", "propose", "--policy", "s"), "policy"),
+        (("report", "--cluster-name", ""), "cluster"),
+        (("trend", "--cluster-name", ""), "cluster"),
+        (("runs", "--cluster-name", ""), "cluster"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else value,
+)
+def test_every_place_of_a_name_is_completed(scanned: Assay, home: Path, words: tuple[str, ...], kind: str) -> None:
+    """Scans, policies and clusters, whatever the command."""
+    scan = json.loads(scanned("report", "-o", "json").stdout)["provenance"]["scanId"]
+    names = {"scan": ["last", scan], "policy": ["strict-labels"], "cluster": ["all.yaml"]}
+
+    assert names[kind] == completed(home, *words)
+
+
 def test_contexts(home: Path, write: Write) -> None:
     """Of the kubeconfig that the command would read."""
     write("config", KUBECONFIG)

@@ -187,12 +187,52 @@ def test_a_resolved_problem_has_the_time_and_the_reason(assay: Assay, write: Wri
 
 
 def test_a_long_list_of_findings_names_the_command_for_the_rest(assay: Assay, write: Write) -> None:
-    """Twenty findings are printed, and the others are counted."""
+    """Twenty findings are printed, and the others are counted; the command reads the same database."""
     objects = "---\n".join(config_map(f"map-{number}") for number in range(25))
     write("all.yaml", f"{objects}---\n{bound('strict')}")
+    assay("scan", "--from", "all.yaml", "-q", "--db", "a b.db")
+
+    lines = assay("explain", "strict", "--db", "a b.db").stdout.decode().splitlines()
+
+    assert "    and 5 more: assay findings --policy strict --limit 0 --db 'a b.db'" == lines[-1]
+    assert 20 == sum("  ConfigMap shop/map-" in line for line in lines)
+
+
+def test_a_policy_is_explained_by_the_beginning_of_its_name(assay: Assay, write: Write) -> None:
+    """As a problem or a finding is; --python too."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict-labels')}---\n{bound('lenient')}")
     assay("scan", "--from", "all.yaml", "-q")
 
-    lines = assay("explain", "strict").stdout.decode().splitlines()
+    whole, begun = assay("explain", "strict-labels"), assay("explain", "str")
 
-    assert "    and 5 more: assay findings --policy strict --limit 0" == lines[-1]
-    assert 20 == sum("  ConfigMap shop/map-" in line for line in lines)
+    assert (0, whole.stdout) == (begun.code, begun.stdout)
+    assert 0 == assay("explain", "str", "--python").code
+
+
+def test_the_beginning_of_several_names_is_ambiguous(assay: Assay, write: Write) -> None:
+    """The message has the names; a name that is whole is that policy, though another one begins so."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}---\n{bound('strict-labels')}")
+    assay("scan", "--from", "all.yaml", "-q")
+
+    ran = assay("explain", "stri")
+
+    assert (2, "assay: Policy 'stri' is ambiguous: strict, strict-labels. Type more of the name.\n") == (
+        ran.code,
+        ran.stderr,
+    )
+    assert b"ValidatingAdmissionPolicy strict " == assay("explain", "strict").stdout[:33]
+
+
+def test_digits_may_begin_an_id_and_a_name(assay: Assay, write: Write) -> None:
+    """A name is taken where no id begins so; a text that begins both is ambiguous."""
+    names = [f"{digit}-policy" for digit in "0123456789abcdef"]
+    write("all.yaml", "---\n".join([config_map("one"), *(bound(name) for name in names)]))
+    assay("scan", "--from", "all.yaml", "-q")
+    ids = [each["id"][0] for each in json.loads(assay("report", "-o", "json").stdout)["findings"]]
+    shared = next(digit for digit in ids if ids.count(digit) == 1)
+    free = next(digit for digit in "0123456789abcdef" if digit not in ids)
+
+    ambiguous, name = assay("explain", shared), assay("explain", free)
+
+    assert (2, True) == (ambiguous.code, f"and {shared}-policy. Type more of it." in ambiguous.stderr)
+    assert name.stdout.startswith(f"ValidatingAdmissionPolicy {free}-policy".encode())

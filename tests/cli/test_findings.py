@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
@@ -192,3 +193,15 @@ def test_reports_and_policies_are_those_of_a_date(twice: Assay) -> None:
         == json.loads(twice("report", "--at", "2100-01-01", "-o", "json").stdout)["provenance"]["scanId"]
     )
     assert 0 == twice("policies", "--at", moment).code == twice("policies", "--scan", "last~1").code
+
+
+def test_wide_characters_keep_columns_together(assay: Assay, write: Write) -> None:
+    """A terminal gives them two columns each."""
+    labelled = config_map("b").replace("metadata:", "metadata:\n  labels: {team: 決済}")
+    write("all.yaml", f"{config_map('a')}---\n{labelled}---\n{bound('p')}")
+    assay("scan", "--from", "all.yaml", "-q")
+
+    head, *lines = assay("findings").stdout.decode().splitlines()
+
+    at = head.index("POLICY")
+    assert [at, at] == [cell_len(line[: line.index(" p  ") + 1]) for line in lines]

@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import shlex
 import struct
 import subprocess
 import termios
@@ -19,6 +20,7 @@ from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_explain import Write
 from tests.cli.test_process import read
+from tests.cli.test_waivers import waiver
 from tests.command import ASSAY, SECONDS, environment
 from tests.store.databases import database
 
@@ -193,3 +195,15 @@ def test_a_password_is_not_printed(assay: Assay, tmp_path: Path, cluster: Path) 
     *_, explain, report, note = ran.stdout.decode().splitlines()
     assert "Set ASSAY_DB to the value of --db first: a password is not printed." == note
     assert "hunter2" not in explain + report + ran.stderr
+
+
+def test_the_next_commands_have_what_the_user_typed(assay: Assay, write: Write, cluster: Path) -> None:
+    """Each has the flags that it knows: the pages would lack the waivers otherwise."""
+    write("w.yaml", waiver("accepted", "namespace: shop", policy="fine"))
+    write("my.yaml", "qps: 10\n")
+    ran = assay("scan", "--from", cluster, "--waivers", "w.yaml", "--config", "my.yaml")
+
+    *_, explain, report = (shlex.split(line, comments=True) for line in ran.stdout.decode().splitlines())
+    assert ["--config", "my.yaml"] == explain[3:]
+    assert ["--html", "assay-report", "--waivers", "w.yaml", "--config", "my.yaml"] == report[3:]
+    assert [0, 0] == [assay(*command[1:]).code for command in (explain, report)]

@@ -228,7 +228,7 @@ def test_explain_rejects_other_names(twice: Assay, what: str, policies: str) -> 
     """The message for a text that is neither a policy nor an id has the nearest policy, else all of them."""
     ran = twice("explain", what)
 
-    sentence = f"assay: {what} is neither a policy of the last scan nor the id of a finding or problem. {policies}\n"
+    sentence = f"assay: {what!r} is neither a policy of the last scan nor the id of a finding or problem. {policies}\n"
     assert (2, sentence) == (ran.code, ran.stderr)
 
 

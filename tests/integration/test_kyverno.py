@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scanner.model.json import dig
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.integration.apiserver import ApiServer, running
+from tests.integration.client import Answer
 from tests.integration.definitions import DEFINITIONS, definition
 from tests.integration.manifests import apply
 from tests.policies.kyverno.made import deployment, exception, pod, policy
+from tests.report.records import large_record
 
 TEAM: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
 SETTINGS: Any = {
@@ -83,3 +89,29 @@ def test_reports_can_be_stored(server: ApiServer, assay: Assay, output: str) -> 
         answer = server.request("POST", path, report, {"fieldValidation": "Strict"})
         assert (201, []) == (answer.status, answer.warnings())
     assert reports
+
+
+@pytest.mark.parametrize("output", ["policyreport", "openreports"])
+def test_split_reports_can_be_applied_again_and_again(server: ApiServer, output: str) -> None:
+    """`kubectl apply --server-side` sends these requests: a report at its largest is stored, and the next one replaces it."""
+    out = BytesIO()
+    FORMATS[output].render(document_of(large_record(3_000, policies=1, namespaces=1)), out)
+    reports = json.loads(out.getvalue())["items"]
+    apply(server, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-0000"}}])
+
+    first, second = ([_applied(server, report) for report in reports] for _ in range(2))
+
+    assert [201] * len(reports) == [answer.status for answer in first]
+    assert [200] * len(reports) == [answer.status for answer in second]
+    assert [report["results"] for report in reports] == [dig(answer.body, "results") for answer in second]
+    assert 2 < len(reports)
+
+
+def _applied(server: ApiServer, report: Any) -> Answer:
+    """The response to a server-side apply."""
+    plurals = {kind: plural for _, _, kind, plural, _, _ in DEFINITIONS}
+    namespace = report["metadata"].get("namespace")
+    place = f"namespaces/{namespace}/" if namespace else ""
+    path = f"/apis/{report['apiVersion']}/{place}{plurals[report['kind']]}/{report['metadata']['name']}"
+    params = {"fieldManager": "kubectl", "fieldValidation": "Strict"}
+    return server.client.request("PATCH", path, report, params, content_type="application/apply-patch+yaml")

@@ -363,7 +363,7 @@ def partial_record() -> ScanRecord:
         ),
         gaps=(
             Gap(GapKind.DOCUMENT, "broken.yaml, document 3", "line 7: found a tab where a space is expected"),
-            Gap(GapKind.LIST, "v1 Pod", "forbidden"),
+            Gap(GapKind.LIST, "v1/Pod", "forbidden"),
         ),
         outside=(
             OutOfScope(

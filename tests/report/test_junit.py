@@ -19,6 +19,17 @@ from scanner.report.words import visible
 from .records import HOSTILE, finding, hostile_record, partial_record, scan, small_record, tally
 from .test_drift import PATCH
 
+_COUNTED = {"name", "tests", "failures", "errors"}
+_RESULT = {"type", "message"}
+ATTRIBUTES = {
+    "testsuites": {*_COUNTED, "time"},
+    "testsuite": {*_COUNTED, "skipped", "time", "timestamp", "hostname", "id", "package", "file"},
+    "testcase": {"name", "classname", "time"},
+    "failure": _RESULT,
+    "error": _RESULT,
+    "skipped": _RESULT,
+}
+"""The elements and attributes that the schema of Jenkins' xUnit plugin (junit-10) allows, of those that we write."""
 CASE = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
@@ -42,6 +53,29 @@ def test_numbers_are_those_of_the_cases(record: ScanRecord) -> None:
         counted = {"failures": suite.failures, "errors": suite.errors, "skipped": suite.skipped}
         assert {name: kinds.count(name) for name in counted} == counted
         assert len(list(suite)) == suite.tests
+
+
+@pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
+def test_no_element_or_attribute_is_unknown(record: ScanRecord) -> None:
+    """CI servers that check files refuse others; the attributes that must be there are."""
+    root = ET.fromstring(rendered(record))  # noqa: S314 - written by the test
+    required = {"testsuite": {"name", "tests", "failures", "errors"}, "testcase": {"name"}}
+
+    for element in root.iter():
+        assert set(element.attrib) <= ATTRIBUTES[element.tag]
+        assert set(element.attrib) >= required.get(element.tag, set())
+
+
+def test_each_param_has_a_case_of_its_own() -> None:
+    """CI servers follow a case by its name."""
+    params = (("shop", "limits"), ("shop", "quota"))
+    record = replace(small_record(), findings=lambda: iter([finding("web", param=param) for param in params]))
+    names = [case.name for suite in JUnitXml.fromstring(rendered(record).encode()) for case in suite]
+
+    assert [
+        "Deployment shop/web: validations[0] (require-limits-everywhere, shop/limits)",
+        "Deployment shop/web: validations[0] (require-limits-everywhere, shop/quota)",
+    ] == [name for name in names if "web" in str(name)]
 
 
 def test_an_incomplete_scan_is_never_green() -> None:

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import ScanRecord, ScanState
+from scanner.model.scan import Coverage, CoverageState, ScanRecord, ScanState
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.markdown import LONGEST
+from scanner.report.markdown_text import escaped
 
 from .records import hostile_record, large_record, partial_record, scan, small_record
 
@@ -35,16 +35,53 @@ def test_the_first_line_is_the_verdict(record: ScanRecord, word: str) -> None:
     assert rendered(record).startswith(f"# {word}: ")
 
 
-def test_a_long_report_ends_with_the_number_of_lines_left_out() -> None:
-    """GitHub refuses a longer text."""
-    gaps = tuple(Gap(GapKind.OBJECT, f"v1/Pod shop/p-{number}", "unreadable") for number in range(3000))
-    whole = large_record(500, policies=400)
-    text = rendered(replace(whole, scan=scan(ScanState.INCOMPLETE), gaps=gaps, policies=whole.policies * 2))
-    shown = text.count("\n")
+UNLISTED = tuple(
+    Coverage("v1", f"Kind{number}", CoverageState.FORBIDDEN, note="not for jane") for number in range(2_000)
+)
+
+
+def incomplete(record: ScanRecord) -> ScanRecord:
+    """The same scan, of which many kinds were not listed."""
+    return replace(record, scan=scan(ScanState.INCOMPLETE), coverage=UNLISTED)
+
+
+@pytest.mark.parametrize(
+    ("record", "heading", "row", "total"),
+    [
+        (incomplete(small_record()), "**Not examined (2,000 items):**", "- ", "2,000 lines"),
+        (incomplete(large_record(900, policies=900, namespaces=1)), "## Policies", "| policy-", "900 policies"),
+        (large_record(3_000, policies=1, namespaces=3_000), "## Namespaces", "| team-", "3,000 namespaces"),
+    ],
+    ids=["gaps", "policies", "namespaces"],
+)
+def test_a_long_list_counts_its_rest(record: ScanRecord, heading: str, row: str, total: str) -> None:
+    """GitHub refuses a longer text. No list displaces another one, or the facts, and none is cut in silence."""
+    text = rendered(record)
+    section = text.split(heading)[1].split("\n#")[0].split("\n**")[0]
+    shown = sum(line.startswith(row) for line in section.splitlines())
 
     assert LONGEST >= len(text)
-    assert text.splitlines()[-1].endswith("left out: GitHub takes at most 65,536 characters.")
-    assert 0 < int(text.splitlines()[-1].split(" ")[0].replace(",", "")) < shown + 10_000
+    assert 100 < shown
+    assert f"\n{shown:,} of {total} shown: GitHub takes at most 65,536 characters.\n" in section
+    assert [] == [
+        part for part in ("- Coverage: ", "## Worst problems", "## Policies", "## Owners") if part not in text
+    ]
+
+
+def test_a_report_that_fits_is_whole() -> None:
+    """Nothing is counted where nothing is left out."""
+    text = rendered(large_record(400, policies=100, namespaces=100))
+
+    assert 100 == sum(line.startswith("| policy-") for line in text.splitlines())
+    assert "GitHub takes at most" not in text
+
+
+def test_policies_without_a_failing_check_are_counted() -> None:
+    """Also if no policy has one."""
+    passing = replace(small_record(), findings=lambda: iter(()), tallies={})
+
+    assert "\n4 policies without a failing check.\n" in rendered(passing)
+    assert "\n1 other policy without a failing check.\n" in rendered(small_record())
 
 
 def test_no_text_is_markup() -> None:
@@ -52,4 +89,20 @@ def test_no_text_is_markup() -> None:
     text = rendered(hostile_record())
 
     assert [] == [mark for mark in ("<script>", "<img", "\x1b", "\u202e", "[bold red]") if mark in text]
-    assert {line.count(" | ") for line in text.splitlines() if line.startswith("| p-")} <= {8}
+    assert {line.count(" | ") for line in text.splitlines() if line.startswith("| p-")} <= {7}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("thanks @octocat/team", "thanks @&#8203;octocat/team"),
+        ("nginx@sha256:0", "nginx@sha256:0"),
+        ("see #12", r"see \#&#8203;12"),
+        ("a < b && c > d", "a &lt; b &amp;&amp; c &gt; d"),
+        ("https://example.com, www.example.com", "https&#58;//example.com, www&#46;example.com"),
+        ("a|b *c* _d_ `e` [f](g)", r"a\|b \*c\* \_d\_ \`e\` \[f\](g)"),
+    ],
+)
+def test_github_makes_nothing_of_a_text(text: str, shown: str) -> None:
+    """No mention of a user, no reference to an issue, no link, no markup; an entity is one."""
+    assert shown == escaped(text)

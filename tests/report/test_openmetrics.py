@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import Metric as MetricFamily
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families as text_families
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.register import Register
@@ -38,6 +39,11 @@ def parsed(text: str) -> Iterator[MetricFamily]:
     return families
 
 
+def text_format(text: str) -> Iterator[MetricFamily]:
+    """The metrics of a text, read as the older format of Prometheus."""
+    yield from text_families(text)
+
+
 def samples(text: str, name: str) -> dict[tuple[str, ...], float]:
     """The samples of a metric by the values of its labels, without that of the cluster."""
     [family] = (family for family in parsed(text) if family.name == name)
@@ -57,6 +63,18 @@ def test_every_metric_is_read_with_its_type_and_labels(record: ScanRecord) -> No
     assert [(metric.name, metric.type) for metric in METRICS] == [(family.name, family.type) for family in families]
     for metric, family in zip(METRICS, families, strict=True):
         assert {("cluster", *metric.labels)} >= {tuple(sample.labels) for sample in family.samples}
+
+
+@pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
+def test_collectors_of_text_files_read_every_metric(record: ScanRecord) -> None:
+    """The node exporter and push gateways know the older text format alone, and refuse a file with a type that it lacks."""
+    text = rendered(record, "openmetrics-detailed")
+    families = {family.name: family for family in text_format(text)}
+
+    assert {"gauge"} == {metric.type for metric in METRICS}
+    assert {family.name: len(family.samples) for family in parsed(text) if family.samples} == {
+        name: len(family.samples) for name, family in families.items() if family.samples
+    }
 
 
 def test_the_documentation_has_every_metric() -> None:
@@ -109,3 +127,10 @@ def test_a_cluster_without_a_complete_scan_has_no_age() -> None:
     text = rendered(replace(small_record(), scan=scan(ScanState.INCOMPLETE)))
 
     assert {} == samples(text, "assay_last_complete_scan_age_seconds")
+
+
+def test_a_scan_without_kinds_has_no_coverage() -> None:
+    """1 would look like a scan of everything."""
+    text = rendered(replace(small_record(), coverage=()))
+
+    assert {} == samples(text, "assay_coverage_ratio")

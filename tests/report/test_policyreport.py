@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Errored
 from scanner.model.population import Kept, KeptOfObject
 from scanner.model.scan import PolicyRecord, ScanRecord
@@ -164,6 +165,22 @@ def test_the_owner_is_a_property() -> None:
     blue = replace(FINDING, kept=KeptOfObject(Kept((("team", "blue"),))))
 
     assert ["blue", None] == [_result(each)["properties"].get("owner") for each in (blue, FINDING)]
+
+
+def test_a_result_says_what_the_findings_of_other_formats_say() -> None:
+    """Ids, cause, status, actions and effect are properties, which dashboards show as they are."""
+    changed = replace(FINDING, problem="p-00c0ffee0001", status="new", cause=Cause(CauseKind.OBJECT_CHANGED))
+    properties = _result(changed)["properties"]
+
+    assert {
+        "id": changed.id,
+        "problem": "p-00c0ffee0001",
+        "status": "new",
+        "cause": "the object changed",
+        "actions": "Deny",
+        "wouldDeny": "true",
+        "firstSeen": "2026-03-01T14:00:00Z",
+    }.items() <= properties.items()
 
 
 def test_the_rule_of_an_admission_policy_is_its_name() -> None:

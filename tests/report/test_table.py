@@ -10,8 +10,16 @@ import pytest
 from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.outcome import Violated, WouldChange
-from scanner.model.scan import ProblemFinding, ScanRecord, ScanState, Scope, StoredFinding
+from scanner.model.outcome import Gap, GapKind, Violated, WouldChange
+from scanner.model.scan import (
+    Coverage,
+    CoverageState,
+    ProblemFinding,
+    ScanRecord,
+    ScanState,
+    Scope,
+    StoredFinding,
+)
 from scanner.report.document import document_of
 from scanner.report.screen import Screen
 from scanner.report.table import render
@@ -205,3 +213,62 @@ def test_a_command_with_pages_recommends_problems() -> None:
 
     assert "  assay findings --problems --scan 20260302-140000-ab12 --status new --db x.db" in text
     assert "--html" not in text
+
+
+def test_commands_that_print_findings_have_the_rules_of_the_user() -> None:
+    """Controls and waivers: the pages would lack what this summary has. `explain` has no such flags."""
+    text = shown(small_record(), screen=Screen(rules="--controls cis.yaml --waivers w", options="--db x.db"))
+
+    assert "  assay explain 4e17f3eca6 --db x.db " in text
+    report = "  assay report 20260302-140000-ab12 --html assay-report --controls cis.yaml --waivers w --db x.db "
+    assert report in text
+
+
+@pytest.mark.parametrize(
+    ("record", "command"),
+    [
+        (replace(previewed(), tallies={}), "findings --scan 20260302-140000-ab12 --status preview"),
+        (replace(small_record(), policies=()), "scan --help"),
+        (small_record(), "policies --scan 20260302-140000-ab12"),
+    ],
+    ids=["preview", "nothing", "clean"],
+)
+def test_a_scan_without_problems_recommends_the_next_thing(record: ScanRecord, command: str) -> None:
+    """The findings of previews, the help if nothing was evaluated, else the policies."""
+    clean = record if "preview" in command else of_findings(record, [])
+
+    assert f"  assay {command} " in shown(clean)
+
+
+def test_the_numbers_of_gaps_are_one_number() -> None:
+    """A kind that was not listed counts once, whether it has a gap or not; gaps of one sort that share a line count each."""
+    gaps = tuple(Gap(GapKind.DOCUMENT, f"file-{number}.yaml", "no YAML") for number in range(12))
+    unlisted = (
+        Coverage("v1", "Pod", CoverageState.FORBIDDEN, note="not for jane"),
+        Coverage("batch/v1", "Job", CoverageState.FAILED, note="no answer"),
+    )
+    listed = Gap(GapKind.LIST, "v1/Pod", "not for jane")
+    record = replace(
+        small_record(),
+        scan=scan(ScanState.INCOMPLETE),
+        gaps=(*gaps, listed),
+        coverage=(*unlisted, *small_record().coverage),
+    )
+
+    text = shown(record)
+
+    assert " · 14 gaps\n" in text
+    assert "\n14 items could not be scanned.\n" in text
+    assert "  - 12 documents could not be read\n" in text
+
+
+@pytest.mark.parametrize(("columns", "screen"), [("80", WIDE), ("40", SCREEN)])
+def test_policies_without_room_for_a_table_have_lines(columns: str, screen: Screen) -> None:
+    """The name, and below it the numbers that are not 0: a table of prose would repeat every heading for every 0."""
+    text = shown(partial_record(), screen=screen, COLUMNS=columns)
+    section = text.split("Policies (")[1].split("\n\n")[0]
+
+    assert "\n  require-limits: medium, Audit, Deny" in section
+    assert "3 refused · 3 violated" in section
+    assert "Policy" not in section
+    assert " 0" not in section

@@ -12,9 +12,9 @@ from scanner.errors import UsageError
 from scanner.model.outcome import Change, WouldChange
 from scanner.model.policy import VALIDATING
 from scanner.model.scan import ClusterIdentity, OutcomeName, ScanState, Scope
+from scanner.posture.daily import DailyKey, Day
 from scanner.store import SqlStore, prune
 from scanner.store.retention_plan import Rule
-from scanner.store.trends import DailyKey, Day
 from tests.store.databases import count as rows_of
 from tests.store.made import Round, binding, ended, finding, tally
 

@@ -85,7 +85,7 @@ def test_a_url_of_no_usable_database_is_a_usage_error(given: str, message: str) 
     with pytest.raises(UsageError, match=message) as caught:
         open_store(given)
 
-    assert "Use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE." in str(caught.value)
+    assert "Use a path, sqlite:PATH or postgresql://USER@HOST/DATABASE." in str(caught.value)
     assert SECRET not in str(caught.value)
 
 
@@ -96,6 +96,18 @@ def test_an_address_is_shown_without_its_secrets(option: str) -> None:
 
     assert "postgresql://u:***@host/x?connect_timeout=5" == address.shown
     assert "*** and ***" == address.masked(f"{SECRET} and {quote(SECRET)}")
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_every_scheme_of_postgresql_is_one_address(scheme: str) -> None:
+    """Providers of databases hand out each of them."""
+    address = address_of(f"{scheme}://u@host/x")
+
+    assert ("postgresql+psycopg", "postgresql://u@host/x", None) == (
+        address.url.drivername,
+        address.shown,
+        address.path,
+    )
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""A request to an endpoint, with the cluster and the scan that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from scanner.model.scan import Scan
+from scanner.store.clusters import StoredCluster
+from scanner.web.addresses import Moment
+from scanner.web.api.cursors import Cursor, cursor_of
+from scanner.web.api.queries import Query
+from scanner.web.library import Library
+from scanner.web.refusals import BadRequest
+from scanner.web.scan_view import ScanView
+
+QueryT_co = TypeVar("QueryT_co", bound=Query, covariant=True)
+
+
+@dataclass(frozen=True)
+class Asked(Generic[QueryT_co]):
+    """A request. `path` has the variable parts of its path, `root` is the path of the application."""
+
+    library: Library
+    query: QueryT_co
+    path: Mapping[str, str]
+    root: str = ""
+
+    @cached_property
+    def cluster(self) -> StoredCluster:
+        """The cluster. Raises NotThere."""
+        return self.library.cluster(self.path["cluster"])
+
+    @cached_property
+    def cursor(self) -> Cursor | None:
+        """The place after which the page begins, or None for the first page. Raises BadRequest."""
+        return cursor_of(self.query.cursor)
+
+    @cached_property
+    def scan(self) -> Scan:
+        """The scan that the cursor names, else that of the moment. Raises BadRequest and NotThere."""
+        moment, cursor = self.query.moment, self.cursor
+        if cursor is None:
+            return self.library.scan(self.cluster, moment)
+        if not cursor.scan or moment.scan not in ("", cursor.scan):
+            raise BadRequest("after: this is `next` of another list.")
+        return self.library.scan(self.cluster, Moment(scan=cursor.scan))
+
+    @cached_property
+    def day(self) -> date | None:
+        """The day of the moment, or None for that of its scan. Raises BadRequest."""
+        try:
+            return self.query.moment.day
+        except ValueError as error:
+            raise BadRequest(f"at: {error}") from error
+
+    @cached_property
+    def view(self) -> ScanView:
+        """The view of the scan."""
+        return self.library.view(self.scan, self.day)
+
+    @property
+    def today(self) -> date:
+        """The day in UTC."""
+        return self.library.clock().astimezone(UTC).date()
+
+    @property
+    def names_scan(self) -> bool:
+        """Whether the request names its scan by an id: its answer never changes."""
+        return bool(self.query.moment.scan or self.cursor)
+
+
+def of_scan(asked: Asked[Query]) -> Hashable:
+    """The key of an answer that depends on a scan and a day alone."""
+    return asked.scan.id, asked.day
+
+
+def of_newest(asked: Asked[Query]) -> Hashable:
+    """The key of an answer that changes with the newest scan of a cluster, and with the day."""
+    return asked.library.scan(asked.cluster, Moment()).id, asked.today

@@ -1,0 +1,106 @@
+"""`/clusters` and `/clusters/{cluster}/scans`: which clusters the database has, and the scans of each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from scanner.model.scan import Scan
+from scanner.report.run_json import scan_json
+from scanner.store.clusters import StoredCluster
+from scanner.store.scan_pages import ListedScan
+from scanner.web.api.asked import Asked
+from scanner.web.api.cursors import NOT_HERE, Cursor
+from scanner.web.api.endpoints import Endpoint
+from scanner.web.api.pages import Answer, Page
+from scanner.web.api.queries import ListQuery, Query
+from scanner.web.api.schemas import ListedScanJson, NewestScanJson
+from scanner.web.refusals import BadRequest
+
+_HIGHEST: Final = 2**31 - 1
+
+
+class Cluster(Answer, frozen=True, kw_only=True):
+    """A cluster with a complete or incomplete scan."""
+
+    key: Annotated[str, Meta(description="The part of a path that names the cluster, for ever.")]
+    name: Annotated[str, Meta(description="The name of the cluster.")]
+    newest_scan: Annotated[NewestScanJson | None, Meta(description="The newest complete or incomplete scan.")]
+
+
+class Clusters(Page, frozen=True, kw_only=True):
+    """The clusters, the oldest first."""
+
+    clusters: list[Cluster]
+
+
+class Scans(Page, frozen=True, kw_only=True):
+    """The scans of a cluster in any state, the newest first."""
+
+    cluster: Annotated[str, Meta(description="The name of the cluster.")]
+    scans: list[ListedScanJson]
+
+
+def clusters(asked: Asked[ListQuery]) -> Clusters:
+    """A page of the clusters."""
+    every = asked.library.clusters()
+    after = _number(asked)
+    later = [cluster for cluster in every if cluster.id > after]
+    shown, more = later[: asked.query.limit], len(later) > asked.query.limit
+    with asked.library.reading() as reader:
+        newest = reader.newest_of_clusters()
+    return Clusters(
+        total=len(every),
+        next=Cursor("", (shown[-1].id,)).text() if more else None,
+        clusters=[_cluster(asked, cluster, newest.get(cluster.id)) for cluster in shown],
+    )
+
+
+def cluster(asked: Asked[Query]) -> Cluster:
+    """One cluster."""
+    with asked.library.reading() as reader:
+        return _cluster(asked, asked.cluster, reader.newest_of_cluster(asked.cluster.id))
+
+
+def scans(asked: Asked[ListQuery]) -> Scans:
+    """A page of the scans of a cluster."""
+    before = _number(asked) if asked.cursor else None
+    with asked.library.reading() as reader:
+        page = reader.scans_of_cluster(asked.cluster.id, before=before, limit=asked.query.limit + 1)
+    shown = page.scans[: asked.query.limit]
+    return Scans(
+        cluster=asked.cluster.name,
+        total=page.total,
+        next=Cursor("", (shown[-1].number,)).text() if len(page.scans) > len(shown) else None,
+        scans=[_scan(each) for each in shown],
+    )
+
+
+def _number(asked: Asked[ListQuery]) -> int:
+    """The number after which a page begins; 0 for the first page."""
+    if asked.cursor is None:
+        return 0
+    [number] = asked.cursor.numbers(1)
+    if asked.cursor.scan or not 0 <= number <= _HIGHEST:
+        raise BadRequest(NOT_HERE)
+    return number
+
+
+def _cluster(asked: Asked[ListQuery] | Asked[Query], stored: StoredCluster, newest: Scan | None) -> Cluster:
+    key = asked.library.key(stored)
+    return Cluster(key=key, name=stored.name, newest_scan=None if newest is None else scan_json(newest))
+
+
+def _scan(listed: ListedScan) -> dict[str, object]:
+    scan = listed.scan
+    return {**scan_json(scan), "new": scan.new, "resolved": scan.resolved, "pruned": listed.pruned}
+
+
+ENDPOINTS: Final = (
+    Endpoint("listClusters", "/clusters", "List the clusters.", ListQuery, Clusters, clusters),
+    Endpoint("getCluster", "/clusters/{cluster}", "Get one cluster.", Query, Cluster, cluster),
+    Endpoint(
+        "listScans", "/clusters/{cluster}/scans", "List the scans of a cluster in any state.", ListQuery, Scans, scans
+    ),
+)

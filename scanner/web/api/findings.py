@@ -1,0 +1,77 @@
+"""`/clusters/{cluster}/findings`: the findings of the problems that a filter chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Final, NamedTuple
+
+from scanner.web.api.asked import Asked, of_scan
+from scanner.web.api.cursors import NOT_HERE, Cursor
+from scanner.web.api.endpoints import Endpoint
+from scanner.web.api.pages import ScanPage, head_of
+from scanner.web.api.problems import place_of
+from scanner.web.api.queries import ProblemQuery
+from scanner.web.api.schemas import FindingJson
+from scanner.web.finding_choice import FindingChoice, as_json, chosen_problems, findings_of
+from scanner.web.problem_list import ListedProblem
+from scanner.web.refusals import BadRequest
+
+
+class Findings(ScanPage, frozen=True, kw_only=True):
+    """Findings in the order of their problems, those of a problem together."""
+
+    findings: list[FindingJson]
+
+
+class _Place(NamedTuple):
+    """A finding in the list: the number of its problem, 1 for one of a preview, and its row."""
+
+    problem: int
+    preview: int
+    row: int
+
+
+def findings(asked: Asked[ProblemQuery]) -> Findings:
+    """A page of findings."""
+    view, query = asked.view, asked.query
+    chosen = chosen_problems(asked.library, asked.cluster, view, query.filter)
+    choice = FindingChoice(view, query.status, query.id)
+    places = list(islice(_places(choice, chosen.problems, asked.cursor), query.limit + 1))
+    shown = places[: query.limit]
+    rows = findings_of(view, [place.row for place in shown])
+    return Findings(
+        **head_of(asked.scan),
+        total=choice.number(chosen),
+        next=Cursor(asked.scan.id, shown[-1]).text() if len(places) > len(shown) else None,
+        findings=[{**as_json(view, each.stored), "checked": each.checked} for each in rows],
+    )
+
+
+def _places(choice: FindingChoice, problems: Sequence[ListedProblem], after: Cursor | None) -> Iterator[_Place]:
+    """The places of the list that follow a cursor. Raises BadRequest for a place that the list does not have."""
+    if after is None:
+        return _of_problems(choice, problems)
+    last = _Place(*after.numbers(len(_Place._fields)))
+    first = place_of(problems, last.problem, last.preview)
+    rows = list(_of_problems(choice, problems[first : first + 1]))
+    if last not in rows:
+        raise BadRequest(NOT_HERE)
+    return chain(rows[rows.index(last) + 1 :], _of_problems(choice, islice(problems, first + 1, None)))
+
+
+def _of_problems(choice: FindingChoice, problems: Iterable[ListedProblem]) -> Iterator[_Place]:
+    return (_Place(each.number, int(each.status == "preview"), row) for each in problems for row in choice.rows(each))
+
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "listFindings",
+        "/clusters/{cluster}/findings",
+        "List the findings of the problems that a filter chooses.",
+        ProblemQuery,
+        Findings,
+        findings,
+        of_scan,
+    ),
+)

@@ -1,0 +1,147 @@
+"""`/clusters/{cluster}/problems`: the problems that a filter chooses, and one problem with its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta
+
+from scanner.model.scan import ProblemFinding
+from scanner.posture.problem_rows import Problem, problem_of
+from scanner.report.json import problem_json
+from scanner.report.words import iso
+from scanner.web.api.asked import Asked, of_scan
+from scanner.web.api.cursors import NOT_HERE, Cursor
+from scanner.web.api.endpoints import Endpoint
+from scanner.web.api.pages import Answer, ScanAnswer, ScanPage, head_of
+from scanner.web.api.queries import ProblemQuery, ScanQuery
+from scanner.web.api.schemas import Item, ProblemJson
+from scanner.web.finding_choice import FindingChoice, chosen_problems
+from scanner.web.problem_list import ListedProblem
+from scanner.web.refusals import BadRequest
+from scanner.web.scan_view import ScanView
+from scanner.web.timeline import Moment, timeline_of
+
+_ROWS: Final = 5_000
+"""The findings of the problems of one page: a page of larger problems is shorter than its limit."""
+
+
+class Problems(ScanPage, frozen=True, kw_only=True):
+    """Problems in the order of the list. A page of problems with very many findings may be shorter than its limit."""
+
+    problems: list[ProblemJson]
+
+
+class ProblemEvent(Answer, frozen=True, kw_only=True):
+    """What one scan changed about the findings of a problem."""
+
+    at: Annotated[str, Meta(description="End of the scan. RFC 3339, UTC.")]
+    kind: Literal["opened", "changed", "resolved"]
+    what: Annotated[str, Meta(description="The change, in words.")]
+    why: Annotated[str, Meta(description="The cause, in words; empty if it is not known.")]
+    objects: Annotated[list[str], Meta(description="Some of the objects, as `Kind namespace/name`.")]
+    more: Annotated[int, Meta(ge=0, description="The number of further objects.")]
+
+
+class ProblemWithHistory(ScanAnswer, frozen=True, kw_only=True):
+    """A problem in a scan, and its whole history. Events of pruned scans may be missing."""
+
+    problem: Annotated[ProblemJson | None, Meta(description="The problem; null if the scan does not have it.")]
+    open: Annotated[int, Meta(ge=0, description="Number of its findings that are open now.")]
+    resolved: Annotated[int, Meta(ge=0, description="Number of its findings that are resolved now.")]
+    history: Annotated[list[ProblemEvent], Meta(description="The newest event first.")]
+
+
+def problems(asked: Asked[ProblemQuery]) -> Problems:
+    """A page of problems."""
+    view, query = asked.view, asked.query
+    chosen = chosen_problems(asked.library, asked.cluster, view, query.filter)
+    found = FindingChoice(view, query.status, query.id).problems(chosen.problems)
+    first = 0 if asked.cursor is None else place_of(found, *asked.cursor.numbers(2)) + 1
+    shown = _portion(found[first : first + query.limit])
+    more = first + len(shown) < len(found)
+    return Problems(
+        **head_of(asked.scan),
+        total=len(found),
+        next=Cursor(asked.scan.id, (shown[-1].number, int(shown[-1].status == "preview"))).text() if more else None,
+        problems=_with_texts(view, shown),
+    )
+
+
+def problem(asked: Asked[ScanQuery]) -> ProblemWithHistory:
+    """One problem."""
+    name = asked.path["problem"]
+    listed = asked.view.problems.problem(int(name.removeprefix("p-"), 16))
+    with asked.library.reading() as reader:
+        explained = reader.problem(name, asked.cluster.identity)
+    return ProblemWithHistory(
+        **head_of(asked.scan),
+        problem=_with_texts(asked.view, [listed])[0] if listed else None,
+        open=explained.open,
+        resolved=explained.resolved,
+        history=list(map(_event, timeline_of(explained))),
+    )
+
+
+def place_of(problems: Sequence[ListedProblem], number: int, preview: int) -> int:
+    """The place of a problem in a list. Raises BadRequest if it is not there."""
+    for place, each in enumerate(problems):
+        if each.number == number and int(each.status == "preview") == preview:
+            return place
+    raise BadRequest(NOT_HERE)
+
+
+def _portion(problems: Sequence[ListedProblem]) -> Sequence[ListedProblem]:
+    """The first problems whose findings can be read for one page; one at least."""
+    sums = accumulate(len(each.rows) for each in problems)
+    return problems[: max(1, sum(rows <= _ROWS for rows in sums))]
+
+
+def _with_texts(view: ScanView, problems: Sequence[ListedProblem]) -> list[Item]:
+    document = view.document
+    by_row = dict(view.record.of_rows([row for each in problems for row in each.rows]))
+    # The report joins the findings of a problem in the order of their rows.
+    read = ([by_row[row] for row in sorted(each.rows) if row in by_row] for each in problems)
+    joined = (_joined(view, each, findings) for each, findings in zip(problems, read, strict=True) if findings)
+    return [problem_json(each, document.check_ids, document.triage) for each in joined]
+
+
+def _joined(view: ScanView, listed: ListedProblem, findings: Sequence[ProblemFinding]) -> Problem:
+    """The problem of some findings; `preview` and `unchecked` are statuses that a report has no problems of."""
+    joined = problem_of(findings[0].stored.problem or findings[0].stored.id, findings, view.document.triage.waiver)
+    return replace(joined, status=listed.status) if listed.status in ("preview", "unchecked") else joined
+
+
+def _event(moment: Moment) -> ProblemEvent:
+    return ProblemEvent(
+        at=iso(moment.at),
+        kind=moment.kind,
+        what=moment.what,
+        why=moment.why,
+        objects=list(moment.objects),
+        more=moment.more,
+    )
+
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "listProblems",
+        "/clusters/{cluster}/problems",
+        "List the problems that a filter chooses.",
+        ProblemQuery,
+        Problems,
+        problems,
+        of_scan,
+    ),
+    Endpoint(
+        "getProblem",
+        "/clusters/{cluster}/problems/{problem}",
+        "Get one problem with its history.",
+        ScanQuery,
+        ProblemWithHistory,
+        problem,
+    ),
+)

@@ -1,0 +1,152 @@
+"""The parts of the report of a scan besides findings: its summary, coverage, gaps, policies and namespaces."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from scanner.report.escaped import dump
+from scanner.report.json import camel, section
+from scanner.report.row_list import head_json
+from scanner.web.api.asked import Asked, of_scan
+from scanner.web.api.endpoints import Endpoint
+from scanner.web.api.pages import ScanAnswer, ScanPage, head_of, page_of
+from scanner.web.api.queries import ScanListQuery, ScanQuery, Text
+from scanner.web.api.schemas import (
+    SUMMARY,
+    CoverageJson,
+    GapJson,
+    KindJson,
+    NamespaceJson,
+    OutsideJson,
+    PolicyJson,
+    item,
+)
+
+
+class PolicyQuery(ScanListQuery, frozen=True, kw_only=True):
+    """The parameters of the list of policies."""
+
+    policy: Annotated[Text, Meta(description="The name of a policy.")] = ""
+
+
+class ScanCoverage(ScanAnswer, frozen=True, kw_only=True):
+    """What a scan examined, and what not. `/gaps` lists the gaps one by one."""
+
+    complete: Annotated[bool, Meta(description="Whether everything in scope was scanned.")]
+    coverage: CoverageJson
+    kinds_without_policy: Annotated[list[KindJson], Meta(description="The kinds that no bound policy covers.")]
+    outside: Annotated[
+        list[OutsideJson], Meta(description="Objects that also decide about requests, but are not evaluated.")
+    ]
+
+
+class Gaps(ScanPage, frozen=True, kw_only=True):
+    """The items that could not be scanned."""
+
+    gaps: list[GapJson]
+
+
+class Policies(ScanPage, frozen=True, kw_only=True):
+    """The policies of a scan and their results, by name."""
+
+    policies: list[PolicyJson]
+
+
+class Namespaces(ScanPage, frozen=True, kw_only=True):
+    """The namespaces of a scan and their results, by name; cluster-scoped objects under the empty name."""
+
+    namespaces: list[NamespaceJson]
+
+
+def summary(asked: Asked[ScanQuery]) -> bytes:
+    """The sections of the report about a whole scan."""
+    document = asked.view.document
+    return dump({**head_json(asked.scan), **{camel(name): section(document, name) for name in SUMMARY}})
+
+
+def coverage(asked: Asked[ScanQuery]) -> ScanCoverage:
+    """The coverage of a scan."""
+    document = asked.view.document
+    return ScanCoverage(
+        **head_of(asked.scan),
+        complete=document.complete,
+        coverage=item(document.coverage),
+        kinds_without_policy=[item(each) for each in document.kinds_without_policy],
+        outside=[item(each) for each in document.outside],
+    )
+
+
+def gaps(asked: Asked[ScanListQuery]) -> Gaps:
+    """A page of the gaps."""
+    every = asked.view.document.gaps
+    shown, following = page_of(asked, every)
+    return Gaps(**head_of(asked.scan), total=len(every), next=following, gaps=[item(each) for each in shown])
+
+
+def policies(asked: Asked[PolicyQuery]) -> Policies:
+    """A page of the policies."""
+    name = asked.query.policy
+    chosen = [each for each in asked.view.document.policies if not name or each.name == name]
+    shown, following = page_of(asked, chosen)
+    return Policies(**head_of(asked.scan), total=len(chosen), next=following, policies=[item(each) for each in shown])
+
+
+def namespaces(asked: Asked[ScanListQuery]) -> Namespaces:
+    """A page of the namespaces."""
+    every = asked.view.document.namespaces
+    shown, following = page_of(asked, every)
+    return Namespaces(
+        **head_of(asked.scan), total=len(every), next=following, namespaces=[item(each) for each in shown]
+    )
+
+
+_OF_CLUSTER: Final = "/clusters/{cluster}"
+ENDPOINTS: Final = (
+    Endpoint(
+        "getSummary",
+        f"{_OF_CLUSTER}/summary",
+        "Get the sections of the report about a whole scan: verdict, totals, score, changes, method.",
+        ScanQuery,
+        "Summary",
+        summary,
+        of_scan,
+    ),
+    Endpoint(
+        "getCoverage",
+        f"{_OF_CLUSTER}/coverage",
+        "Get what a scan examined, and what not.",
+        ScanQuery,
+        ScanCoverage,
+        coverage,
+        of_scan,
+    ),
+    Endpoint(
+        "listGaps",
+        f"{_OF_CLUSTER}/gaps",
+        "List the items that could not be scanned.",
+        ScanListQuery,
+        Gaps,
+        gaps,
+        of_scan,
+    ),
+    Endpoint(
+        "listPolicies",
+        f"{_OF_CLUSTER}/policies",
+        "List the policies of a scan with their results.",
+        PolicyQuery,
+        Policies,
+        policies,
+        of_scan,
+    ),
+    Endpoint(
+        "listNamespaces",
+        f"{_OF_CLUSTER}/namespaces",
+        "List the namespaces of a scan with their results.",
+        ScanListQuery,
+        Namespaces,
+        namespaces,
+        of_scan,
+    ),
+)
