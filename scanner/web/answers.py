@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import orjson
@@ -21,6 +22,8 @@ _TITLES: Final = {
     500: "Something went wrong",
     503: "Not available now",
 }
+_FURTHER: Final[Mapping[int, Mapping[str, str]]] = {405: {"Allow": "GET, HEAD"}, 503: {"Retry-After": "5"}}
+"""The headers of refusals by status."""
 API: Final = "/api/"
 
 
@@ -34,7 +37,7 @@ def page_answer(request: Request, page: Rendered, media_type: str = "text/html",
 
 def refusal(request: Request, error: WebError) -> Response:
     """The answer to a request that cannot be answered."""
-    headers = {"Cache-Control": "no-store", **({"Retry-After": "5"} if error.status == 503 else {})}  # noqa: PLR2004
+    headers = {"Cache-Control": "no-store", **_FURTHER.get(error.status, {})}
     if request.url.path.startswith(f"{request.scope.get('root_path', '')}{API}"):
         body = orjson.dumps({"error": {"status": error.status, "message": str(error)}})
         return Response(body, error.status, headers, "application/json")

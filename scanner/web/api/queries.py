@@ -26,11 +26,10 @@ After: TypeAlias = Annotated[
         description="The `next` of the page before, with the other parameters unchanged.",
     ),
 ]
-Text: TypeAlias = Annotated[str, Meta(max_length=LONGEST)]
+PRINTABLE: Final = "^[^\\x00-\\x1f\\x7f]*$"
+Text: TypeAlias = Annotated[str, Meta(max_length=LONGEST, pattern=PRINTABLE)]
 Date: TypeAlias = Annotated[str, Meta(pattern=_DATE)]
-PolicyPattern: TypeAlias = Annotated[
-    str, Meta(max_length=LONGEST, description="A policy, or a pattern such as `require-*`.")
-]
+PolicyPattern: TypeAlias = Annotated[Text, Meta(description="A policy, or a pattern such as `require-*`.")]
 
 
 class Query(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -104,14 +103,17 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
         Literal["", "critical", "high", "medium", "low", "info"], Meta(description="The severity of the policy.")
     ] = ""
     action: Annotated[
-        Literal["", "Deny", "Warn", "Audit", "Errored", "change"],
-        Meta(description="The strictest action of the bindings; `Errored` for errors, `change` for drift."),
+        Literal["", "refused", "Deny", "Warn", "Audit", "Errored", "change"],
+        Meta(
+            description="The strictest action of the bindings; `refused` for what admission would refuse, `Errored` for errors, "
+            "`change` for drift."
+        ),
     ] = ""
     status: Annotated[
-        Literal["", "open", "new", "reopened", "waived", "unchecked", "preview", "resolved"],
+        Literal["", "unresolved", "open", "new", "reopened", "waived", "excepted", "unchecked", "preview", "resolved"],
         Meta(
-            description="The status of the problem: `open` is every status but `resolved`. With a status besides `resolved`, "
-            "resolved findings are left out."
+            description="The status of the problem: `unresolved` is every status but `resolved`, `open` leaves out waived and "
+            "excepted problems, too. With a status besides `resolved`, resolved findings are left out."
         ),
     ] = ""
     sort: Annotated[

@@ -61,12 +61,12 @@ class Api:
         """The report of that scan."""
         return self.site.library.view(self.scan).document
 
-    def get(self, path: str, /, *, of: Mapping[str, str] | None = None, **query: object) -> Got:
+    def get(self, path: str, /, *, of: Mapping[str, str] | None = None, **query: Any) -> Got:
         """Request a path of the table of endpoints; `of` has its variable parts besides the first cluster."""
         address = f"{ROOT}{path}".format(**{"cluster": self.key, **(of or {})})
         return self.site.get(f"{address}?{urlencode(query, doseq=True)}" if query else address)
 
-    def answer(self, path: str, /, *, of: Mapping[str, str] | None = None, **query: object) -> Answer:
+    def answer(self, path: str, /, *, of: Mapping[str, str] | None = None, **query: Any) -> Answer:
         """The answer to a request, which must be valid by the OpenAPI document."""
         got = self.get(path, of=of, **query)
         assert (OK, "") == (got.status, "" if got.status == OK else got.text)
@@ -80,7 +80,7 @@ class Api:
         schema = {**content["application/json"]["schema"], "components": self.document["components"]}
         return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
-    def pages(self, path: str, /, **query: object) -> Iterator[Answer]:
+    def pages(self, path: str, /, **query: Any) -> Iterator[Answer]:
         """The pages of a list, one after the other."""
         page = self.answer(path, **query)
         yield page
@@ -88,6 +88,6 @@ class Api:
             page = self.answer(path, **{**query, "after": page["next"]})
             yield page
 
-    def items(self, path: str, /, **query: object) -> list[Answer]:
+    def items(self, path: str, /, **query: Any) -> list[Answer]:
         """All items of a list."""
         return [item for page in self.pages(path, **query) for item in page[LISTS[path]]]

@@ -45,7 +45,7 @@ def test_a_running_scan_has_no_report(history: Api) -> None:
         ({"scan": "", "at": ""}, "scan-5"),
     ],
 )
-def test_a_moment_names_a_scan(history: Api, query: dict[str, str], scan: str) -> None:
+def test_a_moment_names_a_scan(history: Api, query: dict[str, Any], scan: str) -> None:
     """By its id, by a date whose end in UTC counts, or by a time; by default the newest."""
     assert scan == history.answer(f"{_CLUSTER}/summary", **query)["scan"]
     assert scan == history.answer(f"{_CLUSTER}/findings", **query)["scan"]

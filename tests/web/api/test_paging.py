@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -43,7 +44,7 @@ def test_pages_have_every_item_once(history: Api, path: str, limit: int) -> None
 @pytest.mark.parametrize("path", ["/clusters/{cluster}/problems", "/clusters/{cluster}/findings"])
 @settings(max_examples=examples(60))
 @given(limit=st.integers(1, 20), filters=_FILTERS)
-def test_filtered_pages_have_every_item_once(history: Api, path: str, limit: int, filters: dict[str, str]) -> None:
+def test_filtered_pages_have_every_item_once(history: Api, path: str, limit: int, filters: dict[str, Any]) -> None:
     """Also where a preview and a problem have one id."""
     whole = history.answer(path, limit=1000, **filters)
     assert whole[LISTS[path]] == history.items(path, limit=limit, **filters)
