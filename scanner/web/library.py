@@ -142,10 +142,11 @@ class Library:
 
     def cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names. Raises NotThere."""
-        cluster = find_cluster(key, self.clusters())
-        if cluster is None:
-            raise NotThere(f"There is no cluster {key[:80]!r} in this database.")
-        return cluster
+        return _named(key, self.clusters())
+
+    def any_cluster(self, key: str) -> StoredCluster:
+        """The cluster that a part of a path names, also one without a finished scan. Raises NotThere."""
+        return _named(key, [each.cluster for each in self.fleet().clusters])
 
     def scan(self, cluster: StoredCluster, moment: Moment) -> Scan:
         """The scan of a cluster that a moment names. Raises BadRequest and NotThere."""
@@ -209,3 +210,10 @@ class Library:
     def key(self, cluster: StoredCluster) -> str:
         """The part of a path that names a cluster."""
         return cluster_key(cluster)
+
+
+def _named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:
+    cluster = find_cluster(key, clusters)
+    if cluster is None:
+        raise NotThere(f"There is no cluster {key[:80]!r} in this database.")
+    return cluster

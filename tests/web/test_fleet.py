@@ -21,7 +21,7 @@ from scanner.web.scan_counts import ScanCounts
 from tests.web.fleets import NOW, Clock, Scanned, fill
 from tests.web.served import Got, Served, counted, served
 
-_BAD = 400
+_OK, _BAD = 200, 400
 
 
 def _names(page: Got) -> list[str]:
@@ -140,6 +140,16 @@ def test_clusters_are_chosen_by_name_and_sorted(fleet: Served) -> None:
 def test_an_invalid_parameter_is_refused(fleet: Served, query: str) -> None:
     """With one sentence, and no part of the list."""
     assert _BAD == fleet.get(f"/?{query}").status
+
+
+def test_a_database_without_a_scan_has_an_empty_list(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each page about all clusters states that nothing is known."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('empty') / 'assay.db'}"
+    open_store(url).close()
+    with served(url) as opened:
+        assert "The database has no scan" in opened.get("/").text
+        for path in ("/policies", "/workloads?name=web", "/compare", "/search?q=web"):
+            assert _OK == opened.get(path).status, path
 
 
 class _Slow(FleetCounts):
