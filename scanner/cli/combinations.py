@@ -26,10 +26,26 @@ RULES: Final[tuple[Rule, ...]] = (
     Needs("--allow-network-to", "--allow-network"),
     Needs("--as-group", "--as", belongs=True),
     *(Needs(flag, "--as-user", belongs=True) for flag in ("--as-user-group", "--as-user-uid", "--as-user-extra")),
+    Needs("--push-metrics-token-file", "--push-metrics"),
     Needs("--second-opinion-sample", "--second-opinion"),
     Needs("--restored-cluster", "--cluster-name", "a name joins the histories of both clusters", belongs=True),
     Needs("--baseline", "--fail-on", "no other gate compares scans", values=("new",)),
     Needs("--min-severity", "--fail-on", "without a gate it leaves nothing out"),
     Needs("--time-zone", "--expect", "without a schedule no run is expected", belongs=True),
     Needs("--tolerance", "--expect", "without a schedule no run is expected"),
+    *(
+        Needs(flag, "--oidc-issuer", belongs=True)
+        for flag in (
+            "--oidc-client-id",
+            "--oidc-client-secret-file",
+            "--oidc-group",
+            "--oidc-groups-claim",
+            "--oidc-scope",
+        )
+    ),
+    *(
+        Needs(flag, "--assertion-header", belongs=True)
+        for flag in ("--assertion-issuer", "--assertion-audience", "--assertion-keys")
+    ),
+    Needs("--tls-key", "--tls-cert", belongs=True),
 )

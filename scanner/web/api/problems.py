@@ -66,7 +66,9 @@ def problems(asked: Asked[ProblemQuery]) -> Problems:
     return Problems(
         **head_of(asked.scan),
         total=len(found),
-        next=Cursor(asked.scan.id, (shown[-1].number, int(shown[-1].facts.status == "preview"))).text() if more else None,
+        next=Cursor(asked.scan.id, (shown[-1].number, int(shown[-1].facts.status == "preview"))).text()
+        if more
+        else None,
         problems=_with_texts(view, shown),
     )
 
