@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Modules in the order of tests/conftest.py, each run by one worker.
 PARALLEL := -n auto --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo docs picture test coverage check lint format types layers conformance bench apiserver oracle fuzz nightly releases clean
+.PHONY: help setup demo docs picture test coverage check lint format types layers conformance bench apiserver promtool oracle fuzz nightly releases clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -106,6 +106,9 @@ bench: setup ## measure one row of benchmarks/README.md: make bench ROW=n [OBJEC
 
 apiserver: ## build kube-apiserver and etcd for the integration tests; prints KUBEBUILDER_ASSETS
 	@.ci/apiserver
+
+promtool: ## build promtool and the Pushgateway of the tests; prints ASSAY_TEST_PROMETHEUS
+	@.ci/promtool
 
 clean: ## remove what was built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

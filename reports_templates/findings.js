@@ -9,7 +9,7 @@
   const parts = document.querySelector("#parts").content;
   const written = { rows: [...body.childNodes], caption: caption.textContent, above: [...above.childNodes], below: [...below.childNodes] };
   const field = Object.fromEntries(FIELDS.map((name) => [name, filter.querySelector(`[name=${name}]`)]));
-  let index = null, chunks = [], loaded = 0, asked = false, timer = 0;
+  let index = null, chunks = [], loaded = 0, asked = false, lost = false, timer = 0;
 
   const element = (name, attributes, ...children) => {
     const made = document.createElement(name);
@@ -22,7 +22,17 @@
     return kept ? [...kept.cloneNode(true).childNodes] : [];
   };
   const quiet = (text) => element("span", { class: "quiet" }, text);
-  const load = (path) => document.head.append(Object.assign(document.createElement("script"), { src: path }));
+  const load = (path) => document.head.append(Object.assign(document.createElement("script"), { src: path, onerror: failed }));
+  const tell = (words) => {
+    caption.textContent = words;
+    found.textContent = words;
+  };
+
+  function failed() {
+    lost = true;
+    if (!state().any) return restore();
+    return tell("The filter of this address is not applied: the folder “data” of the report is not beside this page. These are rows of the whole list.");
+  }
 
   window.assay = {
     index(data) {
@@ -65,7 +75,8 @@
   }
 
   function show() {
-    if (!index) return;
+    if (lost) return failed();
+    if (!index || document.getElementById(location.hash.slice(1))) return undefined;
     const wanted = state();
     for (const name of FIELDS) {
       if (field[name] === document.activeElement && name === "text") continue;
@@ -77,8 +88,7 @@
       for (let number = 0; number < index.chunks; number += 1) load(`data/${String(number).padStart(4, "0")}.js`);
     }
     if (loaded < index.chunks) {
-      found.textContent = "Loading the findings …";
-      return undefined;
+      return tell("Loading the findings …");
     }
     return render(wanted, ordered(matching(wanted), wanted.sort));
   }
@@ -120,19 +130,34 @@
     if (wanted.namespace) equal(NAMESPACE, index.namespaces.indexOf(wanted.namespace === "_cluster" ? "" : wanted.namespace));
     if (wanted.owner) equal(OWNER, index.owners.indexOf(wanted.owner === "unowned" ? "" : wanted.owner));
     if (wanted.severity) equal(SEVERITY, index.severities.indexOf(wanted.severity));
-    if (wanted.action === "refused") {
-      const chips = ["deny", "refused-error"].map((name) => index.chips.indexOf(name));
-      const counted = ["new", "open", "reopened"].map((name) => index.statuses.indexOf(name));
-      tests.push((numbers, at) => chips.includes(numbers[at + CHIP]) && counted.includes(numbers[at + STATUS]) && !numbers[at + WAIVED]);
-    } else if (wanted.action === "Errored" || wanted.action === "change") {
-      const chips = (wanted.action === "change" ? ["drift"] : ["refused-error", "error"]).map((name) => index.chips.indexOf(name));
+    const chip = (...names) => {
+      const chips = names.map((name) => index.chips.indexOf(name));
       tests.push((numbers, at) => chips.includes(numbers[at + CHIP]));
-    } else if (wanted.action) equal(ACTION, index.actions.indexOf(wanted.action));
-    if (wanted.status === "waived") equal(WAIVED, 1);
-    else if (wanted.status === "open") {
-      const resolved = index.statuses.indexOf("resolved");
-      tests.push((numbers, at) => numbers[at + STATUS] !== resolved);
-    } else if (wanted.status) equal(STATUS, index.statuses.indexOf(wanted.status));
+    };
+    const status = (...names) => {
+      const statuses = names.map((name) => index.statuses.indexOf(name));
+      tests.push((numbers, at) => statuses.includes(numbers[at + STATUS]));
+    };
+    const counted = (...names) => {
+      const excepted = index.chips.indexOf("excepted");
+      status(...names);
+      tests.push((numbers, at) => !numbers[at + WAIVED] && numbers[at + CHIP] !== excepted);
+    };
+    const actions = {
+      refused: () => chip("deny", "refused-error") || counted("new", "open", "reopened"),
+      Errored: () => chip("refused-error", "error", "preview-refused-error", "preview-error"),
+      change: () => chip("drift", "preview-drift"),
+    };
+    const statuses = {
+      unresolved: () => status(...index.statuses.filter((name) => name !== "resolved")),
+      open: () => counted("new", "open", "reopened"),
+      new: () => counted("new"),
+      reopened: () => counted("reopened"),
+      waived: () => equal(WAIVED, 1),
+      excepted: () => chip("excepted"),
+    };
+    if (wanted.action) (actions[wanted.action] || (() => equal(ACTION, index.actions.indexOf(wanted.action))))();
+    if (wanted.status) (statuses[wanted.status] || (() => status(wanted.status)))();
     return tests;
   }
 
@@ -156,9 +181,7 @@
     const last = Math.max(1, Math.ceil(rows.length / ROWS)), page = Math.min(wanted.page, last);
     const first = (page - 1) * ROWS, shown = rows.slice(first, first + ROWS);
     body.replaceChildren(...shown.map(rowOf));
-    const words = rows.length ? `Rows ${count(first + 1)} to ${count(first + shown.length)} of ${count(rows.length)} that match` : "No row matches";
-    caption.textContent = words;
-    found.textContent = words;
+    tell(rows.length ? `Rows ${count(first + 1)} to ${count(first + shown.length)} of ${count(rows.length)} that match` : "No row matches");
     above.replaceChildren(...pager(wanted, page, last, "Pages, above the list"));
     below.replaceChildren(...pager(wanted, page, last, "Pages, below the list"));
   }

@@ -29,6 +29,14 @@ class StoreError(AssayError):
     """The database cannot be opened, read or written, or its contents are not those of Assay."""
 
 
+class SchemaMismatch(StoreError):
+    """A database that this version cannot read: its `state` is `older`, `newer`, or `foreign` for the tables of another program."""
+
+    def __init__(self, message: str, state: str) -> None:
+        super().__init__(message)
+        self.state = state
+
+
 class InvalidManifest(AssayError):
     """A policy or binding that the Kubernetes API would reject.
 

@@ -26,6 +26,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Needs("--allow-network-to", "--allow-network"),
     Needs("--as-group", "--as", belongs=True),
     *(Needs(flag, "--as-user", belongs=True) for flag in ("--as-user-group", "--as-user-uid", "--as-user-extra")),
+    Needs("--push-metrics-token-file", "--push-metrics"),
     Needs("--second-opinion-sample", "--second-opinion"),
     Needs("--restored-cluster", "--cluster-name", "a name joins the histories of both clusters", belongs=True),
     Needs("--baseline", "--fail-on", "no other gate compares scans", values=("new",)),

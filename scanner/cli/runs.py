@@ -12,6 +12,7 @@ from scanner.cli.completion import clusters as cluster_names
 from scanner.cli.database import DbOption, reader_at
 from scanner.cli.moments import beginning_of
 from scanner.cli.output import Form, FormOption
+from scanner.cli.settings import UTC_ZONE
 from scanner.cli.terminal import text
 from scanner.cli.values import seconds
 from scanner.cli.values import time_zone as zone_of
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from scanner.store import SqlReader
 
 _SHOWN: Final = 50
-_UTC: Final = "Etc/UTC"
+_MOST: Final = 100_000
 
 EPILOG = (
     "Examples: `assay runs` · `assay runs --expect '17 2 * * *' --time-zone Europe/Berlin --since 2026-01-01` · `assay runs 42`. "
@@ -104,7 +105,7 @@ def command(
             sheet = _sheet(store, run)
         _print_sheet(sheet, output)
         return
-    zone = zone_of(time_zone or _UTC)
+    zone = zone_of(time_zone or UTC_ZONE)
     start = beginning_of(since, "--since") if since else None
     allowed = timedelta(seconds=seconds(tolerance or "10m", "--tolerance") or 0)
     with reader_at(db) as store:

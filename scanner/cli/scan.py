@@ -40,6 +40,7 @@ from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
+from scanner.cli.push import MetricsPush, PushMetricsOption, PushMetricsTokenFileOption
 from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, reject_without_files, with_export_flags
 from scanner.cli.run_record import RunRecord
 from scanner.cli.scope import (
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     from scanner.model.scan import Scan, ScanRecord, Scope
     from scanner.opinion.comparison import Comparison
     from scanner.policies.kyverno.libraries import Network
-    from scanner.posture.settings import Settings
+    from scanner.report.document import Document
     from scanner.report.screen import Screen
     from scanner.scan.edges import Cluster
     from scanner.scan.options import Options
@@ -279,6 +280,8 @@ def command(
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     min_severity: MinSeverityOption = None,
+    push_metrics: PushMetricsOption = "",
+    push_metrics_token_file: PushMetricsTokenFileOption = None,
     wide: WideOption = False,
     color: ColorOption = Color.AUTO,
     quiet: QuietOption = False,
@@ -288,6 +291,7 @@ def command(
     """Evaluate every object against every bound policy, store the results and print a report."""
     from scanner.cluster.labels import parse_selector
     from scanner.model.population import DEFAULT_KEYS
+    from scanner.report.document import document_of
 
     use_log_format(log_format)
     connection = Connection(
@@ -343,11 +347,13 @@ def command(
     saved: SnapshotCluster | None = None
     cluster: Cluster
     release = kubernetes_version(version)
+    name = cluster_name or context or _place(source or [])
     with (
         Progress(quiet=quiet, verbose=verbose) as progress,
+        MetricsPush(push_metrics, push_metrics_token_file, name) as metrics,
         store_at(db) as store,
         Interruption() as interruption,
-        RunRecord(store, cluster_name or context or _place(source or []), options.method.command_line) as run_record,
+        RunRecord(store, name, options.method.command_line) as run_record,
     ):
         with second_opinion(engine, sample) as comparison:
             with interruption.interruptible():
@@ -357,7 +363,9 @@ def command(
                 else:
                     cluster = live = connection.cluster()
                     run_record.name(live.place)
+                    metrics.name(name or live.place)
             named = NamedCluster(cluster, cluster_name, interruption, progress.expect)
+            metrics.name(named.identity().name)
             _register(store, named, restored=restored_cluster)
             compared = baseline_of(store, baseline, named.identity().key)
             options = replace(options, waivers=waivers_of_scan(cluster, waivers, waivers_namespace, options.kept))
@@ -373,7 +381,9 @@ def command(
         try:
             with interruption.interruptible():
                 screen = screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports))
-                _print_report(record, posture.of(store, record), output, exports, progress, code, cluster, screen)
+                document = document_of(record, posture.of(store, record))
+                metrics.scanned(document)
+                _print_report(record, document, output, exports, progress, code, cluster, screen)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
@@ -522,7 +532,7 @@ def _run(
 
 def _print_report(
     record: ScanRecord,
-    posture: Settings,
+    document: Document,
     output: str,
     exports: Exports,
     progress: Progress,
@@ -531,7 +541,6 @@ def _print_report(
     screen: Screen,
 ) -> None:
     from scanner.cli.render import to_exports, to_stdout
-    from scanner.report.document import document_of
 
     _print_requests(cluster, progress)
     scan = record.scan
@@ -540,7 +549,6 @@ def _print_report(
         progress.print_line(f"Scan {scan.id} is {scan.state}: {scan.findings} findings, {scan.new} new{gaps}")
         if sentence := _nothing(record):
             progress.print_line(sentence)
-    document = document_of(record, posture)
     progress.finish()
     to_stdout(document, output, screen)
     to_exports(document, exports)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -16,9 +16,15 @@ from scanner.cli.moments import end_of
 
 if TYPE_CHECKING:
     from scanner.config.configuration import Configuration, Value
+    from scanner.config.setting import Plain
     from scanner.model.method import UsedConfiguration
+    from scanner.model.schedule import Schedule
     from scanner.posture.controls import Framework
+    from scanner.posture.expected_run import ExpectedRun
     from scanner.posture.settings import Settings
+
+UTC_ZONE: Final = "Etc/UTC"
+"""The time zone of a schedule without one."""
 
 ControlsOption = Annotated[
     list[Path] | None,
@@ -68,6 +74,33 @@ def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
     from scanner.policies.language import LANGUAGES
 
     return read_frameworks(paths, languages=[name for language in LANGUAGES for name in language.names])
+
+
+def schedule() -> Schedule | None:
+    """The schedule at which the configuration expects runs, None without one. Raises UsageError."""
+    running = _CURRENT.get()
+    cron, zone = (str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
+    if not cron:
+        return None
+    from scanner.cli.values import time_zone
+    from scanner.model.cron import schedule_of
+
+    return schedule_of(cron, time_zone(zone or UTC_ZONE))
+
+
+def _value(running: _Current | None, key: str) -> Plain | None:
+    value = running.configuration.values.get(key) if running else None
+    return value.value if value else None
+
+
+def expected_now(moment: datetime) -> ExpectedRun | None:
+    """The last run that the configuration expected at a moment, None without a schedule. Raises UsageError."""
+    expected = schedule()
+    if expected is None:
+        return None
+    from scanner.posture.expected_run import expected_run
+
+    return expected_run(expected, moment)
 
 
 def used_configuration() -> UsedConfiguration:

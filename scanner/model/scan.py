@@ -430,7 +430,7 @@ class ScanRecord:
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
     those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `by_problem_of` those of some policies alone, if the source of the record can choose; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
     the second opinion, if any. `census` and `resolved_total` count `findings` (with
-    the owners that a function names) and `resolved`, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
+    the owners that a function names) and `resolved`, `resolutions` the latter by reason, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
     may be pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `population` yields the objects that the scan examined, and `evaluated` the objects that
     each check matched: nothing for a scan of an older version; `tallies_by` joins both with the findings, and yields the tallies by the owners
     that a function names. `rules`, `uncovered` and `method` are empty or None then.
@@ -465,6 +465,7 @@ class ScanRecord:
     tallies_by: Callable[[OwnerOf], Iterator[OwnedTally]] = lambda _: iter(())
     census: Callable[[OwnerOf], Census] | None = None
     resolved_total: int | None = None
+    resolutions: Callable[[], Mapping[str, int]] | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
     comparable: Scan | None = None
     waivable: Callable[[Near], Iterator[Candidate]] | None = None
@@ -482,6 +483,12 @@ class ScanRecord:
     def counted(self, owner_of: OwnerOf = unowned) -> Census:
         """The numbers of `findings`, also by the owners that `owner_of` names."""
         return census_of(self.findings(), owner_of) if self.census is None else self.census(owner_of)
+
+    def resolved_by_reason(self) -> Mapping[str, int]:
+        """The numbers of `resolved`, by the reason of the resolution."""
+        if self.resolutions is not None:
+            return self.resolutions()
+        return Counter(stored.resolution for stored in self.resolved())
 
     def problem_findings(self, policies: frozenset[PolicyKey]) -> Iterator[ProblemFinding]:
         """Those of `by_problem` that belong to some policies."""

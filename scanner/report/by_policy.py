@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypedDict, TypeVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypedDict, TypeVar
 
 from scanner.model.census import Census
-from scanner.model.json import EMPTY, JsonObject, as_object
+from scanner.model.json import EMPTY, JsonObject
 from scanner.model.outcome import Check
 from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Auditability, Reading
-from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
 from scanner.model.scan import Health, PolicyRecord, ScanRecord
 from scanner.posture.score import NO_SCORE, Score, Scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
 from scanner.report.counts import NO_FINDINGS, NOTHING, Counts, FindingCounts, counts_by, findings_by
+from scanner.report.manifests import as_written, without_server_fields
 from scanner.report.words import binding_note, param_ref
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
 
+FOR_PAGES: Final = MappingProxyType({"pages": True})
+"""The metadata of fields that pages alone show: JSON has the manifests of the server."""
 _REQUESTER_WORDS = ("userInfo", "authorizer")
 
 
@@ -37,7 +40,10 @@ class ParamSection:
 
 @dataclass(frozen=True, slots=True)
 class BindingSection:
-    """A binding as the scan used it. `param_ref` describes its params in words; `manifest` is empty if the scan did not record it."""
+    """A binding as the scan used it. `param_ref` describes its params in words.
+
+    `manifest` is empty if the scan did not record it; `written` is the manifest that its author applied with kubectl, if known.
+    """
 
     name: str
     actions: tuple[Action, ...]
@@ -47,6 +53,7 @@ class BindingSection:
     counts: Counts
     params: tuple[ParamSection, ...]
     manifest: JsonObject
+    written: JsonObject = field(metadata=FOR_PAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,8 @@ class PolicySection:
 
     `auditability` has the classes of the policy, and is empty if an older version recorded the scan; `not_auditable` is the
     reason if no stored object can be evaluated. `reads_requester` marks a policy with outcomes, passes included, that can
-    depend on the user: `requester` counts those. `manifest` is empty if the scan did not record the policy. `severity` and the
+    depend on the user: `requester` counts those. `manifest` is empty if the scan did not record the policy, and `written` is the one that its author applied with kubectl,
+    if that is known. `severity` and the
     texts after it are those of `posture.severity`.
     """
 
@@ -95,6 +103,7 @@ class PolicySection:
     namespaces: tuple[NamespaceCounts, ...]
     health: tuple[Health, ...]
     manifest: JsonObject
+    written: JsonObject = field(metadata=FOR_PAGES)
     severity: Severity
     title: str
     category: str
@@ -189,7 +198,8 @@ def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
         checks=_checks(policy.key, record.reading, numbers),
         namespaces=_namespaces(policy.key, numbers),
         health=tuple(numbers.health.get(policy.key, ())),
-        manifest=_definition(policy.manifest),
+        manifest=without_server_fields(policy.manifest),
+        written=as_written(policy.manifest),
         **_described(policy.key, numbers),
     )
 
@@ -215,6 +225,7 @@ def _unrecorded(key: PolicyKey, numbers: _Numbers) -> PolicySection:
         namespaces=_namespaces(key, numbers),
         health=tuple(numbers.health.get(key, ())),
         manifest=EMPTY,
+        written=EMPTY,
         **_described(key, numbers),
     )
 
@@ -266,7 +277,8 @@ def _binding(binding: Binding, numbers: _Numbers) -> BindingSection:
             for (bound_by, namespace, name), counts in params.items()
             if bound_by == binding.name
         ),
-        manifest=_definition(binding.manifest),
+        manifest=without_server_fields(binding.manifest),
+        written=as_written(binding.manifest),
     )
 
 
@@ -289,15 +301,3 @@ def _names_requester(policy: Policy) -> bool:
         *(annotation.value_expression for annotation in policy.audit_annotations),
     )
     return any(word in text for text in expressions for word in _REQUESTER_WORDS)
-
-
-def _definition(manifest: JsonObject) -> JsonObject:
-    """The manifest without status and without the metadata that a server sets."""
-    metadata = {
-        key: value for key, value in as_object(manifest.get("metadata")).items() if key not in SERVER_SET_METADATA
-    }
-    annotations = as_object(metadata.pop("annotations", None))
-    written = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
-    if written:
-        metadata["annotations"] = written
-    return {key: metadata if key == "metadata" else value for key, value in manifest.items() if key != "status"}

@@ -6,22 +6,27 @@ from typing import Final, assert_never
 
 from scanner.model.outcome import Errored, Violated, WouldChange
 
-CHIPS: Final = ("deny", "refused-error", "error", "drift", "warn", "audit", "none", "resolved")
-"""The names of all chips. `deny` and `refused-error` stand for what would be refused."""
+REFUSED: Final = ("deny", "refused-error")
+"""The chips of what would be refused."""
+_RESULTS: Final = (*REFUSED, "error", "drift", "warn", "audit", "none")
+CHIPS: Final = (*_RESULTS, *(f"preview-{result}" for result in _RESULTS), "excepted", "resolved")
+"""The names of all chips; those of previews stand for what is not in force."""
 
 STATUSES: Final = ("new", "open", "reopened", "preview", "unchecked", "resolved", "waived")
 """The names of the chips beside an age; `open` has none."""
 
 
-def chip_of(outcome: Violated | WouldChange | Errored, *, refused: bool, action: str, status: str = "open") -> str:
-    """The chip of an outcome with the strictest of its actions; what is resolved has no action any more."""
-    return chip_of_name(_name(outcome), refused=refused, action=action, status=status)
-
-
-def chip_of_name(outcome: str, *, refused: bool, action: str, status: str = "open") -> str:
-    """The chip of an outcome, given as the store names it: violated, wouldChange or errored."""
+def chip_of(outcome: str, *, refused: bool, action: str, status: str = "open", excepted: bool = False) -> str:
+    """The chip of an outcome, which `outcome_name` names; what is resolved or excepted has no action."""
     if status == "resolved":
         return "resolved"
+    if excepted:
+        return "excepted"
+    result = _result(outcome, refused=refused, action=action)
+    return f"preview-{result}" if status == "preview" else result
+
+
+def _result(outcome: str, *, refused: bool, action: str) -> str:
     if outcome == "errored":
         return "refused-error" if refused else "error"
     if outcome == "wouldChange":
@@ -29,7 +34,8 @@ def chip_of_name(outcome: str, *, refused: bool, action: str, status: str = "ope
     return "deny" if refused else {"Warn": "warn", "Audit": "audit"}.get(action, "none")
 
 
-def _name(outcome: Violated | WouldChange | Errored) -> str:
+def outcome_name(outcome: Violated | WouldChange | Errored) -> str:
+    """The name that the store has for an outcome: violated, wouldChange or errored."""
     match outcome:
         case Errored():
             return "errored"

@@ -28,10 +28,9 @@ _Dumper.add_representer(str, _text)
 
 
 def definition_of(section: PolicySection) -> str:
-    """The manifest of a policy as YAML, or an empty text if the scan did not record it."""
-    if not section.manifest:
-        return ""
-    return yaml_of(section.manifest)
+    """The manifest of a policy as YAML, as its author wrote it where that is known; an empty text if the scan did not record it."""
+    manifest = section.written or section.manifest
+    return yaml_of(manifest) if manifest else ""
 
 
 def yaml_of(document: Json) -> str:

@@ -127,7 +127,7 @@ class Document:
     findings, the resolved ones included, of which those of a problem follow each other, `problem_findings` those of some policies;
     `worst` are the worst problems.
     `previews` are the results of assumed bindings, which `policies` count, too.
-    `groups` counts the open problems by policy, action and outcome, `register` the scans of the
+    `resolutions` counts the resolved findings by reason, `groups` the open problems by policy, action and outcome, `register` the scans of the
     cluster, `policy_days` the failing checks of each policy on its last days. `population` and `evaluated` stream the objects that the scan
     examined, and those that each check matched. `places` has the files and lines of the objects, None if they came from no files.
     """
@@ -154,6 +154,7 @@ class Document:
     resolved: Callable[[], Iterator[StoredFinding]]
     triage: Triage
     owner_scores: Callable[[], Mapping[str, Score]]
+    resolutions: Callable[[], Mapping[str, int]] = dict
     problems: ProblemTotals = field(default_factory=ProblemTotals)
     worst: tuple[WorstProblem, ...] = ()
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
@@ -195,7 +196,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
     problems, worst = problems_of(record, triage)
     return Document(
         provenance=_provenance(record),
-        complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
+        complete=is_complete(record, coverage),
         totals=totals.get("", Counts()),
         requester=counts_by(record.tallies, lambda key: "" if key.requester else None).get("", Counts()),
         check_kinds=tuple(CheckKindCounts(kind, kinds[kind]) for kind in CheckKind if kind in kinds),
@@ -208,6 +209,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         owners=owners_of(by_owner, triage),
         severities=severities_of(census, triage),
         owner_scores=partial(scores_by_owner, record, triage, scores),
+        resolutions=record.resolved_by_reason,
         gaps=tuple(sorted(record.gaps)),
         health=tuple(sorted(record.health)),
         outside=tuple(sorted(record.outside)),
@@ -237,6 +239,11 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         score_with_waivers=_score_with_waivers(record, triage),
         previews=previews_of(record, census),
     )
+
+
+def is_complete(record: ScanRecord, coverage: CoverageSection) -> bool:
+    """Return whether a scan missed nothing."""
+    return record.scan.state is ScanState.COMPLETE and not coverage.unseen
 
 
 def _score_with_waivers(record: ScanRecord, triage: Triage) -> Score | None:

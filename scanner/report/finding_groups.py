@@ -9,30 +9,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, groupby
-from typing import TypeAlias
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ProblemFinding, StoredFinding
-from scanner.posture.problem_rows import strictest
+from scanner.posture.triage import Triage
+from scanner.report.chips import outcome_name
 from scanner.report.document import Document
-
-FindingOrder: TypeAlias = tuple[int, bool, int, int]
-"""The place of a problem in a report: smaller ones come first."""
-_ACTIONS = ("Deny", "Warn", "Audit", "")
-_UNCHECKED, _RESOLVED = 1, 2
+from scanner.report.problem_facts import FindingFacts, FindingOrder, ProblemFacts, problem_facts
 
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """The findings of a problem, the worst first. `status` is that of the problem: also `preview`, `unchecked` or `resolved`.
+    """The findings of a problem, the worst first, and what their row shows of the problem.
 
-    `opened_at` is the beginning of the problem's latest episode; `action` the strictest of its open findings, or empty.
+    `opened_at` is the beginning of the problem's latest episode, `severity` the rank of its policy.
     """
 
     findings: tuple[ProblemFinding, ...]
-    status: str
-    action: str
-    refused: bool
+    facts: ProblemFacts
     opened_at: datetime
     severity: int
 
@@ -44,23 +38,13 @@ class FindingGroup:
     @property
     def order(self) -> FindingOrder:
         """The place of the problem in a report."""
-        return order_of(self.status, self.action, refused=self.refused, severity=self.severity)
-
-
-def order_of(status: str, action: str, *, refused: bool, severity: int) -> FindingOrder:
-    """The place of a problem in a report: open ones, refusals and severe ones first."""
-    phase = {"unchecked": _UNCHECKED, "resolved": _RESOLVED}.get(status, 0)
-    return phase, not refused, severity, _ACTIONS.index(action)
+        return self.facts.order(self.severity)
 
 
 def groups_of(document: Document, policies: frozenset[PolicyKey]) -> Iterator[FindingGroup]:
     """Every problem of some policies with its findings, previews included, ordered by policy."""
-    rank = document.triage.severity
     for _, members in groupby(_findings(document, policies), key=lambda each: each.stored.problem or each.stored.id):
-        own = tuple(members)
-        yield _group(
-            own if len(own) == 1 else tuple(sorted(own, key=_badness)), rank(own[0].stored.finding.policy_key).rank
-        )
+        yield _group(list(members), document.triage)
 
 
 def _findings(document: Document, policies: frozenset[PolicyKey]) -> Iterable[ProblemFinding]:
@@ -75,20 +59,27 @@ def _findings(document: Document, policies: frozenset[PolicyKey]) -> Iterable[Pr
     return chain(findings, previews)
 
 
-def _badness(each: ProblemFinding) -> tuple[bool, bool, bool]:
-    return each.stored.status == "resolved", not each.checked, not each.stored.finding.denies
+def _group(members: list[ProblemFinding], triage: Triage) -> FindingGroup:
+    own = [(_facts(each, triage), each) for each in members]
+    if len(own) > 1:
+        own.sort(key=lambda pair: pair[0].badness)
+    return FindingGroup(
+        findings=tuple(each for _, each in own),
+        facts=problem_facts([facts for facts, _ in own]),
+        opened_at=min(each.stored.problem_opened_at or each.stored.first_seen for each in members),
+        severity=triage.severity(members[0].stored.finding.policy_key).rank,
+    )
 
 
-def _group(own: tuple[ProblemFinding, ...], severity: int) -> FindingGroup:
-    first = own[0]
-    still_open = [each.stored.finding for each in own if each.stored.status != "resolved"]
-    actions = {action for finding in still_open for action in finding.actions}
-    opened = min(each.stored.problem_opened_at or each.stored.first_seen for each in own)
-    refused = any(finding.denies for finding in still_open)
-    return FindingGroup(own, _status(first), strictest(actions), refused, opened, severity)
-
-
-def _status(first: ProblemFinding) -> str:
-    if first.stored.status in ("resolved", "preview"):
-        return first.stored.status
-    return first.episode if first.checked else "unchecked"
+def _facts(each: ProblemFinding, triage: Triage) -> FindingFacts:
+    stored, finding = each.stored, each.stored.finding
+    return FindingFacts(
+        status=stored.status,
+        episode=each.episode,
+        checked=each.checked,
+        outcome=outcome_name(finding.outcome),
+        denies=finding.denies,
+        actions=finding.actions,
+        excepted=bool(finding.excepted_by),
+        waived=triage.waiver(stored) is not None,
+    )

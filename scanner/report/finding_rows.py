@@ -9,14 +9,14 @@ from markupsafe import Markup
 
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.report.ages import age_text
-from scanner.report.chips import chip_of
-from scanner.report.finding_groups import FindingGroup, FindingOrder
+from scanner.report.finding_groups import FindingGroup
 from scanner.report.group_files import GroupWriter
 from scanner.report.place_pages import place_path
+from scanner.report.problem_facts import FindingOrder
 from scanner.report.rows import RowForm
 from scanner.report.search_data import RowData, row_text
 from scanner.report.site import Site
-from scanner.report.templates import NAME
+from scanner.report.templates import NAME, NO_NAME
 from scanner.report.words import cut, message_of, minute, object_name, plural, visible, workload_name
 from scanner.report.worst_rows import WorstRows
 
@@ -75,22 +75,21 @@ class RowMaker:
         finding, triage = stored.finding, self._site.document.triage
         several = total > 1 or bool(workload_name(stored))
         section = self._site.section(finding.policy_key)
-        owner, waived = triage.owner(stored), triage.waiver(stored) is not None
-        chip = chip_of(finding.outcome, refused=group.refused, action=group.action, status=group.status)
+        facts, owner = group.facts, triage.owner(stored)
         kind, name = _workload(stored) if several else (finding.kind, object_name(finding))
-        shown = _name(kind), _name(name), _number(total, first, len(members)) if several else ""
+        shown = _name(kind), _name(name) or NO_NAME, _number(total, first, len(members)) if several else ""
         items = [_item(each) for each in members]
         words = (
-            chip,
+            facts.chip,
             str(section.severity),
-            group.status,
-            HasOfRow(several, bool(owner), waived, self._histories and bool(stored.problem)),
+            facts.status,
+            HasOfRow(several, bool(owner), facts.waived, self._histories and bool(stored.problem)),
         )
         texts = (
             stored.id,
             place_path(stored.id),
             *shown[:2],
-            _name(section.title),
+            _name(section.title) or NO_NAME,
             self._site.policy_path(finding.policy_key),
             _name(owner),
             minute(group.opened_at),
@@ -99,18 +98,18 @@ class RowMaker:
             Markup("".join(map(self._item_html, items))) if several else "",  # noqa: S704 - made by a template
             f"problems/{stored.problem}.html",
         )
-        facts = self._data.facts(
-            chip=chip,
-            action=group.action,
-            status=group.status,
+        numbers = self._data.facts(
+            chip=facts.chip,
+            action=facts.action,
+            status=facts.status,
             policy=finding.policy_key,
             namespace=finding.namespace,
             owner=owner,
             opened=group.opened_at,
-            waived=waived,
+            waived=facts.waived,
         )
         objects = [text for item in items for text in item] if several else []
-        data = row_text(facts, (stored.id, *shown, "" if several else items[0].message, *objects))
+        data = row_text(numbers, (stored.id, *shown, "" if several else items[0].message, *objects))
         return MadeRow(self._row_form.row(words, texts), data)
 
     def _item_html(self, item: _Item) -> str:
@@ -134,7 +133,7 @@ class FindingRows:
 
     def _keep_worst(self, group: FindingGroup, row: str) -> None:
         """Keep the row of an open problem for the pages of its policy, its namespace and its owner."""
-        if group.status == "resolved":
+        if group.facts.status == "resolved":
             return
         stored = group.findings[0].stored
         order = tuple(int(part) for part in group.order)

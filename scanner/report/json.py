@@ -329,8 +329,8 @@ _VALUES: Final = frozenset({type(None), bool, int, float, str})
 
 @cache
 def _names_of(record: type[Any]) -> tuple[tuple[str, str], ...]:
-    """The names of the fields of a record in Python and in JSON."""
-    return tuple((field.name, camel(field.name)) for field in fields(record))
+    """The names of the fields of a record in Python and in JSON, without those that pages alone show."""
+    return tuple((field.name, camel(field.name)) for field in fields(record) if not field.metadata.get("pages"))
 
 
 def _coverage(line: Coverage) -> Plain:

@@ -66,7 +66,7 @@ def _left_out(number: int) -> str:
 
 
 def marked_text(section: PolicySection, checks: Sequence[Check]) -> MarkedText:
-    """The text of a policy with the lines of some checks; no lines if the scan did not record the policy."""
+    """The text of a policy with the lines of some of its checks in this scan; no lines if the scan did not record the policy."""
     text = definition_of(section)
     if not text or len(text) > _READABLE:
         return MarkedText(tuple(text.splitlines()))
@@ -76,14 +76,19 @@ def marked_text(section: PolicySection, checks: Sequence[Check]) -> MarkedText:
 
 
 def _place(root: yaml.Node | None, check: Check) -> _Lines | None:
-    """The lines of a check: where the policy's form has it, else where its expression stands."""
+    """The lines of a check: where the policy's form has it, else where its expression stands.
+
+    An expression that the text does not have is derived from the one at the place of the check, as Kyverno derives rules for
+    the controllers of pods.
+    """
     expected = _at(root, *_path(check))
     wanted = check.expression.strip()
     if expected is not None and (not wanted or _has(expected, wanted)):
         node = next((each for each in _scalars(expected) if each.value.strip() == wanted), expected)
         return _lines(node)
     found = next((each for each in _scalars(root) if each.value.strip() == wanted), None) if wanted else None
-    return None if found is None else _lines(found)
+    derived = found or _at(expected, "expression") or expected
+    return None if derived is None else _lines(derived)
 
 
 def _path(check: Check) -> tuple[str | int, ...]:

@@ -12,12 +12,12 @@ from scanner.model.reading import Auditability
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import strictest
 from scanner.report.by_policy import PolicySection
-from scanner.report.chips import chip_of
+from scanner.report.chips import chip_of, outcome_name
 from scanner.report.evidence import evidence_lines
 from scanner.report.place_texts import PlaceTexts
 from scanner.report.rows import RowForm
 from scanner.report.site import Site
-from scanner.report.templates import NAME
+from scanner.report.templates import NAME, NO_NAME
 from scanner.report.waivers import waiver_text
 from scanner.report.words import (
     RESOLUTIONS,
@@ -99,6 +99,8 @@ class Places:
         self._form = RowForm(site.templates, "places.html", "place")
         self._requester = site.document.provenance.requester.username or "the user that scanned"
         self._rules: dict[tuple[object, ...], _Rule] = {}
+        waivers = site.document.waivers
+        self._waivers = {line.name: line for line in waivers.lines} if waivers else {}
 
     def placed(self, each: ProblemFinding) -> PlacedFinding:
         """The place of a finding. Raises ValueError if findings of its policy were not counted."""
@@ -106,16 +108,22 @@ class Places:
         finding, evidence = stored.finding, stored.finding.evidence
         rule = self._rule(finding)
         workload, owner = workload_name(stored), triage.owner(stored)
-        waiver = waiver_text(triage.waiver(stored))
+        waiver = self._waiver(stored)
         has = _Has(bool(evidence.excerpt), bool(finding.uid), bool(workload), bool(owner), bool(waiver))
         cause = cause_text(stored.cause) if stored.cause else ""
         status = stored.status if each.checked else "unchecked"
-        chip = chip_of(finding.outcome, refused=finding.denies, action=rule.action, status=status)
+        chip = chip_of(
+            outcome_name(finding.outcome),
+            refused=finding.denies,
+            action=rule.action,
+            status=status,
+            excepted=bool(finding.excepted_by),
+        )
         words = chip, status, has, rule, cause, _status(each)
         texts = (
             stored.id,
             _name(finding.kind),
-            _name(object_name(finding)),
+            _name(object_name(finding)) or NO_NAME,
             self._admission(stored, rule),
             message_of(finding),
             _name(finding.api_version),
@@ -130,6 +138,13 @@ class Places:
         )
         html = self._form.row(words, texts).replace("\n", "&#10;")
         return PlacedFinding(stored.id, rule.number, rule.check_number, rule.param_number, html)
+
+    def _waiver(self, stored: StoredFinding) -> str:
+        """The waiver of a finding with its end, and who accepted the finding, and why; empty without one."""
+        applied = self._site.document.triage.waiver(stored)
+        line = self._waivers.get(applied.name) if applied else None
+        why = f", approved by {line.approved_by}: {line.reason}" if line else ""
+        return f"{waiver_text(applied)}{why}"
 
     def _rule(self, finding: Finding) -> _Rule:
         param = finding.param_namespace, finding.param_name
@@ -148,7 +163,7 @@ class Places:
             check_number=texts.check_number(number, finding.check),
             param_number=texts.param_number(section, finding) if finding.param_name else -1,
             severity=str(section.severity),
-            title=_name(section.title),
+            title=_name(section.title) or NO_NAME,
             path=self._site.policy_path(policy),
             policy=_name(document.title(policy)),
             check=check_title(finding.check),

@@ -42,7 +42,7 @@ def texts_of(policy: PolicySection, rules: Iterable[RuleSection]) -> RuleTexts:
 def _bindings(policy: PolicySection) -> Iterator[RuleText]:
     for binding in policy.bindings:
         if binding.manifest:
-            yield RuleText("Binding", binding.name, yaml_of(binding.manifest))
+            yield RuleText("Binding", binding.name, yaml_of(binding.written or binding.manifest))
 
 
 def _params(policy: PolicySection, rules: Iterable[RuleSection]) -> Iterator[RuleText]:

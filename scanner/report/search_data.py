@@ -18,7 +18,7 @@ from scanner.model.policy import PolicyKey
 from scanner.posture.severity import Severity
 from scanner.report.chips import CHIPS, STATUSES
 from scanner.report.site import Site
-from scanner.report.templates import NAME
+from scanner.report.templates import NAME, NO_NAME
 from scanner.report.words import cut, utc, visible
 
 FOLDER: Final = "data"
@@ -94,7 +94,7 @@ def write_data(site: Site, into: Path, rows: Iterator[str], end: datetime) -> No
     document = site.document
     index = {
         "policies": [
-            (_name(document.title(key)), _name(section.title), site.policy_path(key))
+            (_name(document.title(key)), _name(section.title) or NO_NAME, site.policy_path(key))
             for key, section in site.sections.items()
         ],
         "namespaces": list(namespaces),

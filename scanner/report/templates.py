@@ -17,7 +17,8 @@ from markupsafe import Markup, escape
 
 import scanner
 from scanner.posture.severity import Severity
-from scanner.report.sentences import control_notes, control_score, controls_line, opinion_line
+from scanner.report.list_filters import ACTIONS, SORTS, STATUSES, UNRESOLVED
+from scanner.report.sentences import control_notes, control_score, controls_line, opinion_line, worst_controls
 from scanner.report.words import (
     AUDITABILITY,
     AUDITABILITY_MEANINGS,
@@ -39,6 +40,7 @@ from scanner.report.words import (
 )
 
 NAME = 300
+NO_NAME = "(no name)"
 _BRIEF = 2_000
 _LONG = 40_000
 
@@ -70,12 +72,16 @@ def environment() -> Environment:
     templates.globals.update(
         findings_link=findings_link,
         severities=tuple(map(str, Severity)),
+        action_filters=ACTIONS,
+        status_filters=STATUSES,
+        sorts=SORTS,
         result_words={word: _word(templates, word) for word in ("Violated", "Errored", "Drift")},
         check_title=check_title,
         opinion_line=opinion_line,
         controls_line=controls_line,
         control_notes=control_notes,
         control_score=control_score,
+        worst_controls=worst_controls,
         control_states=CONTROL_STATES,
         control_meanings=CONTROL_MEANINGS,
         health_titles=HEALTH_TITLES,
@@ -93,11 +99,10 @@ def findings_link(**filters: str) -> str:
     """The list of findings with filters, from the top folder: `findings.html#action=Deny&namespace=prod`.
 
     The keys are those of the list's fields; a namespace of cluster-scoped objects is `_cluster`, no owner `unowned`. Without a
-    `status`, the list shows what is open, as the numbers beside links count it.
+    `status`, the list shows all that is not resolved, as the numbers of findings beside links count it.
     """
-    shown = {
-        key: visible(cut(value, NAME)) for key, value in {**filters, "status": filters.get("status", "open")}.items()
-    }
+    status = filters.get("status", UNRESOLVED)
+    shown = {key: visible(cut(value, NAME)) for key, value in {**filters, "status": status}.items()}
     return f"findings.html#{urlencode(shown)}"
 
 
@@ -119,7 +124,7 @@ def _harmless(value: object) -> object:
 
 def _name(text: str) -> str:
     """A name, cut: the API limits names to 253 characters, a file does not."""
-    return visible(cut(text, NAME)) if text else "(no name)"
+    return visible(cut(text, NAME)) if text else NO_NAME
 
 
 def _prose(text: str, longest: int = LONGEST) -> Markup:

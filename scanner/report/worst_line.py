@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from scanner.posture.worst_problems import WorstProblem
 from scanner.report.ages import age_text
-from scanner.report.chips import chip_of
+from scanner.report.chips import chip_of, outcome_name
 from scanner.report.document import Document
 from scanner.report.place_pages import place_path
 from scanner.report.words import plural
@@ -35,7 +35,7 @@ def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
     workload, key = problem.workload, finding.policy_key
     end = document.provenance.finished_at or document.provenance.started_at
     return WorstLine(
-        chip=chip_of(finding.outcome, refused=problem.denies, action=problem.action),
+        chip=chip_of(outcome_name(finding.outcome), refused=problem.denies, action=problem.action),
         severity=str(document.triage.severity(key)),
         status=problem.status,
         kind=workload.kind,

@@ -45,6 +45,13 @@ def number_of_resolved(connection: Connection, cluster: int, revision: int) -> i
     return connection.execute(counted).scalar_one()
 
 
+def resolutions_of(connection: Connection, cluster: int, revision: int) -> dict[str, int]:
+    """The numbers of the findings that the scan of a revision resolved, by reason."""
+    own = FINDINGS.c.resolution
+    counted = select(own, func.count()).where(resolved_in(cluster, revision)).group_by(own)
+    return {reason or "": number for reason, number in connection.execute(counted)}
+
+
 def _has_labels(connection: Connection, cluster: int) -> bool:
     """Return whether a label of any object of a cluster was kept: otherwise no object has an owner."""
     kept = select(POPULATION.c.object).where(POPULATION.c.cluster == cluster, POPULATION.c.kept != 0)

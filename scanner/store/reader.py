@@ -47,7 +47,7 @@ from scanner.model.uncovered import UncoveredKind
 from scanner.model.waiver import Candidate, Near
 from scanner.store import codec
 from scanner.store.address import Address
-from scanner.store.census import census_of_seen, number_of_resolved
+from scanner.store.census import census_of_seen, number_of_resolved, resolutions_of
 from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.finding_index import indexed
@@ -131,6 +131,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             by_problem_of=_by_problem_of(engine, address, stored),
             census=_census(engine, address, stored),
             resolved_total=_resolved_total(connection, stored),
+            resolutions=_resolutions(engine, address, stored),
             comparable=comparable(connection, scan_id),
             changed_rules=tuple(map(CauseKind, filter(None, stored.changed_rules.split(",")))),
             unchecked=stored.unchecked,
@@ -475,6 +476,18 @@ def _tallies_by(engine: Engine, address: Address, stored: StoredScan) -> Callabl
 
 def _resolved_total(connection: Connection, stored: StoredScan) -> int:
     return 0 if stored.revision is None else number_of_resolved(connection, stored.cluster, stored.revision)
+
+
+def _resolutions(engine: Engine, address: Address, stored: StoredScan) -> Callable[[], Mapping[str, int]]:
+    """Counts the resolved findings by reason, over a connection of its own. A failed scan has none."""
+
+    def resolutions() -> Mapping[str, int]:
+        if stored.revision is None:
+            return {}
+        with as_store_error(address), engine.connect() as connection:
+            return resolutions_of(connection, stored.cluster, stored.revision)
+
+    return resolutions
 
 
 def _population(connection: Connection, stored: StoredScan, revision: int) -> Iterator[RecordedObject]:

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, assert_never
 from sqlalchemy import Connection, Dialect, Engine, inspect, text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from scanner.errors import StoreError, UsageError
+from scanner.errors import SchemaMismatch, UsageError
 from scanner.store.address import Address
 from scanner.store.backup import back_up
 from scanner.store.engine import writing_shared
@@ -195,22 +195,25 @@ def run_migrations(connection: Connection) -> None:
         search_index.index_all(connection)
 
 
-def _older(address: Address) -> StoreError:
+def _older(address: Address) -> SchemaMismatch:
     first = "To upgrade it" if address.path else "Back it up with pg_dump, then"
-    return StoreError(
-        f"The database {address.shown} was created by an older version of Assay. {first} run: assay db upgrade."
+    return SchemaMismatch(
+        f"The database {address.shown} was created by an older version of Assay. {first} run: assay db upgrade.",
+        "older",
     )
 
 
-def _newer(address: Address) -> StoreError:
-    return StoreError(
+def _newer(address: Address) -> SchemaMismatch:
+    return SchemaMismatch(
         f"The database {address.shown} was created by a newer version of Assay, and this version cannot read it. "
-        "Install that version, or name another database with --db; `assay db upgrade` cannot downgrade."
+        "Install that version, or name another database with --db; `assay db upgrade` cannot downgrade.",
+        "newer",
     )
 
 
-def _foreign(address: Address) -> StoreError:
-    return StoreError(
+def _foreign(address: Address) -> SchemaMismatch:
+    return SchemaMismatch(
         f"The database {address.shown} has tables of another program, and Assay does not change it. "
-        "Name another database with --db: it must be empty or Assay's."
+        "Name another database with --db: it must be empty or Assay's.",
+        "foreign",
     )

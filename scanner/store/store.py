@@ -28,6 +28,7 @@ from scanner.posture.daily import Day, TimeToFix
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
 from scanner.posture.scan_diff import ScanDiff
 from scanner.store import (
+    cluster_numbers,
     clusters,
     fixes,
     lookup,
@@ -155,6 +156,16 @@ class SqlReader:
         """The counts of the kinds of a scan, in the order of its coverage; empty for a scan of an older version."""
         with self._reading() as connection:
             return object_counts.read(connection, clean(scan_id))
+
+    def check_schema(self) -> None:
+        """Raise StoreError unless the database answers and has the schema of this version."""
+        with as_store_error(self._address):
+            check(self._engine, self._address)
+
+    def all_clusters(self) -> cluster_numbers.AllClusters:
+        """The scans and runs of every cluster in numbers, also of clusters whose scans have all failed."""
+        with self._reading() as connection:
+            return cluster_numbers.all_clusters(connection, self._clock())
 
     def clusters(self) -> tuple[clusters.StoredCluster, ...]:
         """The clusters that have a scan in history, the oldest first."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from scanner.report.list_filters import UNRESOLVED
 from scanner.report.templates import NAME
 from scanner.report.words import cut, visible
 
 
 def findings_link(**filters: str) -> str:
     """The list of findings with filters, as the static report's function of this name makes it."""
-    shown = {
-        key: visible(cut(value, NAME)) for key, value in {**filters, "status": filters.get("status", "open")}.items()
-    }
+    status = filters.get("status", UNRESOLVED)
+    shown = {key: visible(cut(value, NAME)) for key, value in {**filters, "status": status}.items()}
     return f"findings.html?{urlencode(shown)}"

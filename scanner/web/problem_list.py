@@ -15,18 +15,18 @@ from typing import Any, Final, NamedTuple
 
 from scanner.model.finding_index import IndexedFinding
 from scanner.model.policy import PolicyKey
-from scanner.posture.problem_rows import strictest
 from scanner.report.change_counts import ChangeCounts
-from scanner.report.chips import chip_of_name
-from scanner.report.finding_groups import FindingOrder, order_of
+from scanner.report.chips import REFUSED
+from scanner.report.list_filters import COUNTED, UNRESOLVED
+from scanner.report.problem_facts import FindingFacts, FindingOrder, ProblemFacts, problem_facts
 from scanner.store.search_words import WordMatches
 
 CLUSTER_SCOPED: Final = "_cluster"
 UNOWNED: Final = "unowned"
-_REFUSED: Final = frozenset({"deny", "refused-error"})
-_COUNTED: Final = frozenset({"new", "open", "reopened"})
-"""The statuses of the problems that the verdict counts."""
-_CHIPS: Final = {"Errored": ("refused-error", "error"), "change": ("drift",)}
+_CHIPS: Final = {
+    "Errored": ("refused-error", "error", "preview-refused-error", "preview-error"),
+    "change": ("drift", "preview-drift"),
+}
 
 
 class ListedProblem(NamedTuple):
@@ -45,19 +45,20 @@ class ListedProblem(NamedTuple):
     owner: str
     kind: str
     workload: str
-    status: str
-    action: str
-    refused: bool
-    chip: str
+    facts: ProblemFacts
     severity: int
     opened: int
-    waived: bool
     open: int
 
     @property
     def order(self) -> FindingOrder:
         """The place of the problem in the list."""
-        return order_of(self.status, self.action, refused=self.refused, severity=self.severity)
+        return self.facts.order(self.severity)
+
+    @property
+    def counted(self) -> bool:
+        """Return whether the verdict counts the problem."""
+        return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,35 +139,29 @@ class ProblemList:
     def _listed(
         self, members: list[IndexedFinding], ranks: Callable[[PolicyKey], int], waived: Container[int]
     ) -> ListedProblem:
-        own = sorted(members, key=_badness) if len(members) > 1 else members
+        own = [(_facts(finding, waived), finding) for finding in members]
+        if len(own) > 1:
+            own.sort(key=lambda pair: pair[0].badness)
         first = len(self._columns.checks)
-        for finding in own:
+        for _, finding in own:
             self._columns.add(finding)
             if finding.checked:
                 self.changes.count(finding.status, finding.cause, finding.resolution)
-        worst = own[0]
-        still_open = [finding for finding in own if finding.status != "resolved"]
-        action = strictest({action for finding in still_open for action in finding.actions.split(",") if action})
-        refused = any(finding.denies for finding in still_open)
-        status = _status(worst)
+        _, worst = own[0]
         return ListedProblem(
             number=worst.problem,
             id=worst.id,
-            rows=tuple(finding.row for finding in own),
+            rows=tuple(finding.row for _, finding in own),
             first=first,
             policy=worst.policy,
             namespace=worst.namespace,
             owner=worst.owner,
             kind=worst.kind,
             workload=worst.workload,
-            status=status,
-            action=action,
-            refused=refused,
-            chip=chip_of_name(worst.outcome, refused=refused, action=action, status=status),
+            facts=problem_facts([facts for facts, _ in own]),
             severity=ranks(worst.policy),
-            opened=min(finding.opened for finding in own),
-            waived=worst.status != "resolved" and worst.row in waived,
-            open=len(still_open),
+            opened=min(finding.opened for finding in members),
+            open=sum(finding.status != "resolved" for finding in members),
         )
 
     def __len__(self) -> int:
@@ -222,11 +217,11 @@ class ProblemList:
             rank = severities.index(wanted.severity) if wanted.severity in severities else -1
             yield lambda each: each.severity == rank
         if wanted.action == "refused":
-            yield lambda each: each.chip in _REFUSED and each.status in _COUNTED and not each.waived
+            yield lambda each: each.facts.chip in REFUSED and each.counted
         elif chips := _CHIPS.get(wanted.action):
-            yield lambda each: each.chip in chips
+            yield lambda each: each.facts.chip in chips
         elif wanted.action:
-            yield lambda each: each.action == wanted.action
+            yield lambda each: each.facts.action == wanted.action
         yield from _status_tests(wanted.status)
 
     def _matches(self, problem: ListedProblem, asked: Sequence[str], words: Sequence[WordMatches]) -> bool:
@@ -263,11 +258,17 @@ def _status_tests(status: str) -> Iterator[Callable[[ListedProblem], bool]]:
         case "":
             return
         case "waived":
-            yield lambda each: each.waived
+            yield lambda each: each.facts.waived
+        case "excepted":
+            yield lambda each: each.facts.excepted
         case "open":
-            yield lambda each: each.status != "resolved"
+            yield lambda each: each.counted
+        case "new" | "reopened":
+            yield lambda each: each.facts.status == status and each.counted
+        case _ if status == UNRESOLVED:
+            yield lambda each: each.facts.status != "resolved"
         case _:
-            yield lambda each: each.status == status
+            yield lambda each: each.facts.status == status
 
 
 def _key_of(members: Sequence[IndexedFinding]) -> tuple[str, str, str, str, int]:
@@ -277,11 +278,14 @@ def _key_of(members: Sequence[IndexedFinding]) -> tuple[str, str, str, str, int]
     return policy, language, *first, members[0].problem
 
 
-def _badness(finding: IndexedFinding) -> tuple[bool, bool, bool]:
-    return finding.status == "resolved", not finding.checked, not finding.denies
-
-
-def _status(worst: IndexedFinding) -> str:
-    if worst.status in ("resolved", "preview"):
-        return worst.status
-    return worst.episode if worst.checked else "unchecked"
+def _facts(finding: IndexedFinding, waived: Container[int]) -> FindingFacts:
+    return FindingFacts(
+        status=finding.status,
+        episode=finding.episode,
+        checked=finding.checked,
+        outcome=finding.outcome,
+        denies=finding.denies,
+        actions=finding.actions.split(",") if finding.actions else (),
+        excepted=finding.excepted,
+        waived=finding.status != "resolved" and finding.row in waived,
+    )

@@ -126,16 +126,14 @@ class ScanView:
         chosen = {slugs[name] for name in names} if subject == "policy" else set(names)
         facts = {"policy": attrgetter("policy"), "namespace": attrgetter("namespace"), "owner": attrgetter("owner")}
         of = facts[subject]
-        found = (each for each in self.problems.problems if each.status != "resolved" and of(each) in chosen)
+        found = (each for each in self.problems.problems if each.facts.status != "resolved" and of(each) in chosen)
         return in_folder(self.rows(site, list(islice(found, MOST))))
 
 
 def _group(problem: ListedProblem, members: tuple[ProblemFinding, ...]) -> FindingGroup:
     return FindingGroup(
         members,
-        problem.status,
-        problem.action,
-        refused=problem.refused,
+        problem.facts,
         opened_at=datetime.fromtimestamp(problem.opened, UTC),
         severity=problem.severity,
     )

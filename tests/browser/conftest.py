@@ -11,9 +11,9 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
-from scanner.report import FORMATS
-from scanner.report.document import document_of
-from tests.report.records import large_record, partial_record, small_record
+from tests.report.records import hostile_record, large_record, partial_record
+
+from .reports import example_report, folded_record, owned_record, rendered, with_status
 
 _PATIENCE = 10_000
 """Milliseconds for which a test waits for a page: many tests may run at once."""
@@ -67,36 +67,45 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a scan with a finding of each kind."""
-    folder = tmp_path_factory.mktemp("small") / "report"
-    FORMATS["html"].render(document_of(small_record()), folder)
-    return folder
+    """The report of a scan with a finding of each kind, with owners, causes and a trend."""
+    return rendered(owned_record(), tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture(scope="session")
 def partial(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a scan that may not list every kind."""
-    folder = tmp_path_factory.mktemp("partial") / "report"
-    FORMATS["html"].render(document_of(partial_record()), folder)
-    return folder
+    return rendered(partial_record(), tmp_path_factory.mktemp("partial"))
 
 
 @pytest.fixture(scope="session")
 def next_small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of the scan after that, in which the new findings are open."""
-    record = small_record()
-    later = [replace(stored, status="open") for stored in record.findings()]
-    folder = tmp_path_factory.mktemp("next") / "report"
-    FORMATS["html"].render(document_of(replace(record, findings=lambda: iter(later))), folder)
-    return folder
+    later = with_status(owned_record(), lambda stored: replace(stored, status="open", cause=None))
+    return rendered(later, tmp_path_factory.mktemp("next"))
 
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a thousand findings."""
-    folder = tmp_path_factory.mktemp("large") / "report"
-    FORMATS["html"].render(document_of(large_record(1_000, policies=10, namespaces=20)), folder)
-    return folder
+    return rendered(large_record(1_000, policies=10, namespaces=20), tmp_path_factory.mktemp("large"))
+
+
+@pytest.fixture(scope="session")
+def folded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a scan with a problem of three objects."""
+    return rendered(folded_record(), tmp_path_factory.mktemp("folded"))
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a scan in which every text is hostile."""
+    return rendered(hostile_record(), tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the example cluster, with every kind of page."""
+    return example_report(tmp_path_factory.mktemp("example"))
 
 
 @pytest.fixture
@@ -124,5 +133,6 @@ def opened(page: Page, folder: Path) -> Opened:
 
     page.on("request", note)
     page.on("console", lambda message: report.faults.append(message.text))
+    page.on("dialog", lambda dialog: report.faults.append(dialog.message))
     page.on("pageerror", lambda error: report.faults.append(str(error)))
     return report

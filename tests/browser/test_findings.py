@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import copytree, rmtree
 
+import pytest
 from playwright.sync_api import Browser, Page
 
 from .conftest import Opened, opened
+
+_LINE = 36
+"""Pixels of a row that is one line."""
 
 
 def test_a_link_with_a_filter_shows_what_matches(report: Opened) -> None:
     """The fragment of the address is the filter."""
     report.open("findings.html#action=Deny&namespace=pay")
     (row,) = report.shown("Rows 1 to 1 of 1 that match")
-    assert row.startswith("✕ Deny medium Deployment pay/ledger require-limits unowned ↺ Reopened 1 d ")
+    assert row.startswith("✕ Deny medium Deployment pay/ledger require-limits payments ↺ Reopened 1 d ")
     assert [] == report.faults
+
+
+def test_the_verdict_counts_the_rows_to_which_it_leads(page: Page, example: Path) -> None:
+    """Waived, excepted and previewed problems are in the list, and neither in the verdict nor behind its links."""
+    report = opened(page, example)
+    report.open("index.html")
+    parts = page.locator("h1 a").evaluate_all("links => links.map(link => [link.innerText, link.getAttribute('href')])")
+    expected = {href: int(text.split()[0].replace(",", "")) for text, href in parts if "findings.html" in href}
+    assert 2 <= len(expected)
+    rows = {}
+    for href in expected:
+        report.open("index.html")
+        report.open(href)
+        caption = page.locator(".problems caption", has_text="that match")
+        caption.wait_for()
+        rows[href] = int(caption.inner_text().split()[-3])
+    assert expected == rows
 
 
 def test_a_filter_is_kept_in_the_address(report: Opened) -> None:
@@ -49,6 +71,48 @@ def test_text_finds_messages_and_rules(report: Opened) -> None:
     assert [] == report.shown("No row matches")
 
 
+def test_a_link_to_a_part_of_the_page_keeps_the_filter(report: Opened) -> None:
+    """The link that skips the navigation is the first one that Tab reaches."""
+    page = report.open("findings.html#action=Deny&namespace=pay")
+    rows = report.shown("Rows 1 to 1 of 1 that match")
+    page.get_by_text("Skip to content").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**#main")
+    assert rows == report.rows()
+
+
+def test_a_page_without_its_data_says_so(page: Page, small: Path, tmp_path: Path) -> None:
+    """A page that was copied alone shows all rows, and does not pretend that they are those of the filter."""
+    copytree(small, tmp_path / "report")
+    rmtree(tmp_path / "report" / "data")
+    report = opened(page, tmp_path / "report")
+    report.open("findings.html#action=Deny&namespace=pay")
+    page.get_by_role("table").get_by_text("The filter of this address is not applied").wait_for()
+    assert (8, False) == (len(report.rows()), page.locator(".filter").is_visible())
+
+
+def test_texts_that_the_script_writes_stay_texts(page: Page, hostile: Path) -> None:
+    """Names, messages and owners from a cluster make no element, and run nothing."""
+    report = opened(page, hostile)
+    report.open("findings.html#text=script")
+    rows = report.shown("Rows 1 to 1 of 1 that match")
+    assert "<script>alert(1)</script>" in rows[0]
+    report.open("findings.html#sort=workload")
+    report.shown("Rows 1 to 11 of 11 that match")
+    assert 0 == page.locator(".problems :is(script, img, b)").count()
+    assert [] == report.faults
+
+
+@pytest.mark.parametrize("width", [1100, 1400])
+def test_a_row_is_one_line(browser: Browser, example: Path, width: int) -> None:
+    """On a desk, the rows of the list are one line each, also with long names."""
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    opened(page, example).open("findings.html")
+    heights = page.locator(".problems tbody tr").evaluate_all("rows => rows.map(row => row.clientHeight)")
+    page.close()
+    assert [] == [height for height in heights if height > _LINE]
+
+
 def test_findings_are_sorted(page: Page, large: Path) -> None:
     """Pages of a sorted list follow each other, and all rows are there."""
     report = opened(page, large)
@@ -76,16 +140,3 @@ def test_the_list_is_complete_without_the_script(browser: Browser, large: Path) 
     visible = report.page.locator(".filter").is_visible()
     context.close()
     assert (1_000, 1_000, False) == (len(rows), len(set(rows)), visible)
-
-
-def test_the_keyboard_alone_finds_and_opens_a_finding(report: Opened) -> None:
-    """Text, a field and a link are reached with Tab, and opened with Enter."""
-    page = report.open("findings.html")
-    page.get_by_label("Text").focus()
-    page.keyboard.type("ledger")
-    report.shown("Rows 1 to 1 of 1 that match")
-    while not page.evaluate("document.activeElement.closest('.problems')"):
-        page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/f/*.html#f-*")
-    assert "pay/ledger" in page.locator("article:target").inner_text()

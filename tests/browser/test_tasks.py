@@ -36,22 +36,31 @@ def test_all_deny_violations_of_a_namespace(page: Page, large: Path) -> None:
 
 
 def test_whose_a_finding_is(page: Page, small: Path) -> None:
-    """The list has the owner of each row."""
+    """The list has the owner of each row, and leads to all problems of one owner."""
     report = begun(page, small)
     report.click("Findings")
-    assert all(" unowned " in row for row in report.rows())
+    owners = {row.split()[3]: row for row in report.rows()}
+    assert (" payments ", " storefront ", " unowned ") == tuple(
+        word for word in (" payments ", " storefront ", " unowned ") if any(word in row for row in owners.values())
+    )
+    report.choose("owner", "payments")
+    rows = report.shown("Rows 1 to 2 of 2 that match")
+    assert all(" payments " in row and " pay/" in row for row in rows)
     reject_detours(report)
 
 
-def test_what_is_new_and_why(page: Page, small: Path) -> None:
-    """The list with a status leads to the place, which names the time and the cause of a change."""
+def test_what_changed_and_why(page: Page, small: Path) -> None:
+    """The page of changes has the causes with their numbers, and leads to the findings, of which each has its cause."""
     report = begun(page, small)
-    report.click("Findings")
-    report.choose("status", "new")
+    report.click("Changes")
+    causes = " ".join(page.get_by_role("table", name="Findings by what happened").inner_text().split())
+    assert "The param changed; the object changed, too + New 2" in causes
+    report.click("2 new")
     report.shown("Rows 1 to 2 of 2 that match")
     report.click("Deployment shop/web")
-    place = page.locator("article:target").inner_text()
-    assert "New in this scan first seen 2026-03-02 14:00 UTC" in " ".join(place.split())
+    place = " ".join(page.locator("article:target").inner_text().split())
+    assert "New in this scan first seen 2026-03-02 14:00 UTC" in place
+    assert "Cause the param changed; the object changed, too" in place
     reject_detours(report)
 
 
@@ -117,13 +126,13 @@ def test_what_was_not_examined(page: Page, partial: Path) -> None:
 
 
 def test_what_is_resolved_and_why(page: Page, small: Path) -> None:
-    """The list with a status leads to the place, which names the time of the resolution."""
+    """The list with a status leads to the place, which names the time of the resolution and its reason."""
     report = begun(page, small)
     report.click("Findings")
     report.choose("status", "resolved")
     report.shown("Rows 1 to 2 of 2 that match")
     report.click("Deployment shop/old-web")
-    assert "Resolved at 2026-03-02 14:00 UTC" in page.locator("article:target").inner_text()
+    assert "Resolved at 2026-03-02 14:00 UTC: the object was fixed" in page.locator("article:target").inner_text()
     reject_detours(report)
 
 

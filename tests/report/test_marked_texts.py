@@ -39,11 +39,12 @@ def section_of(shown: Policy) -> PolicySection:
         ),
         (check(SECOND, 7), ["  - expression: |-", *(f"      {line}" for line in SECOND.split("\n"))]),
         (Check(CheckKind.CONFIGURATION), []),
-        (check("object.spec.other"), []),
+        (check("derived from the first"), ["  - expression: object.spec.replicas > 1"]),
+        (check("of no place", 7), []),
     ],
 )
 def test_a_check_has_the_lines_of_its_expression(asked: Check, expected: list[str]) -> None:
-    """Also where another version of the policy had it at another place; none if the text does not have it."""
+    """Also where the expression stands at another place, or is derived from the one at the place of the check."""
     text = marked_text(section_of(policy("p", FIRST, SECOND)), [asked])
     assert expected == [text.lines[number - 1] for number in text.places.get(asked, ())]
 

@@ -16,14 +16,14 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.register import Register
-from scanner.model.scan import ScanRecord, ScanState
+from scanner.model.scan import ScanRecord, ScanState, Scope
 from scanner.report import FORMATS
 from scanner.report.document import document_of
-from scanner.report.openmetrics import METRICS, Metric
+from scanner.report.metric_families import IN_DETAIL, METRICS, Metric
 
 from .records import FINISHED, hostile_record, large_record, partial_record, scan, small_record
 
-PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
 def rendered(record: ScanRecord, name: str = "openmetrics") -> str:
@@ -60,8 +60,8 @@ def test_every_metric_is_read_with_its_type_and_labels(record: ScanRecord) -> No
     """The table of metrics tells the truth about what is written."""
     families = list(parsed(rendered(record, "openmetrics-detailed")))
 
-    assert [(metric.name, metric.type) for metric in METRICS] == [(family.name, family.type) for family in families]
-    for metric, family in zip(METRICS, families, strict=True):
+    assert [(metric.name, metric.type) for metric in IN_DETAIL] == [(family.name, family.type) for family in families]
+    for metric, family in zip(IN_DETAIL, families, strict=True):
         assert {("cluster", *metric.labels)} >= {tuple(sample.labels) for sample in family.samples}
 
 
@@ -85,6 +85,14 @@ def test_the_documentation_has_every_metric() -> None:
         (metric.name, metric.type, ", ".join(f"`{label}`" for label in metric.labels), metric.help)
         for metric in METRICS
     ] == shown
+
+
+@pytest.mark.parametrize("name", ["openmetrics", "openmetrics-detailed"])
+def test_a_report_has_no_live_metrics(name: str) -> None:
+    """The same scan gives the same report: the end of its run and the schedule are no part of it."""
+    text = rendered(small_record(), name)
+
+    assert [] == [metric.name for metric in METRICS if metric.live and f" {metric.name} " in text]
 
 
 @pytest.mark.parametrize("metric", [metric for metric in METRICS if metric.detailed], ids=lambda metric: metric.name)
@@ -120,6 +128,23 @@ def test_the_age_of_the_last_complete_scan_is_that_at_the_end_of_this_one() -> N
 
     assert {(): 7200} == samples(text, "assay_last_complete_scan_age_seconds")
     assert {("running",): 0, ("complete",): 3, ("incomplete",): 1, ("failed",): 0} == samples(text, "assay_scans")
+
+
+def test_resolved_findings_are_counted_by_reason() -> None:
+    """By the database, where there is one, else from the stream."""
+    counted = replace(small_record(), resolutions=lambda: {"fixed": 7, "objectGone": 2})
+
+    assert {("fixed",): 7, ("objectGone",): 2} == samples(rendered(counted), "assay_findings_resolved")
+    assert {("",): 2} == samples(rendered(small_record()), "assay_findings_resolved")
+
+
+@pytest.mark.parametrize(("scope", "limited"), [(Scope(), 0), (Scope(namespaces=("shop",)), 1)])
+def test_a_limited_scan_is_marked(scope: Scope, limited: int) -> None:
+    """Its numbers are those of a part of the cluster."""
+    record = small_record()
+    text = rendered(replace(record, scan=replace(record.scan, scope=scope)))
+
+    assert {(): limited} == samples(text, "assay_scan_limited")
 
 
 def test_a_cluster_without_a_complete_scan_has_no_age() -> None:

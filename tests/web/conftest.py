@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.store.conftest import prepared, store, url
 from tests.store.databases import KINDS, database
 from tests.web.fleets import NOW, fill
 from tests.web.served import Served, counted, scan_examples, served
+
+__all__ = ["examples", "fleet", "fleet_url", "prepared", "site", "store", "url"]
 
 
 @pytest.fixture(scope="session", params=KINDS)

@@ -61,7 +61,9 @@ def _places(choice: FindingChoice, problems: Sequence[ListedProblem], after: Cur
 
 
 def _of_problems(choice: FindingChoice, problems: Iterable[ListedProblem]) -> Iterator[_Place]:
-    return (_Place(each.number, int(each.status == "preview"), row) for each in problems for row in choice.rows(each))
+    return (
+        _Place(each.number, int(each.facts.status == "preview"), row) for each in problems for row in choice.rows(each)
+    )
 
 
 ENDPOINTS: Final = (

@@ -66,7 +66,9 @@ def problems(asked: Asked[ProblemQuery]) -> Problems:
     return Problems(
         **head_of(asked.scan),
         total=len(found),
-        next=Cursor(asked.scan.id, (shown[-1].number, int(shown[-1].status == "preview"))).text() if more else None,
+        next=Cursor(asked.scan.id, (shown[-1].number, int(shown[-1].facts.status == "preview"))).text()
+        if more
+        else None,
         problems=_with_texts(view, shown),
     )
 
@@ -89,7 +91,7 @@ def problem(asked: Asked[ScanQuery]) -> ProblemWithHistory:
 def place_of(problems: Sequence[ListedProblem], number: int, preview: int) -> int:
     """The place of a problem in a list. Raises BadRequest if it is not there."""
     for place, each in enumerate(problems):
-        if each.number == number and int(each.status == "preview") == preview:
+        if each.number == number and int(each.facts.status == "preview") == preview:
             return place
     raise BadRequest(NOT_HERE)
 
@@ -112,7 +114,7 @@ def _with_texts(view: ScanView, problems: Sequence[ListedProblem]) -> list[Item]
 def _joined(view: ScanView, listed: ListedProblem, findings: Sequence[ProblemFinding]) -> Problem:
     """The problem of some findings; `preview` and `unchecked` are statuses that a report has no problems of."""
     joined = problem_of(findings[0].stored.problem or findings[0].stored.id, findings, view.document.triage.waiver)
-    return replace(joined, status=listed.status) if listed.status in ("preview", "unchecked") else joined
+    return replace(joined, status=listed.facts.status) if listed.facts.status in ("preview", "unchecked") else joined
 
 
 def _event(moment: Moment) -> ProblemEvent:

@@ -103,14 +103,17 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
         Literal["", "critical", "high", "medium", "low", "info"], Meta(description="The severity of the policy.")
     ] = ""
     action: Annotated[
-        Literal["", "Deny", "Warn", "Audit", "Errored", "change"],
-        Meta(description="The strictest action of the bindings; `Errored` for errors, `change` for drift."),
+        Literal["", "refused", "Deny", "Warn", "Audit", "Errored", "change"],
+        Meta(
+            description="The strictest action of the bindings; `refused` for what admission would refuse, `Errored` for errors, "
+            "`change` for drift."
+        ),
     ] = ""
     status: Annotated[
-        Literal["", "open", "new", "reopened", "waived", "unchecked", "preview", "resolved"],
+        Literal["", "unresolved", "open", "new", "reopened", "waived", "excepted", "unchecked", "preview", "resolved"],
         Meta(
-            description="The status of the problem: `open` is every status but `resolved`. With a status besides `resolved`, "
-            "resolved findings are left out."
+            description="The status of the problem: `unresolved` is every status but `resolved`, `open` leaves out waived and "
+            "excepted problems, too. With a status besides `resolved`, resolved findings are left out."
         ),
     ] = ""
     sort: Annotated[

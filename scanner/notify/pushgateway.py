@@ -1,0 +1,137 @@
+"""Sends metrics to a Pushgateway, for those who scan from a job and run no server.
+
+Source of truth: the API of github.com/prometheus/pushgateway. `PUT /metrics/job/J/cluster/C` replaces all metrics of the group of
+that job and cluster, `POST` those whose names it has; the value of a label that a path cannot have is in base64 (`cluster@base64`).
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from base64 import b64encode, urlsafe_b64encode
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError
+from urllib3.util import Timeout
+
+from scanner.errors import UsageError
+
+SECONDS: Final = 10.0
+"""The time limit of a push, the look-up of the host included."""
+_JOB: Final = "assay"
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_SCHEMES: Final = ("http", "https")
+_TOKEN: Final = re.compile(r"[!-~]+")
+_ACCEPTED: Final = range(200, 300)
+_MOVED: Final = range(300, 400)
+_FAULTS: Final = {
+    400: "it rejects the metrics",
+    401: "it rejects the credentials",
+    403: "it denies access",
+    404: "it has no Pushgateway at this address",
+    413: "the metrics are too large for it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A Pushgateway: its URL without credentials, and the header `Authorization`, which may be empty."""
+
+    url: str
+    authorization: str = field(default="", repr=False)
+
+
+def gateway_of(url: str, token: str = "", *, name: str = "--push-metrics") -> Gateway:
+    """The Pushgateway at a URL, which may have a user and a password; or else with a bearer token. Raises UsageError.
+
+    No message repeats the URL, which may have a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError as error:
+        raise UsageError(f"{name} is no URL: write one such as https://pushgateway.example.com:9091") from error
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        raise UsageError(f"{name} must be an http or https URL such as https://pushgateway.example.com:9091")
+    if parts.query or parts.fragment or "/metrics/job" in parts.path:
+        raise UsageError(f"{name} must be the address of the Pushgateway alone: job and cluster are added to it")
+    user = parts.username is not None or parts.password is not None
+    if user and token:
+        raise UsageError(f"{name} has a user, and there is a token: leave one of them out")
+    if token and not _TOKEN.fullmatch(token):
+        raise UsageError("The token for the Pushgateway has spaces or other characters that no token has")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    shown = f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+    if token:
+        return Gateway(shown, f"Bearer {token}")
+    basic = b64encode(f"{unquote(parts.username or '')}:{unquote(parts.password or '')}".encode()).decode()
+    return Gateway(shown, f"Basic {basic}" if user else "")
+
+
+def path_of(cluster: str) -> str:
+    """The path of the group of a cluster."""
+    if _PLAIN.fullmatch(cluster):
+        return f"/metrics/job/{_JOB}/cluster/{cluster}"
+    encoded = urlsafe_b64encode(cluster.encode("utf-8", "backslashreplace")).decode().rstrip("=")
+    return f"/metrics/job/{_JOB}/cluster@base64/{encoded or '='}"
+
+
+def push(gateway: Gateway, cluster: str, text: str, *, replace: bool, seconds: float = SECONDS) -> str:
+    """Send the metrics of a cluster; return the reason why they did not arrive, or an empty text.
+
+    With `replace`, metrics of the cluster that the text does not have are deleted; else they stay.
+    """
+    answers: list[str] = []
+    # A look-up of a host has no time limit, nor has a response that arrives byte by byte.
+    sender = Thread(target=lambda: answers.append(_send(gateway, cluster, text, replace, seconds)), daemon=True)
+    sender.start()
+    sender.join(seconds)
+    return answers[0] if answers else f"no response within {seconds:g} seconds"
+
+
+def _send(gateway: Gateway, cluster: str, text: str, replace: bool, seconds: float) -> str:  # noqa: FBT001
+    headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8", "User-Agent": "assay"}
+    if gateway.authorization:
+        headers["Authorization"] = gateway.authorization
+    try:
+        with urllib3.PoolManager(ssl_context=ssl.create_default_context(), retries=False) as pool:
+            response = pool.request(
+                "PUT" if replace else "POST",
+                gateway.url + path_of(cluster),
+                body=text.encode("utf-8", "backslashreplace"),
+                headers=headers,
+                timeout=Timeout(total=seconds),
+                redirect=False,
+                preload_content=False,
+            )
+            response.release_conn()
+    except (HTTPError, OSError, ValueError) as error:
+        return _reason(error, seconds)
+    return _fault(response.status)
+
+
+def _fault(status: int) -> str:
+    if status in _ACCEPTED:
+        return ""
+    if status in _MOVED:
+        return f"the server sends to another address (status {status}), and credentials are not sent there: correct the URL"
+    return f"{_FAULTS.get(status, 'the server failed')} (status {status})"
+
+
+def _reason(error: Exception, seconds: float) -> str:
+    """The reason of a failure, without the texts of the error, which can have the URL."""
+    match error:
+        case urllib3.exceptions.NameResolutionError():
+            return "the host cannot be found"
+        case urllib3.exceptions.NewConnectionError():
+            return "the connection was refused"
+        case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
+            return f"no response within {seconds:g} seconds"
+        case urllib3.exceptions.SSLError():
+            return "the certificate cannot be verified"
+        case _:
+            return f"the connection failed ({type(error).__name__})"

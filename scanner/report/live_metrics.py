@@ -1,0 +1,52 @@
+"""Metrics that are no facts of a scan: the newest run, and the time at which the schedule expected a run.
+
+A server has them for each cluster, a push for the cluster that was scanned. A report does not: the same scan gives the same report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from scanner.posture.expected_run import ExpectedRun
+from scanner.report.metric_families import LIVE, Samples, families, lines
+from scanner.report.openmetrics import unix
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """The end of a run of `assay scan`."""
+
+    at: datetime
+    exit_code: int
+
+
+def run_samples(run: RunEnd | None) -> dict[str, Samples]:
+    """The samples about the newest run; none without a run that has ended."""
+    if run is None:
+        return {}
+    return {
+        "assay_last_run_end_timestamp_seconds": [((), unix(run.at))],
+        "assay_last_run_exit_code": [((), run.exit_code)],
+    }
+
+
+def expected_samples(expected: ExpectedRun | None) -> dict[str, Samples]:
+    """The samples about expected runs; none without a schedule."""
+    if expected is None:
+        return {}
+    interval = expected.interval
+    return {
+        "assay_expected_run_timestamp_seconds": [((), unix(expected.at))],
+        "assay_schedule_interval_seconds": [((), interval.total_seconds())] if interval else [],
+    }
+
+
+def text_of_run(
+    run: RunEnd, expected: ExpectedRun | None, cluster: str, samples: Mapping[str, Samples] | None = None
+) -> str:
+    """The metrics of a run, and the samples of its scan if it made one; without metrics that have no sample."""
+    text = lines({**(samples or {}), **run_samples(run), **expected_samples(expected)}, cluster)
+    given = [metric for metric in LIVE if text.get(metric.name)]
+    return "".join(families(given, lambda name: (text[name],)))

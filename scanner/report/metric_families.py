@@ -1,0 +1,127 @@
+"""The table of all metrics, and their text: OpenMetrics 1.0, which is valid in the text format of Prometheus, too.
+
+`METRICS` has name, type, unit, labels and help of each metric; `docs/formats.md` shows it. The type `info` of OpenMetrics is not
+used: the text format of Prometheus, which the Pushgateway, the textfile collector and `promtool` read, does not have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+Labels: TypeAlias = tuple[str, ...]
+Samples: TypeAlias = Iterable[tuple[Labels, float]]
+Lines: TypeAlias = Mapping[str, str]
+"""The lines of samples, by the name of their metric."""
+
+_ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+_END: Final = "# EOF\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric. Every sample has the label `cluster`, unless it is `of_all` clusters, and these labels.
+
+    `help` is one sentence without its full stop. Reports have no `live` metrics, which are no facts of a scan: a server and a push
+    have them. `detailed` ones are in the format `openmetrics-detailed` alone.
+    """
+
+    name: str
+    labels: Labels
+    help: str
+    unit: str = ""
+    detailed: bool = False
+    live: bool = False
+    of_all: bool = False
+    type: str = "gauge"
+
+
+METRICS: Final = (
+    Metric("assay_build_info", ("version",), "The version of Assay that scanned"),
+    Metric(
+        "assay_clusters", ("state",), "Clusters in the database, by the state of their metrics", live=True, of_all=True
+    ),
+    Metric("assay_scans", ("state",), "Scans in the database, by state"),
+    Metric("assay_scan_complete", (), "1 if the scan missed nothing, else 0"),
+    Metric("assay_scan_limited", (), "1 if flags limited the scope of the scan, else 0"),
+    Metric("assay_scan_end_timestamp_seconds", (), "The end of the scan, in Unix time", "seconds"),
+    Metric(
+        "assay_last_complete_scan_timestamp_seconds", (), "The end of the newest complete scan, in Unix time", "seconds"
+    ),
+    Metric("assay_last_complete_scan_age_seconds", (), "The time since the end of the newest complete scan", "seconds"),
+    Metric("assay_scan_duration_seconds", (), "The duration of the scan", "seconds"),
+    Metric("assay_last_run_end_timestamp_seconds", (), "The end of the newest run, in Unix time", "seconds", live=True),
+    Metric("assay_last_run_exit_code", (), "The exit code of the newest run", live=True),
+    Metric(
+        "assay_expected_run_timestamp_seconds",
+        (),
+        "The last time at which the schedule expected a run, in Unix time",
+        "seconds",
+        live=True,
+    ),
+    Metric(
+        "assay_schedule_interval_seconds",
+        (),
+        "The time between expected runs: the longer one of the times before and after the last expected run",
+        "seconds",
+        live=True,
+    ),
+    Metric("assay_coverage_ratio", (), "The share of the kinds in scope that were listed completely", "ratio"),
+    Metric("assay_gaps", ("kind",), "What the scan could not examine, by kind of gap"),
+    Metric("assay_objects", ("api_version", "kind"), "Objects listed"),
+    Metric("assay_list_errors", ("api_version", "kind"), "1 for a kind that was not listed completely"),
+    Metric("assay_checks", ("language", "policy", "outcome"), "Checks of objects, by policy and outcome"),
+    Metric(
+        "assay_problems",
+        ("language", "policy", "severity", "action", "outcome"),
+        "Open problems, by policy, strictest action and outcome",
+    ),
+    Metric("assay_problems_refused", ("language", "policy", "severity"), "Open problems that would be refused"),
+    Metric("assay_problems_new", ("language", "policy", "severity"), "Problems that began with the scan"),
+    Metric("assay_findings_resolved", ("resolution",), "Findings that the scan resolved, by reason"),
+    Metric("assay_waivers", ("state",), "Waivers, by state"),
+    Metric("assay_policy_matches_nothing", ("language", "policy"), "1 for a bound policy that matched no object"),
+    Metric("assay_database_size_bytes", (), "The size of the database", "bytes"),
+    Metric("assay_namespace_findings", ("namespace",), "Open findings, by namespace", detailed=True),
+    Metric("assay_owner_findings", ("owner",), "Open findings, by owner", detailed=True),
+)
+IN_REPORTS: Final = tuple(metric for metric in METRICS if not metric.live and not metric.detailed)
+IN_DETAIL: Final = tuple(metric for metric in METRICS if not metric.live)
+LIVE: Final = tuple(metric for metric in METRICS if not metric.detailed)
+_BY_NAME: Final = {metric.name: metric for metric in METRICS}
+
+
+def families(metrics: Iterable[Metric], lines_of: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """The text of some metrics, each once, with the lines of its samples; `lines_of` has them by the name of the metric."""
+    for metric in metrics:
+        yield f"# TYPE {metric.name} {metric.type}\n"
+        if metric.unit:
+            yield f"# UNIT {metric.name} {metric.unit}\n"
+        yield f"# HELP {metric.name} {metric.help}.\n"
+        yield from lines_of(metric.name)
+    yield _END
+
+
+def lines(samples: Mapping[str, Samples], cluster: str) -> Lines:
+    """The lines of the samples of a cluster; those of all clusters have no name of one."""
+    return {name: "".join(_lines(_BY_NAME[name], own, cluster)) for name, own in samples.items()}
+
+
+def _lines(metric: Metric, samples: Samples, cluster: str) -> Iterator[str]:
+    names = metric.labels if metric.of_all else ("cluster", *metric.labels)
+    for values, number in samples:
+        pairs = zip(names, values if metric.of_all else (cluster, *values), strict=True)
+        labels = ",".join(f'{name}="{printable(value).translate(_ESCAPES)}"' for name, value in pairs)
+        yield f"{metric.name}{f'{{{labels}}}' if labels else ''} {_number(number)}\n"
+
+
+def printable(text: str) -> str:
+    """The value of a label: a text whose control characters, except line ends, are escapes."""
+    return "".join(
+        character if character.isprintable() or character == "\n" else f"\\u{ord(character):04x}" for character in text
+    )
+
+
+def _number(number: float) -> str:
+    return str(int(number)) if number == int(number) else repr(number)

@@ -1,0 +1,82 @@
+"""What a list shows of a problem, given the facts of its findings: which of these count, its chip, and its place in the list.
+
+The numbers of a report leave out waived, excepted and previewed findings, and those that the scan did not check
+(`posture.worst_problems`): a problem that has others is what these are, and comes before the problems that have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from scanner.posture.problem_rows import strictest
+from scanner.report.chips import chip_of
+
+FindingOrder: TypeAlias = tuple[int, bool, int, int]
+"""The place of a problem in a report: smaller ones come first."""
+_ACTIONS: Final = ("Deny", "Warn", "Audit", "")
+_OPEN, _SET_ASIDE, _PREVIEW, _UNCHECKED, _RESOLVED = range(5)
+_PHASES: Final = {"preview": _PREVIEW, "unchecked": _UNCHECKED, "resolved": _RESOLVED}
+
+
+class FindingFacts(NamedTuple):
+    """The facts of a finding that decide about the row of its problem. `status` and `episode` are as in `ProblemFinding`."""
+
+    status: str
+    episode: str
+    checked: bool
+    outcome: str
+    denies: bool
+    actions: Collection[str]
+    excepted: bool
+    waived: bool
+
+    @property
+    def badness(self) -> tuple[bool, bool, bool, bool]:
+        """The place of a finding among those of its problem: smaller ones come first."""
+        return self.status == "resolved", not self.checked, self.excepted or self.waived, not self.denies
+
+
+class ProblemFacts(NamedTuple):
+    """The facts of a problem. `status` may be `preview`, `unchecked` or `resolved`; `action` is the strictest one, or empty.
+
+    A problem is `waived` or `excepted` if no open finding of it is neither of both.
+    """
+
+    status: str
+    action: str
+    refused: bool
+    chip: str
+    waived: bool
+    excepted: bool
+
+    def order(self, severity: int) -> FindingOrder:
+        """The place in a report of a problem with a severity, given as its rank: what the numbers count, refusals, severe ones first."""
+        set_aside = _SET_ASIDE if self.waived or self.excepted else _OPEN
+        return _PHASES.get(self.status, set_aside), not self.refused, severity, _ACTIONS.index(self.action)
+
+
+def problem_facts(findings: Sequence[FindingFacts]) -> ProblemFacts:
+    """The facts of the problem that some findings have, the worst of which come first."""
+    first = findings[0]
+    still_open = [each for each in findings if each.status != "resolved"]
+    counted = [each for each in still_open if not each.excepted and not each.waived]
+    deciding = counted or still_open
+    action = strictest({action for each in deciding for action in each.actions})
+    refused = any(each.denies for each in deciding)
+    excepted = bool(deciding) and all(each.excepted for each in deciding)
+    status = _status(first)
+    return ProblemFacts(
+        status=status,
+        action=action,
+        refused=refused,
+        chip=chip_of(first.outcome, refused=refused, action=action, status=status, excepted=excepted),
+        waived=bool(still_open) and not counted and not excepted,
+        excepted=excepted,
+    )
+
+
+def _status(first: FindingFacts) -> str:
+    if first.status in ("resolved", "preview"):
+        return first.status
+    return first.episode if first.checked else "unchecked"

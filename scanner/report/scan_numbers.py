@@ -1,0 +1,83 @@
+"""The numbers of a scan that metrics have.
+
+A report has them in its document. A server reads them without one: counts by owner, scores and the worst problems take longer than
+the rest, and no metric shows them. A test compares both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from scanner.model.outcome import Gap
+from scanner.model.policy import PolicyKey
+from scanner.model.problem_group import ProblemGroup
+from scanner.model.scan import Health, ScanRecord, Scope
+from scanner.posture.problem_groups import problem_groups
+from scanner.posture.settings import Settings
+from scanner.posture.severity import Severity
+from scanner.posture.triage import Triage
+from scanner.report.counts import Counts, counts_by
+from scanner.report.coverage import CoverageSection, coverage_of
+from scanner.report.document import Document, is_complete
+from scanner.report.waivers import WaiversSection, waivers_of
+
+
+@dataclass(frozen=True, slots=True)
+class ScanNumbers:
+    """The numbers of a scan. `limited` is true if the user limited its scope; `ended_at` is its start if it has no end."""
+
+    tool_version: str
+    started_at: datetime
+    ended_at: datetime
+    complete: bool
+    limited: bool
+    coverage: CoverageSection
+    gaps: tuple[Gap, ...]
+    health: tuple[Health, ...]
+    counts: Mapping[PolicyKey, Counts]
+    groups: tuple[ProblemGroup, ...]
+    severity: Callable[[PolicyKey], Severity]
+    resolutions: Mapping[str, int]
+    waivers: WaiversSection | None
+
+
+def numbers_in(document: Document) -> ScanNumbers:
+    """The numbers in the document of a report."""
+    provenance = document.provenance
+    return ScanNumbers(
+        tool_version=provenance.tool_version,
+        started_at=provenance.started_at,
+        ended_at=provenance.finished_at or provenance.started_at,
+        complete=document.complete,
+        limited=document.narrowed,
+        coverage=document.coverage,
+        gaps=document.gaps,
+        health=document.health,
+        counts={section.key: section.counts for section in document.policies},
+        groups=document.groups(),
+        severity=document.triage.severity,
+        resolutions=document.resolutions(),
+        waivers=document.waivers,
+    )
+
+
+def numbers_of(record: ScanRecord, settings: Settings, day: date) -> ScanNumbers:
+    """The numbers of a stored scan, as of a day in UTC."""
+    scan, triage, coverage = record.scan, Triage(settings, record, day), coverage_of(record)
+    return ScanNumbers(
+        tool_version=scan.tool_version,
+        started_at=scan.started_at,
+        ended_at=scan.finished_at or scan.started_at,
+        complete=is_complete(record, coverage),
+        limited=scan.scope != Scope(),
+        coverage=coverage,
+        gaps=record.gaps,
+        health=record.health,
+        counts=counts_by(record.tallies, lambda key: key.policy_key),
+        groups=problem_groups(record, triage),
+        severity=triage.severity,
+        resolutions=record.resolved_by_reason(),
+        waivers=waivers_of(triage),
+    )

@@ -1,0 +1,118 @@
+"""`/healthz`: the process answers. `/readyz`: so does the database, and this version can read it.
+
+Both need no authentication, so that a kubelet can ask: the answer has a reason without the address of the database, and the log of
+the server has the whole message. The database is asked once a second at most, and never twice at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from threading import Lock
+from time import monotonic
+from typing import Final, Protocol
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from scanner.errors import AssayError, SchemaMismatch, UsageError
+from scanner.web.background import Background
+
+SILENT: Final = "the database does not answer"
+_PATIENCE: Final = 2.0
+"""Seconds that a request waits for the database; a probe of a kubelet usually waits less."""
+_FRESH: Final = 1.0
+"""Seconds for which an answer counts."""
+_HEADERS: Final = {"Cache-Control": "no-store"}
+_REASONS: Final = {
+    "older": "the database has the schema of an older version of Assay: run assay db upgrade",
+    "newer": "the database has the schema of a newer version of Assay: run assay serve of that version",
+    "foreign": "the database has the tables of another program",
+}
+
+Log = Callable[[str], None]
+
+
+class Readable(Protocol):
+    """An open database."""
+
+    def check_schema(self) -> None:
+        """Raise AssayError unless the database answers and has the schema of this version."""
+
+
+def to_stderr(line: str) -> None:
+    """Write a line of the log."""
+    sys.stderr.write(f"assay: {line}\n")
+
+
+def reason_of(error: AssayError) -> str:
+    """The reason of an error of the database, without its address, its users and the words of its driver."""
+    match error:
+        case SchemaMismatch():
+            return _REASONS[error.state]
+        case UsageError():
+            return "the database has no scans: run assay scan"
+        case _:
+            return "the database cannot be read: the log of the server has the reason"
+
+
+class Readiness:
+    """Answers whether the database can be read."""
+
+    def __init__(
+        self,
+        database: Callable[[], Readable],
+        *,
+        log: Log = to_stderr,
+        clock: Callable[[], float] = monotonic,
+        patience: float = _PATIENCE,
+    ) -> None:
+        """`database` returns the open database, or raises AssayError; an error is logged once."""
+        self._database = database
+        self._log = log
+        self._clock = clock
+        self._patience = patience
+        self._check = Background(self._ask, "assay-readiness")
+        self._lock = Lock()
+        self._reason: str | None = None
+        self._asked = 0.0
+        self._logged = ""
+
+    def trouble(self) -> str:
+        """The reason why the database cannot be read, or an empty text."""
+        with self._lock:
+            if self._reason is not None and 0 <= self._clock() - self._asked < _FRESH:
+                return self._reason
+        if not self._check.run(self._patience):
+            return SILENT
+        with self._lock:
+            return self._reason or ""
+
+    def _ask(self) -> None:
+        message = reason = ""
+        try:
+            self._database().check_schema()
+        except AssayError as error:
+            message, reason = str(error), reason_of(error)
+        with self._lock:
+            self._reason, self._asked = reason, self._clock()
+            changed, self._logged = message != self._logged, message
+        if changed:
+            self._log(f"not ready: {message}" if message else "ready: the database can be read")
+
+
+def health_routes(readiness: Readiness) -> list[Route]:
+    """`/healthz` and `/readyz`, which need no authentication."""
+
+    # A coroutine needs no thread: slow requests can use all of them.
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok\n", headers=_HEADERS)
+
+    def readyz(_: Request) -> Response:
+        trouble = readiness.trouble()
+        if trouble:
+            return PlainTextResponse(f"not ready: {trouble}\n", 503, headers=_HEADERS)
+        return PlainTextResponse("ok\n", headers=_HEADERS)
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]

@@ -1,0 +1,44 @@
+"""Reports on paper."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+from playwright.sync_api import Page
+from pypdf import PdfReader
+
+from .conftest import opened
+
+_SHEETS = 30
+_DIGEST = 16
+
+
+def printed(page: Page) -> list[str]:
+    """The texts of the sheets of a page."""
+    pdf = PdfReader(BytesIO(page.pdf(prefer_css_page_size=True)))
+    return [" ".join(sheet.extract_text().split()) for sheet in pdf.pages]
+
+
+def test_a_thousand_findings_are_printed_on_thirty_sheets(page: Page, large: Path) -> None:
+    """Every sheet has the heads of the columns, and names the scan and the rules; no row is lost."""
+    report = opened(page, large)
+    sheets: list[str] = []
+    for number in range(1, 11):
+        report.open("findings.html" if number == 1 else f"findings-{number}.html")
+        sheets += printed(page)
+    assert _SHEETS >= len(sheets)
+    assert [] == [sheet for sheet in sheets if "Action Severity Workload Rule Owner Age Finding" not in sheet]
+    assert [] == [sheet for sheet in sheets if "Assay · scan 20260302-140000-ab12 · policy set " not in sheet]
+    assert 1_000 == sum(sheet.count("deployment-0") for sheet in sheets)
+
+
+def test_a_printed_place_names_what_it_is_about(page: Page, small: Path) -> None:
+    """The sheet of a finding has its id, and the digest of the rules."""
+    report = opened(page, small)
+    (place, *_) = sorted((small / "f").glob("*.html"))
+    report.open(f"f/{place.name}")
+    identifier = page.locator("article .fid").first.inner_text()
+    (first, *_) = printed(page)
+    assert identifier in first
+    assert "policy set " in first

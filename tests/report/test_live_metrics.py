@@ -1,0 +1,50 @@
+"""The metrics of a push: those of the scan, of its run and of the schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from scanner.model.register import Register
+from scanner.posture.expected_run import ExpectedRun
+from scanner.report.document import document_of
+from scanner.report.live_metrics import RunEnd, text_of_run
+from scanner.report.openmetrics import document_samples
+
+from .records import FINISHED, small_record
+
+NOW = datetime(2026, 3, 2, 15, tzinfo=UTC)
+EXPECTED = ExpectedRun(NOW - timedelta(hours=1), NOW + timedelta(hours=23), timedelta(days=1))
+
+
+def values(text: str) -> dict[str, float]:
+    """The samples without labels besides `cluster`, by name."""
+    families = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    samples = [sample for family in families for sample in family.samples]
+    return {sample.name: sample.value for sample in samples if ["cluster"] == list(sample.labels)}
+
+
+def test_a_push_of_a_scan_has_its_run_and_the_schedule() -> None:
+    """Beside the metrics of the report."""
+    record = replace(small_record(), register=lambda: Register({"complete": 1}, FINISHED))
+    samples = document_samples(document_of(record))
+    found = values(text_of_run(RunEnd(NOW, 1), EXPECTED, "harbour", samples))
+
+    assert {
+        "assay_last_run_exit_code": 1,
+        "assay_last_run_end_timestamp_seconds": NOW.timestamp(),
+        "assay_expected_run_timestamp_seconds": NOW.timestamp() - 3600,
+        "assay_schedule_interval_seconds": 86400,
+        "assay_last_complete_scan_timestamp_seconds": FINISHED.timestamp(),
+        "assay_scan_complete": 1,
+    }.items() <= found.items()
+
+
+def test_a_push_without_a_scan_names_only_its_run() -> None:
+    """Sent with POST, it leaves all other metrics of the cluster as they are."""
+    text = text_of_run(RunEnd(NOW, 4), None, "harbour")
+
+    assert {"assay_last_run_exit_code": 4, "assay_last_run_end_timestamp_seconds": NOW.timestamp()} == values(text)
+    assert 2 == text.count("# TYPE ")
