@@ -17,6 +17,7 @@ from scanner.posture.severity import Description, described
 from scanner.store.drift import drift_of
 from scanner.store.search_text import entries, name_entries
 from scanner.store.tables import CHECKS, KEPT, OBJECTS, POLICIES, VERDICTS, WORKLOADS
+from scanner.store.templates import filled
 
 KIND: Final = "--"
 """Stands before the id of a kind in the entry for the kind of an object."""
@@ -61,7 +62,8 @@ def _of_verdict(outcome: str, message: str, excepted_by: str) -> Sequence[str]:
     """The entries of a message, or of the changes of drift as reports show them."""
     if outcome != "wouldChange":
         return entries(message, excepted_by)
-    drift = drift_of(message)
+    # The marks of a template, which stand for the names of objects, are no JSON.
+    drift = drift_of(filled(message, "", ""))
     return entries(*map(str, (*drift.patch, *drift.together)), drift.refused, excepted_by)
 
 
