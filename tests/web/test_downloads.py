@@ -9,12 +9,12 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from starlette.responses import StreamingResponse
 
+from scanner.errors import UsageError
 from scanner.report.html import render
 from scanner.web import exports
 from scanner.web.addresses import Moment
-from scanner.web.refusals import Busy
+from scanner.web.refusals import BadRequest, Busy
 from tests.command import assay_here
 from tests.web.served import Served
 
@@ -34,7 +34,7 @@ def _rows(text: str) -> list[list[str]]:
 def test_the_csv_has_the_lines_of_the_command(site: Served, examples: str, tmp_path: Path) -> None:
     """The same columns and the same findings, the open ones."""
     flags = [flag for status in ("new", "open", "reopened", "preview") for flag in ("--status", status)]
-    got = site.get("download/findings.csv?status=open")
+    got = site.get("download/findings.csv?status=unresolved")
     assert _rows(_printed(site, examples, tmp_path, *flags, "-o", "csv").decode()) == _rows(got.text)
     assert got.headers["content-disposition"].endswith('.findings.csv"')
 
@@ -52,7 +52,9 @@ def _fingerprint(finding: dict[str, str]) -> str:
     return finding["fingerprint"]
 
 
-@pytest.mark.parametrize("query", ["policy=no-latest-tag", "severity=high&status=open", "owner=unowned", "action=Deny"])
+@pytest.mark.parametrize(
+    "query", ["policy=image-sources", "severity=high&status=open", "owner=unowned", "action=refused", "action=Deny"]
+)
 def test_a_download_has_the_findings_of_the_filter(site: Served, query: str) -> None:
     """They belong to the problems that the API lists with the same filter."""
     key = site.cluster.rpartition("/")[2]
@@ -77,11 +79,16 @@ def test_some_downloads_are_made_at_the_same_time(site: Served) -> None:
     """A further one is refused: each may read every finding of a scan."""
     begun, ended = Event(), Event()
 
+    def make() -> None:
+        with pytest.raises(BadRequest):
+            exports.sent(slow, "text/csv", "a.csv", head=False)
+
     def slow(out: object) -> None:
         begun.set()
         ended.wait(10)
+        raise UsageError("made no file")
 
-    threads = [Thread(target=exports.sent, args=(slow, "text/csv", "a.csv"), kwargs={"head": False}) for _ in range(2)]
+    threads = [Thread(target=make) for _ in range(2)]
     for thread in threads:
         thread.start()
     begun.wait(10)
@@ -94,4 +101,4 @@ def test_some_downloads_are_made_at_the_same_time(site: Served) -> None:
         ended.set()
         for thread in threads:
             thread.join()
-    assert isinstance(exports.sent(lambda out: None, "text/csv", "c.csv", head=False), StreamingResponse)
+    assert _OK == site.get("download/findings.csv").status
