@@ -15,12 +15,12 @@ RUN pip install --no-cache-dir "uv>=0.9,<1"
 WORKDIR /src
 # The dependencies change seldom and make a layer of their own.
 COPY pyproject.toml uv.lock README.md LICENSE ./
-RUN uv sync --locked --no-dev --extra postgres --no-install-project
+RUN uv sync --locked --no-dev --extra postgres --extra serve --no-install-project
 COPY scanner scanner
 COPY migrations migrations
 COPY reports_templates reports_templates
 COPY docs/config.schema.json docs/config.schema.json
-RUN uv sync --locked --no-dev --extra postgres --no-editable
+RUN uv sync --locked --no-dev --extra postgres --extra serve --no-editable
 
 FROM python:3.13-slim-bookworm
 RUN rm -rf /usr/local/lib/python3.13/site-packages/pip* /usr/local/lib/python3.13/ensurepip /usr/local/bin/pip* \

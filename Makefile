@@ -35,7 +35,7 @@ $(BIN)/uv:
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
 $(VENV)/.ready: uv.lock pyproject.toml | $(BIN)/uv
-	@$(BIN)/uv sync --locked --quiet --python $(BIN)/python
+	@$(BIN)/uv sync --locked --all-extras --quiet --python $(BIN)/python
 	@touch $@
 
 demo: setup ## scan the example cluster in two states and write its report

@@ -37,6 +37,10 @@ class SchemaMismatch(StoreError):
         self.state = state
 
 
+class QueryTooLong(StoreError):
+    """A query has taken longer than a reader of the web application may wait."""
+
+
 class InvalidManifest(AssayError):
     """A policy or binding that the Kubernetes API would reject.
 

@@ -16,7 +16,7 @@ _INTRODUCTION = """\
 # Command reference
 
 This page contains the help of every command, as `assay COMMAND --help` prints it on a terminal of 80 columns.
-Flags of `assay scan` and `assay report` have keys in `assay.yaml` and variables such as `ASSAY_DB`: see [Configuration](configuration.md).
+Flags of `assay scan`, `assay report` and `assay serve` have keys in `assay.yaml` and variables such as `ASSAY_DB`: see [Configuration](configuration.md).
 If Assay reports an internal error, `ASSAY_DEBUG=1` adds the traceback, which can quote objects.
 """
 

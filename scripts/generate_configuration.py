@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from scanner.cli.catalog import settings
-from scanner.config.posture import POSTURE_KEYS
 from scanner.config.schema import schema_of
 from scanner.config.setting import Setting
+from scanner.config.unflagged import UNFLAGGED_KEYS
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "configuration.md"
@@ -42,7 +42,7 @@ def _tables() -> str:
         "| key | meaning |",
         "|---|---|",
     ]
-    lines += [f"| `{key.key}` | {_cell(key.help)} Example: `{key.example}` |" for key in POSTURE_KEYS]
+    lines += [f"| `{key.key}` | {_cell(key.help)} Example: `{key.example}` |" for key in UNFLAGGED_KEYS]
     return "\n".join(lines) + "\n"
 
 

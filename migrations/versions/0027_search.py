@@ -48,7 +48,7 @@ def upgrade() -> None:
     uses = 'SELECT DISTINCT verdict, cluster, findings."check" FROM findings'
     op.execute(f'INSERT INTO verdict_uses (verdict, cluster, "check") {uses}')
     for name in ("workload", "kept"):
-        known = sa.text(f"{name} <> 0")
+        known = sa.text(f"{name} != 0")
         op.create_index(
             f"population_by_{name}", "population", [name, "cluster"], sqlite_where=known, postgresql_where=known
         )

@@ -22,7 +22,9 @@ from scanner.cli import (
     runs,
     scan,
     scans,
+    serve,
     test,
+    token,
     trend,
     verify_parity,
     version,
@@ -72,8 +74,15 @@ application.command(
     epilog=verify_parity.EPILOG,
     short_help="Compare verdicts with the API server's own.",
 )(verify_parity.command)
+application.command(
+    "serve",
+    cls=GroupedCommand,
+    epilog=serve.EPILOG,
+    short_help="Serve the stored scans as pages that can only be read.",
+)(serve.command)
 application.command("test", epilog=test.EPILOG, short_help="Run policy test suites.")(test.command)
 application.add_typer(waiver.application, name="waiver", short_help="Check, explain and propose waivers of findings.")
+application.add_typer(token.application, name="token", short_help="Make bearer tokens for `assay serve`.")
 application.add_typer(rbac.application, name="rbac")
 application.add_typer(db.application, name="db")
 application.add_typer(config.application, name="config", short_help="Print, check or begin the configuration file.")

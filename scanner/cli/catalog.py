@@ -1,4 +1,4 @@
-"""The settings: they follow from the flags of `scan` and `report`, and from the schedule of `runs`."""
+"""The settings: they follow from the flags of `scan`, `report` and `serve`, and from the schedule of `runs`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from scanner.cli import report, runs, scan
+from scanner.cli import report, runs, scan, serve
 from scanner.cli.flags import Flag, flags_of, plain
 
 if TYPE_CHECKING:
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
     from scanner.config.setting import Form, Setting
 
-DEFINERS: Final = {"scan": scan.command, "report": report.command}
+DEFINERS: Final[Mapping[str, Callable[..., None]]] = {
+    "scan": scan.command,
+    "report": report.command,
+    "serve": serve.command,
+}
 """The commands whose flags are settings."""
 SCHEDULE: Final = {"--expect": "schedule.cron", "--time-zone": "schedule.timeZone", "--tolerance": "schedule.tolerance"}
 """The keys of flags of `runs`: the schedule at which runs are expected."""
@@ -43,7 +47,7 @@ def defining_flags() -> Mapping[str, Mapping[str, Flag]]:
 def key_of_flag(flag: Flag) -> str:
     """The key from which a flag of any command takes its value; empty for a flag that is no setting.
 
-    A flag of another command is a setting if it has the definition that `scan` or `report` has, and not only its name.
+    A flag of another command is a setting if it has the definition that `scan`, `report` or `serve` has, and not only its name.
     """
     if flag.name in SCHEDULE:
         return SCHEDULE[flag.name]
@@ -54,7 +58,7 @@ def key_of_flag(flag: Flag) -> str:
 
 @cache
 def settings() -> tuple[Setting, ...]:
-    """Every setting: those of `scan`, of `report`, and the schedule."""
+    """Every setting: those of `scan`, of `report`, of `serve`, and the schedule."""
     of_flags = [
         _setting(next(iter(flags.values())), key_of(name), tuple(flags)) for name, flags in defining_flags().items()
     ]
@@ -104,6 +108,7 @@ def _checks() -> Mapping[str, Callable[[str, str], object]]:
     """The checks of texts, by the metavar of the flag; each raises UsageError for a text that the flag rejects."""
     from scanner.cli.moments import end_of
     from scanner.cli.values import kubernetes_version, seconds, time_zone
+    from scanner.web.listen import address_of
 
     return {
         "DURATION": lambda text, name: seconds(text, f"{name}:"),
@@ -112,6 +117,7 @@ def _checks() -> Mapping[str, Callable[[str, str], object]]:
         "ZONE": lambda text, name: time_zone(text, f"{name}:"),
         "SCHEDULE": _check_schedule,
         "LABELS": _check_selector,
+        "HOST:PORT": lambda text, name: address_of(text, f"{name}:"),
     }
 
 

@@ -33,4 +33,19 @@ RULES: Final[tuple[Rule, ...]] = (
     Needs("--min-severity", "--fail-on", "without a gate it leaves nothing out"),
     Needs("--time-zone", "--expect", "without a schedule no run is expected", belongs=True),
     Needs("--tolerance", "--expect", "without a schedule no run is expected"),
+    *(
+        Needs(flag, "--oidc-issuer", belongs=True)
+        for flag in (
+            "--oidc-client-id",
+            "--oidc-client-secret-file",
+            "--oidc-group",
+            "--oidc-groups-claim",
+            "--oidc-scope",
+        )
+    ),
+    *(
+        Needs(flag, "--assertion-header", belongs=True)
+        for flag in ("--assertion-issuer", "--assertion-audience", "--assertion-keys")
+    ),
+    Needs("--tls-key", "--tls-cert", belongs=True),
 )

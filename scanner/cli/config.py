@@ -139,14 +139,14 @@ def _rows(configuration: Configuration, *, given: bool) -> Iterator[_Row]:
     """Every value, or those that are given: of the settings that follow from flags, and of the settings of reports."""
     from scanner.config.configuration import masked_value
     from scanner.config.masking import masked_document
-    from scanner.config.posture import POSTURE_KEYS
+    from scanner.config.unflagged import UNFLAGGED_KEYS
 
     for value in configuration.given() if given else configuration.values.values():
         setting = value.setting
         yield _Row(setting.key, setting.variable, setting.flag, masked_value(value), value.source.name, value.place)
-    for each in POSTURE_KEYS:
-        if each.key in configuration.posture_values:
-            written, place = configuration.posture_values[each.key]
+    for each in UNFLAGGED_KEYS:
+        if each.key in configuration.unflagged_values:
+            written, place = configuration.unflagged_values[each.key]
             yield _Row(each.key, "", "", masked_document(written, each.key), "FILE", str(place))
         elif not given:
             yield _Row(each.key, "", "", each.default, "DEFAULT", "")

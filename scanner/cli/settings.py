@@ -17,6 +17,7 @@ from scanner.cli.moments import end_of
 if TYPE_CHECKING:
     from scanner.config.configuration import Configuration, Value
     from scanner.config.setting import Plain
+    from scanner.model.access_token import AccessToken
     from scanner.model.method import UsedConfiguration
     from scanner.model.schedule import Schedule
     from scanner.posture.controls import Framework
@@ -67,6 +68,12 @@ def settings(controls: Sequence[Path] = ()) -> Settings:
     running = _CURRENT.get()
     own = running.configuration.posture if running else DEFAULT_SETTINGS
     return replace(own, frameworks=_frameworks(controls)) if controls else own
+
+
+def access_tokens() -> tuple[AccessToken, ...]:
+    """The bearer tokens in the configuration of the command that runs."""
+    running = _CURRENT.get()
+    return running.configuration.tokens if running else ()
 
 
 def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:

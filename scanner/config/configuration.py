@@ -14,6 +14,7 @@ from scanner.config.masking import masked_document
 from scanner.config.setting import Plain, Scalar, Setting, from_text
 from scanner.documents.nodes import Place
 from scanner.errors import UsageError
+from scanner.model.access_token import AccessToken
 from scanner.model.json import Json
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 
@@ -37,17 +38,18 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The effective values besides flags, in the order of the settings; the file; and the settings of reports.
+    """The effective values besides flags, in the order of the settings; the file; the settings of reports; and the tokens.
 
-    `path` and `digest` are empty without a file. The digest covers the content without secrets. `posture_values` are the settings
-    of reports as the file has them, with their places.
+    `path` and `digest` are empty without a file. The digest covers the content without secrets. `unflagged_values` are the values
+    of keys without a flag as the file has them, with their places.
     """
 
     path: str = ""
     digest: str = ""
     values: Mapping[str, Value] = field(default_factory=dict)
     posture: Settings = DEFAULT_SETTINGS
-    posture_values: Mapping[str, tuple[Json, Place]] = field(default_factory=dict)
+    tokens: tuple[AccessToken, ...] = ()
+    unflagged_values: Mapping[str, tuple[Json, Place]] = field(default_factory=dict)
 
     def given(self) -> Iterator[Value]:
         """The values that the environment or the file gives."""
@@ -65,7 +67,8 @@ def read(settings: Iterable[Setting], named: str, environment: Mapping[str, str]
         file.digest,
         {each.key: _value(each, file, environment) for each in settings},
         file.posture,
-        file.posture_values,
+        file.tokens,
+        file.unflagged_values,
     )
 
 

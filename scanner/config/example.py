@@ -9,8 +9,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Final
 
-from scanner.config.posture import POSTURE_KEYS
 from scanner.config.setting import Form, Setting
+from scanner.config.unflagged import UNFLAGGED_KEYS
 
 _SCHEMA: Final = "config.schema.json"
 _WIDTH: Final = 100
@@ -41,7 +41,7 @@ def _lines(settings: Iterable[Setting]) -> Iterator[str]:
             indent = "  " if section else ""
             yield from ("", *(f"{indent}{line}" for line in _comment(setting.help)))
             yield f"#{indent}{setting.key.rpartition('.')[2]}: {_value(setting)}"
-    for key in POSTURE_KEYS:
+    for key in UNFLAGGED_KEYS:
         yield from ("", *_comment(key.help), f"#{key.key}: {key.example}")
 
 

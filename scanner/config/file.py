@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from scanner.config.environment import CONFIG
 from scanner.config.masking import masked_document
-from scanner.config.posture import POSTURE_KEYS, settings_of
+from scanner.config.posture import settings_of
 from scanner.config.setting import Plain, Setting, from_node
+from scanner.config.tokens import tokens_of
+from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.documents.nodes import BadDocument, Node, Place, shown
 from scanner.errors import UsageError
+from scanner.model.access_token import AccessToken
 from scanner.model.json import Json
 from scanner.model.nearest import did_you_mean
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
@@ -23,20 +26,22 @@ from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 NAME: Final = "assay.yaml"
 _XDG: Final = "XDG_CONFIG_HOME"
 _STDIN: Final = Path("-")
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The values of a file with their places, by key; its settings of reports; and its errors, in order of their places.
+    """The values of a file with their places, by key; its settings of reports; its tokens; and its errors, in order of their places.
 
-    `posture_values` are the settings of reports as they are written.
+    `unflagged_values` are the values of keys without a flag as they are written.
     """
 
     path: str = ""
     digest: str = ""
     values: Mapping[str, tuple[Plain, Place]] = field(default_factory=dict)
     posture: Settings = DEFAULT_SETTINGS
-    posture_values: Mapping[str, tuple[Json, Place]] = field(default_factory=dict)
+    tokens: tuple[AccessToken, ...] = ()
+    unflagged_values: Mapping[str, tuple[Json, Place]] = field(default_factory=dict)
     errors: tuple[UsageError, ...] = ()
 
 
@@ -75,21 +80,26 @@ class _Reading:
 
     settings: tuple[Setting, ...]
     values: dict[str, tuple[Plain, Place]] = field(default_factory=dict)
-    posture: dict[str, Node] = field(default_factory=dict)
+    unflagged: dict[str, Node] = field(default_factory=dict)
     errors: list[UsageError] = field(default_factory=list)
 
     def file(self, path: Path, document: Node) -> File:
         """The content of the document at a path. Raises BadDocument if it is no object."""
         known = {setting.key: setting for setting in self.settings}
         self._read("", document, known)
-        posture = DEFAULT_SETTINGS
+        posture = self._without_errors(settings_of, DEFAULT_SETTINGS)
+        tokens: tuple[AccessToken, ...] = self._without_errors(tokens_of, ())
+        errors = tuple(sorted(self.errors, key=_position))
+        written = {key: (node.json(), node.place) for key, node in self.unflagged.items()}
+        return File(str(path), _digest(document.json()), self.values, posture, tokens, written, errors)
+
+    def _without_errors(self, read: Callable[[Mapping[str, Node]], _Read], default: _Read) -> _Read:
+        """The values of keys without a flag; the default, and an error, if one of them cannot be read."""
         try:
-            posture = settings_of(self.posture)
+            return read(self.unflagged)
         except BadDocument as error:
             self.errors.append(error)
-        errors = tuple(sorted(self.errors, key=_position))
-        written = {key: (node.json(), node.place) for key, node in self.posture.items()}
-        return File(str(path), _digest(document.json()), self.values, posture, written, errors)
+            return default
 
     def _read(self, above: str, node: Node, known: Mapping[str, Setting]) -> None:
         """Read the keys of an object that is the value of the key `above`, or the document."""
@@ -97,12 +107,12 @@ class _Reading:
             key = f"{above}.{name}" if above else name
             if key in known:
                 self._value(known[key], value)
-            elif key in _POSTURE:
-                self._posture(key, value)
+            elif key in _UNFLAGGED:
+                self._unflagged(key, value)
             elif any(each.startswith(f"{key}.") for each in known):
                 self._section(key, value, known)
             else:
-                self._unknown(node.keys[name], above, name, (*known, *_POSTURE))
+                self._unknown(node.keys[name], above, name, (*known, *_UNFLAGGED))
 
     def _value(self, setting: Setting, node: Node) -> None:
         try:
@@ -112,11 +122,11 @@ class _Reading:
         except UsageError as error:
             self.errors.append(BadDocument(node.place, str(error).removeprefix(f"{node.place}: ")))
 
-    def _posture(self, key: str, node: Node) -> None:
+    def _unflagged(self, key: str, node: Node) -> None:
         if node.value is None:
             self.errors.append(BadDocument(node.place, f"{key}: has no value: write one, or remove the key"))
         else:
-            self.posture[key] = node
+            self.unflagged[key] = node
 
     def _section(self, key: str, node: Node, known: Mapping[str, Setting]) -> None:
         try:
@@ -133,7 +143,7 @@ class _Reading:
         self.errors.append(BadDocument(place, f"unknown key {shown(beginning + name)}.{hint}"))
 
 
-_POSTURE: Final = {each.key for each in POSTURE_KEYS}
+_UNFLAGGED: Final = {each.key for each in UNFLAGGED_KEYS}
 
 
 def _next_part(key: str, beginning: str) -> str:

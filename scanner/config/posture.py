@@ -1,13 +1,14 @@
-"""The keys of the file that have no flag: the settings of reports about policies, owners and waivers (see `posture.settings`)."""
+"""The keys of the settings of reports, which have no flag: about policies, owners and waivers (see `posture.settings`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, get_args
 
+from scanner.config.file_key import FileKey
 from scanner.documents.nodes import Node
-from scanner.model.json import Json, JsonObject
+from scanner.model.json import JsonObject
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, PLACES, OwnerKey, Source
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.severity import DescriptionOverride, Severity
@@ -16,22 +17,6 @@ from scanner.posture.waivers import EXPIRING_DAYS
 _SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 _TEXTS: Final = ("title", "category", "description", "remediation", "docs")
 _STRING: Final[JsonObject] = {"type": "string", "minLength": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class PostureKey:
-    """A key of the file. `field` is that of `Settings`, `read` its reader, `schema` the JSON Schema of its values.
-
-    `default` is the value without the key; None for none.
-    """
-
-    key: str
-    field: str
-    help: str
-    example: str
-    schema: JsonObject
-    read: Callable[[Node], object]
-    default: Json = None
 
 
 def settings_of(nodes: Mapping[str, Node]) -> Settings:
@@ -74,7 +59,7 @@ def _description(node: Node) -> DescriptionOverride:
 
 
 POSTURE_KEYS: Final = (
-    PostureKey(
+    FileKey(
         "owners",
         "owners",
         "Labels and annotations that name the team of an object, in their order; `place` is object, workload or namespace, "
@@ -92,7 +77,7 @@ POSTURE_KEYS: Final = (
         _owners,
         [{key.source: key.key, "place": key.place} for key in DEFAULT_OWNER_KEYS],
     ),
-    PostureKey(
+    FileKey(
         "descriptions",
         "descriptions",
         "Severity and texts of policies, instead of their annotations; the first entry whose glob `policy` matches a name counts.",
@@ -113,7 +98,7 @@ POSTURE_KEYS: Final = (
         },
         _descriptions,
     ),
-    PostureKey(
+    FileKey(
         "longestWaiverDays",
         "longest_waiver_days",
         "The longest time from the first to the last day of a waiver, in days. A longer waiver waives nothing.",
@@ -121,7 +106,7 @@ POSTURE_KEYS: Final = (
         {"type": "integer", "minimum": 1},
         lambda node: node.integer(least=1),
     ),
-    PostureKey(
+    FileKey(
         "expiringWaiverDays",
         "expiring_waiver_days",
         f"The number of days before the end of a waiver in which the waiver is expiring. Default: {EXPIRING_DAYS}.",

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from scanner.config.posture import POSTURE_KEYS
 from scanner.config.setting import Form, Setting
+from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.model.json import Json
 
 _Object: TypeAlias = dict[str, Json]
 
 
 def schema_of(settings: Iterable[Setting]) -> _Object:
-    """The schema of a file with these settings and those of posture."""
+    """The schema of a file with these settings and the keys without a flag."""
     properties: dict[str, Json] = {}
     sections: dict[str, dict[str, Json]] = {}
     for setting in settings:
@@ -21,7 +21,7 @@ def schema_of(settings: Iterable[Setting]) -> _Object:
         (sections.setdefault(section, {}) if dot else properties)[name] = _property(setting)
     for name, keys in sections.items():
         properties[name] = {"type": "object", "additionalProperties": False, "properties": keys}
-    for key in POSTURE_KEYS:
+    for key in UNFLAGGED_KEYS:
         properties[key.key] = {"description": key.help, **key.schema}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -40,6 +40,7 @@ from scanner.errors import StoreError
 from scanner.store.address import Address
 from scanner.store.forking import with_own_connections
 from scanner.store.shared_statements import sharing_engine
+from scanner.store.statement_limit import with_statement_limit
 from scanner.store.store_errors import as_store_error
 
 if TYPE_CHECKING:
@@ -95,8 +96,16 @@ def engine_without_transactions_for(address: Address) -> Engine:
         return sharing_engine(address.url, isolation_level="AUTOCOMMIT", connect_args=arguments)
 
 
-def reading_engine_for(address: Address) -> Engine:
-    """An engine with read-only connections. Raises StoreError when the driver is missing."""
+def reading_engine_for(address: Address, most_seconds: float | None = None) -> Engine:
+    """An engine with read-only connections, whose queries take `most_seconds` at most.
+
+    Raises StoreError when the driver is missing.
+    """
+    engine = _reading_engine_for(address)
+    return engine if most_seconds is None else with_statement_limit(engine, most_seconds)
+
+
+def _reading_engine_for(address: Address) -> Engine:
     if address.path is None:
         return engine_for(address).execution_options(postgresql_readonly=True)
     path = address.path

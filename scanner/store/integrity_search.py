@@ -92,12 +92,11 @@ def _stored(connection: Connection) -> Iterator[tuple[str, int]]:
     """All entries in the index of SQLite. A temporary table of FTS5 reads them; the file of a reader stays read-only."""
     for statement in (
         "PRAGMA query_only = OFF",
-        "PRAGMA temp_store = MEMORY",
         f"CREATE VIRTUAL TABLE temp.stored_words USING fts5vocab(main, {NAME}, instance)",
     ):
         connection.exec_driver_sql(statement)
-    rows = connection.execution_options(yield_per=10_000).exec_driver_sql("SELECT term, doc FROM temp.stored_words")
-    yield from rows
+    wanted = text("SELECT term, doc FROM temp.stored_words").execution_options(yield_per=10_000)
+    yield from ((str(entry), int(place)) for entry, place in connection.execute(wanted))
     connection.exec_driver_sql("DROP TABLE temp.stored_words")
     connection.exec_driver_sql("PRAGMA query_only = ON")
 

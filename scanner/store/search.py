@@ -69,13 +69,13 @@ class Asked(NamedTuple):
         """The words in small letters."""
         return " ".join(word.text for word in self.words).casefold()
 
-    def rank(self, *names: str, kinds: Mapping[str, object] | None = None) -> int:
+    def rank(self, *names: str) -> int:
         """The place of a hit with some names: 0 for the text itself, 1 if its names end as the words do, else 2."""
         if self.text in {name.casefold() for name in names}:
             return 0
         own = frozenset(entries(*names))
         beginnings = (begin for word in self.words for begin in word.beginnings)
-        return 1 if all(begin in own or begin in (kinds or {}) for begin in beginnings) else 2
+        return 1 if own.issuperset(beginnings) else 2
 
 
 def search(connection: Connection, asked: str, limit: int, owners: Iterable[OwnerKey]) -> SearchHits:
@@ -90,7 +90,7 @@ def search(connection: Connection, asked: str, limit: int, owners: Iterable[Owne
         kinds = {} if only_kinds else named
         hits = SearchHits(
             policies=_policies(connection, request),
-            workloads=_workloads(connection, request, kinds),
+            workloads=_workloads(connection, request),
             objects=_objects(connection, request, kinds),
             owners=_owners(connection, request, frozenset((key.source, key.key) for key in owners)),
             messages=_messages(connection, request),
@@ -191,13 +191,14 @@ def _rows(connection: Connection, table: Table, rows: Sequence[int]) -> list[Row
 _WorkloadKey: TypeAlias = tuple[str, str, str, str]
 
 
-def _workloads(connection: Connection, asked: Asked, kinds: Mapping[str, Sequence[int]]) -> Hits[WorkloadHit]:
-    found = _candidates(connection, WORKLOADS, asked, kinds, workloads=bool(kinds))
+def _workloads(connection: Connection, asked: Asked) -> Hits[WorkloadHit]:
+    several = sum(len(word.beginnings) for word in asked.words) > 1
+    found = _candidates(connection, WORKLOADS, asked, {}, workloads=several)
     keys = dict.fromkeys(
         (row["api_version"], row["kind"], row["namespace"], row["name"])
         for row in _rows(connection, WORKLOADS, found.rows)
     )
-    best = sorted(keys, key=lambda key: (asked.rank(key[3], key[2], kinds=kinds), key[3], key[2], key[1]))
+    best = sorted(keys, key=lambda key: (asked.rank(key[3], key[2], key[1]), key[3], key[2], key[1]))
     best = best[: asked.limit + 1]
     clusters = _clusters_of_workloads(connection, asked.clusters, best)
     return cut([WorkloadHit(*key, tuple(clusters.get(key, ()))) for key in best], asked.limit, more=found.more)
@@ -230,7 +231,8 @@ def _objects(connection: Connection, asked: Asked, kinds: Mapping[str, Sequence[
     own = {number: (api_version, kind) for number, api_version, kind in connection.execute(_KINDS)}
 
     def order(row: RowMapping) -> tuple[Any, ...]:
-        return asked.rank(row["name"], row["namespace"], kinds=kinds), row["name"], row["namespace"], row["cluster"]
+        names = row["name"], row["namespace"], own[row["kind"]][1]
+        return asked.rank(*names), *names, row["cluster"]
 
     rows = sorted(_rows(connection, OBJECTS, found.rows), key=order)[: asked.limit + 1]
     still = POPULATION.c.object.in_(listed(connection, [row["id"] for row in rows])), POPULATION.c.until == OPEN

@@ -97,7 +97,7 @@ def checks_with(connection: Connection, clusters: Clusters, begin: str, limit: i
         return Hits()
     own = CHECK_NAMES.c
     low, high = f"c-{digits.ljust(_DIGITS, '0')}", f"c-{digits.ljust(_DIGITS, 'f')}"
-    wanted = select(own.name, own.cluster, own.digest).where(own.name.between(low, high))
+    wanted = select(own.name, own.cluster, own.digest).where(own.name >= low, own.name <= high)
     ordered = connection.execute(wanted.order_by(own.name, own.cluster, own.since)).all()
     digests = {(row.name, row.cluster): bytes(row.digest) for row in ordered}
     policies = _policies_by_digest(connection) if digests else {}

@@ -62,7 +62,7 @@ def _of_verdict(outcome: str, message: str, excepted_by: str) -> Sequence[str]:
     """The entries of a message, or of the changes of drift as reports show them."""
     if outcome != "wouldChange":
         return entries(message, excepted_by)
-    # The marks of a template, which stand for the names of objects, are no JSON.
+    # The text is JSON only when its marks are filled: they are control characters.
     drift = drift_of(filled(message, "", ""))
     return entries(*map(str, (*drift.patch, *drift.together)), drift.refused, excepted_by)
 

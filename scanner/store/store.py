@@ -507,13 +507,14 @@ def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:
     return SqlStore(engine, address, clock)
 
 
-def open_reader(url: str, clock: Clock = _utc_now) -> SqlReader:
+def open_reader(url: str, clock: Clock = _utc_now, *, most_seconds: float | None = None) -> SqlReader:
     """Open an existing database to read it, which needs neither write permission nor free space.
 
-    Raises UsageError for an invalid URL, StoreError when this version cannot read the database.
+    Raises UsageError for an invalid URL, StoreError when this version cannot read the database. The reader raises QueryTooLong for
+    a query that takes longer than `most_seconds`.
     """
     address = address_of(url)
-    engine = reading_engine_for(address)
+    engine = reading_engine_for(address, most_seconds)
     try:
         with as_store_error(address):
             check(engine, address)

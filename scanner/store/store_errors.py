@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from scanner.errors import StoreError
+from scanner.errors import QueryTooLong, StoreError
 from scanner.store.address import Address
+from scanner.store.statement_limit import is_too_long
 
 _REMEDIES = (
     (
@@ -54,6 +55,8 @@ def as_store_error(address: Address) -> Iterator[None]:
     except NoSuchModuleError:
         raise _without_driver(address) from None
     except DBAPIError as error:
+        if is_too_long(error):
+            raise QueryTooLong("The query takes too long. Ask for less, for example with a filter.") from error
         raise StoreError(_sentence(address, _first_line(error.orig))) from error
     except SQLAlchemyError as error:
         raise StoreError(_sentence(address, type(error).__name__)) from error

@@ -44,10 +44,9 @@ def forget_unused(connection: Connection, cluster: int) -> int:
     """Delete the uses without a finding of a cluster; return their number. The connection holds the lock of the cluster's history."""
     own = VERDICT_USES.c
     stale = connection.execute(uses_of(VERDICT_USES, cluster).except_(uses_of(FINDINGS, cluster))).all()
-    for verdict, check in map(tuple, stale):
-        connection.execute(
-            delete(VERDICT_USES).where(own.cluster == cluster, own.verdict == verdict, own.check == check)
-        )
+    for row in stale:
+        gone = own.cluster == cluster, own.verdict == row.verdict, own.check == row.check
+        connection.execute(delete(VERDICT_USES).where(*gone))
     return len(stale)
 
 

@@ -1,4 +1,4 @@
-"""Every flag of `scan` and `report` has a key and a variable, with the value that the flag would have."""
+"""Every flag of `scan`, `report` and `serve` has a key and a variable, with the value that the flag would have."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from scanner.cli.configured import configured
 from scanner.cli.flags import flags_of
 from scanner.config.combinations import Needs
 from scanner.config.environment import is_foreign
-from scanner.config.posture import POSTURE_KEYS
 from scanner.config.setting import Form, Setting
+from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.documents.composer import compose
 from scanner.model.json import as_list, as_object, dig
 from tests.cli.conftest import Assay
@@ -35,6 +35,7 @@ SAMPLES = {
     "LABELS": "app=web",
     "SCHEDULE": "@daily",
     "ZONE": "Europe/Berlin",
+    "HOST:PORT": "127.0.0.1:0",
 }
 NUMBER = "3"
 
@@ -83,7 +84,7 @@ def test_every_flag_is_a_setting(command: str) -> None:
 
 def test_every_key_and_variable_has_one_setting() -> None:
     """No two flags share a key, and no variable is one that Kubernetes may set."""
-    names = [setting.key for setting in settings()] + [each.key for each in POSTURE_KEYS]
+    names = [setting.key for setting in settings()] + [each.key for each in UNFLAGGED_KEYS]
     assert sorted(set(names)) == sorted(names)
     variables = [setting.variable for setting in settings()]
     assert sorted(set(variables)) == sorted(variables)
@@ -321,7 +322,7 @@ def test_init_writes_every_key_as_a_comment(assay: Assay, home: Path) -> None:
     [document] = compose(
         "\n".join(line.removeprefix("#") for line in text.splitlines() if line[:2] != "# ").encode(), "x"
     )
-    keys = {setting.key.partition(".")[0] for setting in settings()} | {each.key for each in POSTURE_KEYS}
+    keys = {setting.key.partition(".")[0] for setting in settings()} | {each.key for each in UNFLAGGED_KEYS}
     assert keys == set(document.entries())
     address = text.partition("$schema=")[2].partition("\n")[0]
     assert Path(address.removeprefix("file://")).is_file()

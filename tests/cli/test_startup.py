@@ -11,6 +11,7 @@ from tests.command import ASSAY
 
 HEAVY = (
     "alembic",
+    "authlib",
     "celpy",
     "jinja2",
     "kubernetes",
@@ -18,17 +19,20 @@ HEAVY = (
     "re2",
     "rich",
     "sqlalchemy",
+    "starlette",
     "urllib3",
+    "uvicorn",
     "yaml",
     "scanner.cel",
     "scanner.cluster",
     "scanner.report.document",
     "scanner.scan.run",
     "scanner.store",
+    "scanner.web.server",
 )
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("scan", "--help"), ("version",)])
+@pytest.mark.parametrize("arguments", [("--help",), ("scan", "--help"), ("serve", "--help"), ("version",)])
 def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
     """The flags are known without the modules that use them."""
     program = (

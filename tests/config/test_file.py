@@ -10,8 +10,9 @@ import pytest
 
 from scanner.config.configuration import errors, read
 from scanner.config.file import file_at, find
-from scanner.config.posture import POSTURE_KEYS, PostureKey
+from scanner.config.file_key import FileKey
 from scanner.config.setting import Form, Setting
+from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.errors import UsageError
 from scanner.posture.owners import OwnerKey
 from scanner.posture.settings import DEFAULT_SETTINGS
@@ -197,8 +198,8 @@ def test_a_wrong_key_of_posture_is_an_error(file: Path, text: str, expected: str
     assert expected in problem
 
 
-@pytest.mark.parametrize("key", POSTURE_KEYS, ids=lambda key: key.key)
-def test_defaults_and_examples_of_posture_are_valid(file: Path, key: PostureKey) -> None:
+@pytest.mark.parametrize("key", UNFLAGGED_KEYS, ids=lambda key: key.key)
+def test_defaults_and_examples_without_a_flag_are_valid(file: Path, key: FileKey) -> None:
     """The default that is shown is the one that counts, and the example in the help is accepted."""
     file.write_text(f"{key.key}: {key.example}\n")
     assert [] == problems(file)

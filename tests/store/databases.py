@@ -17,6 +17,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
+from scanner.store.search_index import NAME as WORDS
 from scanner.store.tables import METADATA
 from scanner.store.view_queries import VIEWS
 
@@ -105,7 +106,9 @@ def emptied(url: str) -> None:
     """Delete the rows of all tables. TRUNCATE would replace the files of each, which takes ten times as long for a few rows."""
     statements = [f"DELETE FROM {table.name}" for table in reversed(METADATA.sorted_tables)]
     if url.startswith("postgresql"):
-        statements = ["; ".join(statements)]  # one round trip
+        statements = ["; ".join([*statements, f"DELETE FROM {WORDS}"])]  # one round trip
+    else:
+        statements.append(f"INSERT INTO {WORDS} ({WORDS}) VALUES ('delete-all')")
     with _changing(url) as connection:
         for statement in statements:
             connection.execute(text(statement))
@@ -118,7 +121,7 @@ def refill(url: str, original: str) -> None:
         return
     emptied(url)
     schema = _schema_of(original)
-    tables = [table.name for table in METADATA.sorted_tables]
+    tables = [*(table.name for table in METADATA.sorted_tables), WORDS]
     execute(url, "; ".join(f"INSERT INTO {name} SELECT * FROM {schema}.{name}" for name in tables))
 
 
@@ -151,8 +154,18 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
     connection.execute(f"ALTER TABLE remaining RENAME TO {table}")
 
 
+def without_search(connection: sqlite3.Connection) -> None:
+    """Undo migration 0027."""
+    for table in (WORDS, "verdict_uses"):
+        connection.execute(f"DROP TABLE {table}")
+    for name in ("workload", "kept"):
+        connection.execute(f"DROP INDEX population_by_{name}")
+    connection.execute("DELETE FROM last_ids WHERE name LIKE 'words of %'")
+
+
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0026, but for foreign keys."""
+    """Undo migrations 0008 to 0027, but for foreign keys."""
+    without_search(connection)
     without_places(connection)
     connection.execute("UPDATE scans SET state = 'partial' WHERE state = 'incomplete'")
     without_waivers(connection)

@@ -57,6 +57,8 @@ def test_a_role_that_may_only_read_reads_everything(written: str) -> None:
         assert (["failed", "complete"], "a") == (states, shown.finding.name)
         assert shown == reader.finding(shown.id).stored
         assert (1, 1) == (len(reader.runs()), len(reader.clusters()))
+        assert ["a"] == [hit.name for hit in reader.search("a").objects.found]
+        assert frozenset({1}) == reader.search_words(1, "replicas")[0].verdicts
 
 
 def test_a_role_that_may_only_read_cannot_scan(written: str) -> None:

@@ -17,6 +17,7 @@ from scanner.store.address import address_of
 from scanner.store.engine import engine_for, insert_missing, lock_history, writing
 from scanner.store.ids import reserve
 from scanner.store.interning import digest
+from scanner.store.search_index import index_inserted
 from scanner.store.tables import KINDS
 from tests.store.databases import count, database
 from tests.store.made import Round, clock, finding, statuses
@@ -69,7 +70,8 @@ def test_a_closing_waits_for_no_closing_of_another_cluster(server: str) -> None:
             lock_history(closing, ANOTHER)
             [number] = reserve(closing, KINDS, 1)
             key = ("v1", "Pod")
-            insert_missing(closing, KINDS, ["id", "digest", "api_version", "kind"], [(number, digest(key), *key)])
+            row = number, digest(key), *key
+            insert_missing(closing, KINDS, ["id", "digest", "api_version", "kind"], [row], index_inserted)
             ended = thread.submit(each.record, store, 1)
             wait([ended], SECONDS)
             finished = ended.done()

@@ -1,0 +1,273 @@
+"""The flags of `assay serve` about access, and the settings that they make. Every rule about them is checked before a socket is opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import SplitResult, urlsplit
+
+import typer
+
+from scanner.errors import UsageError
+
+if TYPE_CHECKING:
+    from scanner.model.access_token import AccessToken
+    from scanner.web.access.settings import AccessSettings, AssertionSettings, OidcSettings
+    from scanner.web.listen import Address
+
+_OIDC: Final = "Sign-in with OIDC"
+_ASSERTION: Final = "Assertions of a proxy"
+_HEADER: Final = re.compile(r"[A-Za-z0-9-]+")
+_KEY_BYTES: Final = 32
+
+OidcIssuerOption = Annotated[
+    str,
+    typer.Option(
+        "--oidc-issuer",
+        metavar="URL",
+        help="Let users sign in with the provider of this issuer.",
+        rich_help_panel=_OIDC,
+        show_default=False,
+    ),
+]
+OidcClientIdOption = Annotated[
+    str,
+    typer.Option(
+        "--oidc-client-id",
+        metavar="ID",
+        help="Client id of Assay at the provider; its redirect URI is the public URL with /callback.",
+        rich_help_panel=_OIDC,
+        show_default=False,
+    ),
+]
+OidcClientSecretFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--oidc-client-secret-file",
+        metavar="PATH",
+        help="File with the client secret. Leave it out for a public client.",
+        rich_help_panel=_OIDC,
+        show_default=False,
+    ),
+]
+OidcGroupOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--oidc-group",
+        metavar="GROUP",
+        help="Group whose members may read everything (repeatable); '*' for every user of the issuer.",
+        rich_help_panel=_OIDC,
+        show_default=False,
+    ),
+]
+OidcGroupsClaimOption = Annotated[
+    str,
+    typer.Option(
+        "--oidc-groups-claim",
+        metavar="NAME",
+        help="Claim of the ID token, or of the user info, that lists the groups of a user.",
+        rich_help_panel=_OIDC,
+    ),
+]
+OidcScopeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--oidc-scope",
+        metavar="SCOPE",
+        help="Scope to ask for besides openid (repeatable). Default: profile and email.",
+        rich_help_panel=_OIDC,
+        show_default=False,
+    ),
+]
+AssertionHeaderOption = Annotated[
+    str,
+    typer.Option(
+        "--assertion-header",
+        metavar="NAME",
+        help="Header in which a proxy sends a signed JWT about the user, such as Cf-Access-Jwt-Assertion.",
+        rich_help_panel=_ASSERTION,
+        show_default=False,
+    ),
+]
+AssertionKeysOption = Annotated[
+    str,
+    typer.Option(
+        "--assertion-keys",
+        metavar="URL|PATH",
+        help="JSON Web Key Set with the public keys of the proxy.",
+        rich_help_panel=_ASSERTION,
+        show_default=False,
+    ),
+]
+AssertionIssuerOption = Annotated[
+    str,
+    typer.Option(
+        "--assertion-issuer",
+        metavar="TEXT",
+        help="Issuer (iss) that the JWT must have.",
+        rich_help_panel=_ASSERTION,
+        show_default=False,
+    ),
+]
+AssertionAudienceOption = Annotated[
+    str,
+    typer.Option(
+        "--assertion-audience",
+        metavar="TEXT",
+        help="Audience (aud) that the JWT must have.",
+        rich_help_panel=_ASSERTION,
+        show_default=False,
+    ),
+]
+
+
+def oidc_of(
+    issuer: str, client_id: str, secret_file: Path | None, groups: list[str], claim: str, scopes: list[str] | None
+) -> OidcSettings | None:
+    """The provider of the flags; None without an issuer. Raises UsageError."""
+    from scanner.web.access.settings import OidcSettings
+
+    if not issuer:
+        return None
+    reject_insecure(issuer, "--oidc-issuer")
+    if not client_id:
+        raise UsageError(
+            "--oidc-issuer needs --oidc-client-id: register Assay with the provider, and name its client id"
+        )
+    if not groups:
+        raise UsageError(
+            "--oidc-issuer needs --oidc-group: name the groups whose members may read everything; '*' stands for every user of the issuer"
+        )
+    secret = secret_in(secret_file, "--oidc-client-secret-file") if secret_file else ""
+    asked = tuple(dict.fromkeys(("openid", *(("profile", "email") if scopes is None else scopes))))
+    return OidcSettings(issuer, client_id, secret, tuple(groups), claim, asked)
+
+
+def assertion_of(header: str, keys: str, issuer: str, audience: str) -> AssertionSettings | None:
+    """The proxy of the flags; None without a header. Raises UsageError."""
+    from scanner.web.access.settings import AssertionSettings
+
+    if not header:
+        return None
+    if not _HEADER.fullmatch(header):
+        raise UsageError(f"--assertion-header {header}: the name of a header has letters, digits and dashes")
+    needed = {"--assertion-keys": keys, "--assertion-issuer": issuer, "--assertion-audience": audience}
+    missing = [flag for flag, value in needed.items() if not value]
+    if missing:
+        raise UsageError(
+            f"--assertion-header needs {', '.join(missing)}: a header is accepted only with a signature for this server"
+        )
+    if "://" in keys:
+        reject_insecure(keys, "--assertion-keys")
+    else:
+        _reject_unreadable_keys(Path(keys))
+    return AssertionSettings(header, keys, issuer, audience)
+
+
+def _reject_unreadable_keys(path: Path) -> None:
+    from scanner.web.access.keys import key_document, key_set_of
+    from scanner.web.access.refused import ProviderUnavailable
+
+    try:
+        key_set_of(key_document(path))
+    except ProviderUnavailable as error:
+        raise UsageError(f"--assertion-keys {path}: {error}") from error
+
+
+def public_url_of(text: str) -> str:
+    """The public URL of the flag, without a final slash. Raises UsageError."""
+    if not text:
+        return ""
+    parts = _split(text, "--public-url")
+    if parts.path not in {"", "/"} or parts.query or parts.fragment or parts.username is not None:
+        raise UsageError(f"--public-url {text}: write scheme and host alone, such as https://assay.example.com")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def hosts_of(public_url: str, listen: Address) -> frozenset[str] | None:
+    """The names that a Host header may have besides those of loopback; None for any name."""
+    from scanner.web.listen import host_of
+
+    if public_url:
+        return frozenset({host_of(urlsplit(public_url).netloc)})
+    return frozenset() if listen.is_loopback else None
+
+
+def reject_open(settings: AccessSettings, listen: Address, *, insecure: bool) -> None:
+    """Raise UsageError for a server that would let everyone read who reaches it."""
+    if settings.authenticates or listen.is_loopback or insecure:
+        return
+    raise UsageError(
+        f"--listen {listen}: without authentication, everyone who reaches this address could read every report. "
+        "Choose one: OIDC (--oidc-issuer), tokens (assay token create), a proxy's signed assertions (--assertion-header), "
+        "or --listen 127.0.0.1:8080. --insecure-no-auth serves without authentication all the same."
+    )
+
+
+def reject_unusable_sign_in(settings: AccessSettings, listen: Address) -> None:
+    """Raise UsageError if browsers could not keep a session, or the provider could not send them back."""
+    if settings.oidc and not settings.public_url and not listen.is_loopback:
+        raise UsageError(
+            "--oidc-issuer needs --public-url: the provider sends users back to it. Write the address that browsers use, "
+            "such as https://assay.example.com"
+        )
+    if settings.signs_in and settings.public_url:
+        reject_insecure(settings.public_url, "--public-url")
+
+
+def reject_insecure(url: str, flag: str) -> None:
+    """Raise UsageError for a URL without TLS, unless it is one of this machine."""
+    from scanner.web.listen import Address
+
+    parts = _split(url, flag)
+    if parts.scheme == "http" and not Address(parts.hostname or "", 0).is_loopback:
+        raise UsageError(
+            f"{flag} {url}: write an address that begins with https://; others could read and change what is sent"
+        )
+
+
+def _split(url: str, flag: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port):
+            return parts
+    except ValueError:
+        pass
+    raise UsageError(f"{flag} {url}: write a URL such as https://assay.example.com")
+
+
+def session_key_of(path: Path | None) -> bytes:
+    """The key in a file; without one, a random key that ends with the process. Raises UsageError."""
+    from secrets import token_bytes
+
+    if path is None:
+        return token_bytes(_KEY_BYTES)
+    key = secret_in(path, "--session-key-file")
+    if len(key) < _KEY_BYTES:
+        raise UsageError(
+            f"--session-key-file {path}: the key has fewer than {_KEY_BYTES} characters. Make one with: openssl rand -hex 32"
+        )
+    return key.encode()
+
+
+def secret_in(path: Path, flag: str) -> str:
+    """The text of a file without the end of its line. Raises UsageError if it is empty or cannot be read."""
+    try:
+        text = path.expanduser().read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{flag} {path}: the file cannot be read ({getattr(error, 'strerror', None) or error})"
+        ) from error
+    if not text:
+        raise UsageError(f"{flag} {path}: the file is empty")
+    return text
+
+
+def expired(tokens: tuple[AccessToken, ...]) -> Mapping[str, str]:
+    """The tokens that are no longer valid, with the last day of each."""
+    from datetime import UTC, datetime
+
+    today = datetime.now(UTC).date()
+    return {token.name: str(token.expires) for token in tokens if not token.is_valid_on(today)}

@@ -1,0 +1,133 @@
+"""Limits of what clients can ask: the size of requests and their number at one time.
+
+The times that a client may take are limited in `protocol`, those of queries in `store.statement_limit`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from scanner.web.notice import Notice, respond
+
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+"""The paths that probes of the kubelet ask: they need no authentication, and are answered also when all other requests wait."""
+
+
+_DIGITS: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a server.
+
+    `target` is the longest path with its query, `head` the longest head of a request, `body` the longest body, all in bytes.
+    `requests` and `exports` are answered at once, of `connections` at most. `rows` is the longest page of a list. A query of a page
+    takes at most `query_seconds`, one of an export `export_seconds`. A client has `head_seconds` to send a head, `body_seconds` to
+    send a body, `send_seconds` to receive each part of an answer.
+    """
+
+    target: int = 4_096
+    head: int = 32_768
+    body: int = 8_192
+    requests: int = 64
+    exports: int = 2
+    connections: int = 512
+    rows: int = 500
+    query_seconds: float = 10
+    export_seconds: float = 300
+    head_seconds: float = 10
+    body_seconds: float = 10
+    send_seconds: float = 30
+    shutdown_seconds: int = 10
+
+
+class Limited:
+    """An application whose requests are limited."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self._app = app
+        self._limits = limits
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await respond(scope, receive, send, refusal)
+            return
+        self._running += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._running -= 1
+
+    def _refusal(self, scope: Scope) -> Notice | None:
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self._limits.target:
+            return Notice(414, "The address is too long", (f"Use at most {self._limits.target:,} characters.",))
+        if _has_too_much(scope, self._limits.body):
+            return Notice(
+                413, "The request is too large", ("This server only answers questions.",), {"Connection": "close"}
+            )
+        if self._running >= self._limits.requests:
+            return BUSY
+        return None
+
+
+BUSY: Final = Notice(
+    503,
+    "The server is busy",
+    ("Too many requests are waiting for an answer. Try again in a moment.",),
+    {"Retry-After": "2"},
+)
+EXPORTS_BUSY: Final = Notice(
+    503,
+    "Other exports are being written",
+    ("Only a few exports are written at once. Try again in a moment.",),
+    {"Retry-After": "10"},
+)
+
+
+class ExportSlots:
+    """The places for exports, which all routes of exports share."""
+
+    def __init__(self, most: int) -> None:
+        self.free = most
+
+
+class ExportLimited:
+    """An application that writes exports: `Route(…, middleware=[Middleware(ExportLimited, slots=slots)])`.
+
+    A place is taken until the last byte is sent.
+    """
+
+    def __init__(self, app: ASGIApp, slots: ExportSlots) -> None:
+        self._app = app
+        self._slots = slots
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Write an export, or refuse with 503 if all places are taken."""
+        if self._slots.free < 1:
+            await respond(scope, receive, send, EXPORTS_BUSY)
+            return
+        self._slots.free -= 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._slots.free += 1
+
+
+def _has_too_much(scope: Scope, most: int) -> bool:
+    """Return whether a request has a body that nothing here needs: of unknown length, too long, or of a method that has none."""
+    headers = dict(scope["headers"])
+    if b"transfer-encoding" in headers:
+        return True
+    length = headers.get(b"content-length", b"0")
+    if not length.isdigit() or len(length) > _DIGITS:
+        return True
+    return int(length) > (most if scope["method"] == "POST" else 0)

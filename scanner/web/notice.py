@@ -1,0 +1,89 @@
+"""A short answer that is no page of a report: a refusal, an error, or a word after signing out.
+
+Browsers get a page, the API gets `application/problem+json` (RFC 9457), and other programs get plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+import orjson
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from scanner.report.styles import used_style
+from scanner.report.templates import content_hash, environment
+
+_WORDS: Final = frozenset(
+    {"body", "h1", "p", "a", "input", "label", "button", "form", "notice", "wrap", "top", "brand", "span"}
+)
+_STATUS: Final = 400
+"""The first status of errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of one field that is sent by POST to `action`; without a `label` it has only its button."""
+
+    action: str
+    button: str
+    label: str = ""
+    name: str = ""
+    hidden: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A short answer: its status, its heading, and sentences. `link` is an address and its words."""
+
+    status: int
+    title: str
+    texts: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    link: tuple[str, str] | None = None
+    form: Form | None = None
+
+
+async def respond(scope: Scope, receive: Receive, send: Send, notice: Notice) -> None:
+    """Send a notice."""
+    await response(scope, notice)(scope, receive, send)
+
+
+def response(scope: Scope, notice: Notice) -> Response:
+    """A notice in the form that the client expects."""
+    accept = Headers(scope=scope).get("accept", "")
+    number = str(scope.get("state", {}).get("request_id", ""))
+    headers = {"Cache-Control": "no-store", **notice.headers}
+    if "text/html" in accept:
+        return _page(notice, number, headers)
+    if str(scope["path"]).startswith("/api/") or "json" in accept:
+        problem = {"title": notice.title, "status": notice.status, "detail": " ".join(notice.texts), "id": number}
+        return Response(orjson.dumps(problem), notice.status, headers, "application/problem+json")
+    lines = [f"{notice.title}.", *notice.texts, *([f"Id: {number}"] if number and notice.status >= _STATUS else [])]
+    return Response("".join(f"{line}\n" for line in lines), notice.status, headers, "text/plain")
+
+
+def _page(notice: Notice, number: str, headers: Mapping[str, str]) -> Response:
+    style = _style()
+    target = "'self'" if notice.form else "'none'"
+    policy = (
+        f"default-src 'none'; style-src '{content_hash(style)}'; img-src data:; base-uri 'none'; "
+        f"form-action {target}; frame-ancestors 'none'"
+    )
+    page = (
+        environment()
+        .get_template("notice.html")
+        .render(notice=notice, style=style, number=number if notice.status >= _STATUS else "")
+    )
+    return Response(page, notice.status, {"Content-Security-Policy": policy, **headers}, "text/html")
+
+
+@cache
+def _style() -> str:
+    templates = environment()
+    style = templates.get_template("style.css").render(scan="", digest="", web=True)
+    return f"{used_style(style, _WORDS)}\n{templates.get_template('notice.css').render()}"

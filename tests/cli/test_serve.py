@@ -1,0 +1,183 @@
+"""`assay serve` refuses to start where everyone could read, says how it listens, and ends cleanly."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from scanner.cli.access_flags import assertion_of, oidc_of, public_url_of, session_key_of
+from scanner.errors import UsageError
+from tests.cli.conftest import Assay
+from tests.cli.manifests import bound, config_map
+from tests.command import ASSAY, environment
+from tests.web.access.provider import key_set
+
+Write = Callable[[str, str], Path]
+OIDC = ("--oidc-issuer", "https://id.example.com", "--oidc-client-id", "assay")
+ASSERTION = ("--assertion-header", "X-Signed", "--assertion-issuer", "proxy", "--assertion-audience", "assay")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--listen", "0.0.0.0:0"),
+            "--listen 0.0.0.0:0: without authentication, everyone who reaches this address could read",
+        ),
+        (("--listen", "[::]:0"), "--insecure-no-auth serves without authentication all the same"),
+        (("--listen", "8080"), "--listen 8080: write HOST:PORT"),
+        (("--metrics-listen", "x"), "--metrics-listen x: write HOST:PORT"),
+        (("--public-url", "assay.example.com"), "--public-url assay.example.com: write a URL such as https://"),
+        (OIDC, "--oidc-issuer needs --oidc-group: name the groups"),
+        (OIDC[:2], "--oidc-issuer needs --oidc-client-id"),
+        (OIDC[2:], "--oidc-client-id needs --oidc-issuer"),
+        (
+            ("--oidc-issuer", "http://id.example.com"),
+            "--oidc-issuer http://id.example.com: write an address that begins with https://",
+        ),
+        ((*OIDC, "--oidc-group", "a", "--listen", "0.0.0.0:0"), "--oidc-issuer needs --public-url"),
+        (
+            (*OIDC, "--oidc-group", "a", "--public-url", "http://assay.example.com"),
+            "--public-url http://assay.example.com: write an address",
+        ),
+        (
+            (*OIDC, "--oidc-group", "a", "--oidc-client-secret-file", "none"),
+            "--oidc-client-secret-file none: the file cannot be read",
+        ),
+        (ASSERTION, "--assertion-header needs --assertion-keys"),
+        (
+            (*ASSERTION, "--assertion-keys", "none.json"),
+            "--assertion-keys none.json: the keys in none.json cannot be read",
+        ),
+        ((*ASSERTION[:2], "--assertion-keys", "https://x/"), "needs --assertion-issuer, --assertion-audience"),
+        (
+            ("--assertion-header", "X_User", *ASSERTION[2:], "--assertion-keys", "https://x/"),
+            "has letters, digits and dashes",
+        ),
+        (("--session-key-file", "short"), "the key has fewer than 32 characters"),
+        (("--session-time", "0"), "a session needs an end"),
+        (("--tls-key", "key.pem"), "--tls-key needs --tls-cert"),
+    ],
+)
+def test_a_wrong_configuration_is_one_sentence(
+    assay: Assay, write: Write, arguments: tuple[str, ...], message: str
+) -> None:
+    """With what to do, before a socket is opened."""
+    write("short", "secret")
+    ran = assay("serve", *arguments)
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert message in ran.stderr
+    assert 1 == len(ran.stderr.splitlines())
+
+
+def test_a_key_of_the_file_configures_access(assay: Assay, write: Write) -> None:
+    """Tokens have no flag; a wrong entry names its place, and not its value."""
+    write("assay.yaml", "tokens: [{name: grafana, sha256: assay_pasted-by-mistake}]\nlisten: 0.0.0.0:0\n")
+    ran = assay("serve")
+    assert 2 == ran.code
+    assert "assay.yaml, line 1, column 34: tokens[0].sha256: must have 64 hexadecimal digits" in ran.stderr
+    assert "pasted" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("", ""),
+        ("https://Assay.example.com/", "https://assay.example.com"),
+        ("http://localhost:8080", "http://localhost:8080"),
+        ("https://[::1]:1", "https://[::1]:1"),
+    ],
+)
+def test_a_public_url_is_scheme_and_host(text: str, url: str) -> None:
+    """Without a final slash."""
+    assert url == public_url_of(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["https://a/b", "https://u@a/", "https://a/?x", "ftp://a", "https://", "https://a:x/", "https://a:0/"]
+)
+def test_other_public_urls_are_errors(text: str) -> None:
+    """Pages have addresses of their own below it."""
+    with pytest.raises(UsageError, match=re.escape(f"--public-url {text}: write")):
+        public_url_of(text)
+
+
+def test_the_settings_have_what_the_files_have(write: Write, home: Path) -> None:
+    """Line ends do not belong to secrets; openid is always asked for."""
+    secret, key = write("secret", "s3cret\n"), write("key", f"{'k' * 64}\n")
+    oidc = oidc_of("https://id.example.com", "assay", secret, ["a"], "roles", ["groups"])
+    assert oidc is not None
+    assert ("s3cret", ("openid", "groups"), "roles") == (oidc.client_secret, oidc.scopes, oidc.groups_claim)
+    assert "s3cret" not in repr(oidc)
+    assert b"k" * 64 == session_key_of(key)
+    assert session_key_of(None) != session_key_of(None)
+    keys = write("keys.json", json.dumps(key_set("first")))
+    assert assertion_of("X-Signed", str(keys), "proxy", "assay") is not None
+    assert home.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("number", "arguments", "reading"),
+    [
+        (signal.SIGTERM, ("--listen", "127.0.0.1:0"), "without authentication"),
+        (
+            signal.SIGINT,
+            ("--listen", "0.0.0.0:0", "--insecure-no-auth", "--metrics-listen", "127.0.0.1:0"),
+            "without authentication",
+        ),
+    ],
+)
+def test_a_server_begins_with_its_address_and_ends_at_a_signal(
+    number: signal.Signals, arguments: tuple[str, ...], reading: str, assay: Assay, write: Write, home: Path
+) -> None:
+    """With exit code 0, and the access log on standard output."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    assert 0 == assay("scan", "--from", "all.yaml", "--db", "assay.db", "-q").code
+    server = subprocess.Popen(
+        [ASSAY, "serve", "--db", "assay.db", *arguments],
+        cwd=home,
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with server, ExitStack() as end:
+        end.callback(server.kill)
+        assert server.stderr is not None
+        lines = [server.stderr.readline()]
+        if "--insecure-no-auth" in arguments:
+            assert "assay: --insecure-no-auth: everyone who reaches 0.0.0.0:0 reads every report" in lines[0]
+            lines = [server.stderr.readline()]
+        started = re.fullmatch(r"Serving assay\.db at (http://\S+), (.*)\n", lines[0])
+        assert started is not None, lines
+        assert reading == started[2]
+        if "--metrics-listen" in arguments:
+            assert "Serving metrics at http://127.0.0.1:" in server.stderr.readline()
+        url = started[1].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - a text
+        assert 200 == httpx2.get(f"{url}/", trust_env=False).status_code
+        server.send_signal(number)
+        out, err = server.communicate(timeout=20)
+    assert (0, "", "/") == (server.returncode, err, json.loads(out)["path"])
+
+
+def test_without_the_extra_the_command_names_it() -> None:
+    """The packages are not those of a scan."""
+    program = "import sys; sys.modules['starlette'] = None; from scanner.cli import main; main(['serve'])"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=dict(os.environ), check=False
+    )
+    assert 4 == ran.returncode
+    assert (
+        "assay: assay serve needs packages that are not installed, such as starlette. Install them with: pip install 'kube-assay[serve]'\n"
+        == ran.stderr
+    )

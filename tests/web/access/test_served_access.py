@@ -1,0 +1,32 @@
+"""The pages behind the guard: real pages, with the headers and the log of a server."""
+
+from __future__ import annotations
+
+import re
+
+from scanner.web.application import application
+from scanner.web.library import Library
+from tests.web.access.conftest import TOKEN, TOKENS
+from tests.web.access.running import access, running
+
+
+def test_pages_are_read_by_those_who_may(examples: str) -> None:
+    """A page, and nothing of it without a token."""
+    app = application(Library(examples))
+    with running(access(tokens=TOKENS), app=app) as server:
+        page = server.get("/", authorization=f"Bearer {TOKEN}", accept="text/html")
+        refused = server.get("/", accept="text/html")
+        assert (200, True) == (page.status_code, "shop" in page.text)
+        assert (303, False) == (refused.status_code, "shop" in refused.text)
+
+
+def test_a_page_may_run_no_script(examples: str) -> None:
+    """The policy in the header forbids all, and the one in the page allows one style sheet."""
+    app = application(Library(examples))
+    with running(access(), app=app) as server:
+        page = server.get("/", accept="text/html")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "script-src" not in policy
+    assert re.search(r"style-src 'sha256-", page.text)
