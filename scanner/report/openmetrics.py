@@ -17,6 +17,7 @@ from typing import Final, TextIO, TypeAlias
 
 from scanner.model.scan import CoverageState, HealthKind, ScanState
 from scanner.posture.waivers import WaiverState
+from scanner.report.counts import FindingCounts
 from scanner.report.document import Document
 from scanner.report.words import owner_title, utc
 
@@ -154,9 +155,14 @@ def _samples(document: Document) -> Mapping[str, Samples]:
         "assay_waivers": _waivers(document),
         "assay_policy_matches_nothing": [(key, 1) for key in _unmatched(document)],
         "assay_database_size_bytes": [((), register.database_bytes)] if register.database_bytes else [],
-        "assay_namespace_findings": [((each.namespace,), each.findings.total) for each in document.namespaces],
-        "assay_owner_findings": [((owner_title(each.owner),), each.findings.total) for each in document.owners],
+        "assay_namespace_findings": [((each.namespace,), _in_force(each.findings)) for each in document.namespaces],
+        "assay_owner_findings": [((owner_title(each.owner),), _in_force(each.findings)) for each in document.owners],
     }
+
+
+def _in_force(findings: FindingCounts) -> int:
+    """The number of findings without previews."""
+    return findings.total - findings.preview
 
 
 def _unix(moment: datetime) -> float:
@@ -174,10 +180,11 @@ def _counted(names: Iterable[str]) -> Samples:
 
 
 def _checks(document: Document) -> Iterator[tuple[Labels, float]]:
-    """The counts of outcomes that occur."""
+    """The counts of outcomes that occur, without previews."""
     for section in document.policies:
-        for field in fields(section.counts):
-            if number := getattr(section.counts, field.name):
+        counts = document.in_force(section)
+        for field in fields(counts):
+            if number := getattr(counts, field.name):
                 yield (*section.key, _camel(field.name)), number
 
 

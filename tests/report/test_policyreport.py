@@ -18,7 +18,17 @@ from scanner.model.scan import PolicyRecord, ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 
-from .records import STARTED, finding, hostile_record, large_record, partial_record, policy, small_record, tally
+from .records import (
+    STARTED,
+    finding,
+    hostile_record,
+    large_record,
+    partial_record,
+    policy,
+    previewed,
+    small_record,
+    tally,
+)
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}
@@ -181,6 +191,18 @@ def test_a_result_says_what_the_findings_of_other_formats_say() -> None:
         "wouldDeny": "true",
         "firstSeen": "2026-03-01T14:00:00Z",
     }.items() <= properties.items()
+
+
+@pytest.mark.parametrize("name", ["policyreport", "openreports"])
+def test_previews_are_skips(name: str) -> None:
+    """Dashboards alert on failures, and no binding is in force; passes of previews are not counted either."""
+    sums = Counter[str]()
+    reports = rendered(previewed(), name)
+    for report in reports:
+        sums.update(report["summary"])
+
+    assert {"skip"} == {result["result"] for report in reports for result in report["results"]}
+    assert {"pass": 0, "fail": 0, "warn": 0, "error": 0, "skip": 6} == sums
 
 
 def test_the_rule_of_an_admission_policy_is_its_name() -> None:
