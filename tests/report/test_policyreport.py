@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Errored
@@ -80,6 +81,15 @@ def rendered(record: ScanRecord, name: str = "policyreport") -> list[Any]:
     document = json.loads(out.getvalue())
     assert ("v1", "List") == (document["apiVersion"], document["kind"])
     return list(document["items"])
+
+
+@pytest.mark.parametrize("name", ["policyreport", "openreports"])
+def test_reports_of_a_small_scan(name: str, snapshot: SnapshotAssertion) -> None:
+    """The reports of a small scan equal the recorded ones."""
+    out = BytesIO()
+    FORMATS[name].render(document_of(partial_record()), out)
+
+    assert out.getvalue().decode() == snapshot
 
 
 @pytest.mark.parametrize("name", ["policyreport", "openreports"])
