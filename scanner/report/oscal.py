@@ -2,7 +2,7 @@
 
 An observation is a finding of the scan. A finding of OSCAL is the state of a target: of a control where the report has mappings
 of controls, else of a policy. It is `satisfied` only if the scan shows so: a target that was not covered is not. Identifiers are
-derived from the scan, so the same scan gives the same document. Source of truth: NIST's OSCAL 1.2.1, assessment results.
+derived from the scan, so the same scan gives the same document. Source of truth: NIST's OSCAL 1.2.3, assessment results.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from scanner.report.words import (
     workload_name,
 )
 
-VERSION: Final = "1.2.1"
+VERSION: Final = "1.2.3"
 """The version of OSCAL."""
 NAMESPACE: Final = "https://assay.dev/ns/oscal"
 """The namespace of the names of properties that are Assay's own."""

@@ -33,6 +33,7 @@ from scanner.store.interning import CHUNK, chunks
 from scanner.store.kept_labels import KeptLabels, PlaceOfObject
 from scanner.store.recorded_objects import IntervalOfObject, intervals_at
 from scanner.store.row_ids import RowIdSet
+from scanner.store.sightings import last_seen
 from scanner.store.tables import (
     CAUSES,
     CHECKS,
@@ -172,7 +173,11 @@ def of_rows(
     for portion in chunks(list(ids)):
         chosen = select_findings().where(among(connection, FINDINGS.c.id, portion), FINDINGS.c.cluster == cluster)
         rows = list(map(FindingRow.of, connection.execute(chosen)))
-        yield from zip((row.history.id for row in rows), shown.findings(rows), strict=True)
+        numbers = [row.history.id for row in rows]
+        left = [number for number in numbers if number in unchecked]
+        seen = last_seen(connection, cluster, left, before=revision) if left else {}
+        at = {number: earlier for earlier, several in seen.items() for number in several}
+        yield from zip(numbers, shown.findings(rows, at), strict=True)
 
 
 class _Shown:
@@ -184,8 +189,8 @@ class _Shown:
         # The workload of a resolved object is that of the revision before.
         self._kept, self._kept_before = (KeptLabels(connection, cluster, each) for each in (revision, revision - 1))
 
-    def findings(self, rows: list[FindingRow]) -> Iterator[ProblemFinding]:
-        """The findings of rows, in their order."""
+    def findings(self, rows: list[FindingRow], seen: Mapping[int, int] | None = None) -> Iterator[ProblemFinding]:
+        """The findings of rows, in their order; `seen` has the last revision that saw a row, if it is not this one."""
         ended = [row for row in rows if row.history.until == self._revision]
         now = [row for row in rows if row.history.until != self._revision]
         read = (
@@ -193,15 +198,16 @@ class _Shown:
             *with_findings(self._connection, ended, self._kept_before),
         )
         of_row = {each.row.history.id: each for each in read}
-        return (self._shown(of_row[row.history.id]) for row in rows)
+        at = seen or {}
+        return (self._shown(of_row[row.history.id], at.get(row.history.id, self._revision)) for row in rows)
 
-    def _shown(self, read: ReadFinding) -> ProblemFinding:
+    def _shown(self, read: ReadFinding, seen: int) -> ProblemFinding:
         history = read.row.history
         if history.event == PREVIEW:
             return ProblemFinding(previewed(read, self._times), checked=True, episode="open")
         if history.until == self._revision:
             return ProblemFinding(resolved(read, self._times), checked=True, episode=_episode(history, self._revision))
-        stored = open_finding(read, self._times, newest=self._revision, last_seen=self._revision)
+        stored = open_finding(read, self._times, newest=self._revision, last_seen=seen)
         return ProblemFinding(stored, history.id not in self._unchecked, _episode(history, self._revision))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -42,8 +44,17 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
         *(Route(f"/clusters/{{cluster}}/{moment}/{{page:path}}", pages.page) for moment in _MOMENTS),
         *further,
     ]
+
+    @asynccontextmanager
+    async def warm(_: Starlette) -> AsyncIterator[None]:
+        """Begin to count all clusters when the server starts; a database that is away now is counted at the first request."""
+        with suppress(WebError):
+            await run_in_threadpool(counts.warm)
+        yield
+
     return Starlette(
         routes=routes,
+        lifespan=warm,
         exception_handlers={
             WebError: _answer(lambda error: error),
             AssayError: _answer(lambda error: Unavailable(str(error))),
@@ -55,7 +66,7 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
 def _routes_of_fleet(library: Library, counts: FleetCounts, rendered: RenderedPages) -> Iterator[BaseRoute]:
     """The pages about all clusters, and those about a cluster that are no pages of a report."""
     fleet = FleetPages(library, counts, rendered)
-    policies, runs = PolicyPages(fleet), RunPages(library)
+    policies, runs = PolicyPages(fleet), RunPages(library, rendered)
     yield Route("/", fleet.clusters)
     yield Route("/policies", policies.policies)
     yield Route("/policies/{language}/{name:path}", policies.policy)

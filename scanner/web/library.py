@@ -22,7 +22,7 @@ from scanner.report.document import document_of
 from scanner.report.run_document import Expectation
 from scanner.store import SqlReader, open_reader
 from scanner.store.clusters import StoredCluster
-from scanner.store.newest_scans import ClusterScans
+from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
 from scanner.store.search_text import MOST_WORDS
 from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
@@ -40,6 +40,9 @@ _CHECK_AFTER: Final = 10.0
 _RECENT: Final = 2.0
 """The seconds for which clusters and their newest scans are remembered: a page follows a new scan that much later."""
 
+_UNSCANNED: Final = 20
+"""The names of runs without a scan that are read."""
+
 Clock = Callable[[], datetime]
 
 
@@ -50,6 +53,13 @@ def _utc_now() -> datetime:
 class _Key(NamedTuple):
     scan: str
     day: date | None
+
+
+class Fleet(NamedTuple):
+    """The newest scans of every cluster, also of those without a scan in history, and the names of runs that never began a scan."""
+
+    clusters: tuple[ClusterScans, ...]
+    unscanned: tuple[RunsWithoutScan, ...]
 
 
 class Library:
@@ -80,6 +90,7 @@ class Library:
         self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
         self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(_RECENT)
         self._scans: Final[Recent[Scan | None]] = Recent(_RECENT)
+        self._fleet: Final[Recent[Fleet]] = Recent(_RECENT)
         self._making: Final[dict[_Key, RLock]] = {}
 
     @contextmanager
@@ -132,17 +143,21 @@ class Library:
         with self.reading() as reader:
             return reader.clusters()
 
-    def fleet(self) -> tuple[ClusterScans, ...]:
-        """The newest scans of every cluster, also of those without a scan in history."""
+    def fleet(self) -> Fleet:
+        """The newest scans of every cluster, as of some seconds ago."""
+        return self._fleet.value("", self._read_fleet)
+
+    def _read_fleet(self) -> Fleet:
         with self.reading() as reader:
-            return reader.newest_scans()
+            return Fleet(reader.newest_scans(), reader.runs_without_scan(_UNSCANNED))
 
     def cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names. Raises NotThere."""
-        cluster = find_cluster(key, self.clusters())
-        if cluster is None:
-            raise NotThere(f"There is no cluster {key[:80]!r} in this database.")
-        return cluster
+        return _named(key, self.clusters())
+
+    def any_cluster(self, key: str) -> StoredCluster:
+        """The cluster that a part of a path names, also one without a finished scan. Raises NotThere."""
+        return _named(key, [each.cluster for each in self.fleet().clusters])
 
     def scan(self, cluster: StoredCluster, moment: Moment) -> Scan:
         """The scan of a cluster that a moment names. Raises BadRequest and NotThere."""
@@ -206,3 +221,10 @@ class Library:
     def key(self, cluster: StoredCluster) -> str:
         """The part of a path that names a cluster."""
         return cluster_key(cluster)
+
+
+def _named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:
+    cluster = find_cluster(key, clusters)
+    if cluster is None:
+        raise NotThere(f"There is no cluster {key[:80]!r} in this database.")
+    return cluster

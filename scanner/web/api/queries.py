@@ -99,6 +99,7 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
     owner: Annotated[
         Text, Meta(description="The team that owns the objects; `unowned` for objects without an owner.")
     ] = ""
+    workload: Annotated[Text, Meta(description="A workload as the list shows it, such as `Deployment shop/web`.")] = ""
     severity: Annotated[
         Literal["", "critical", "high", "medium", "low", "info"], Meta(description="The severity of the policy.")
     ] = ""
@@ -129,4 +130,4 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
     def filter(self) -> ProblemFilter:
         """The filter without the ids."""
         names = self.text.strip(), self.policy, self.namespace, self.owner
-        return ProblemFilter(*names, self.severity, self.action, self.status, self.sort)
+        return ProblemFilter(*names, self.severity, self.action, self.status, self.sort, self.workload)

@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
+from scanner.model.json import as_list, as_object
 from scanner.model.run import RunDetails
 from scanner.posture.problem_rows import problems
 from scanner.report import json as json_report
 from scanner.report.csv_population import TITLES, render
 from scanner.report.json import problem_json
+from scanner.report.list_filters import ACTIONS, SORTS, STATUSES
+from scanner.web.api.parameters import fields_of
+from scanner.web.api.queries import ProblemQuery
 from scanner.web.api.table import ENDPOINTS
+from scanner.web.finding_pages import FIELDS
 from tests.web.api.asking import Api
 
 _PATHS = [endpoint.path for endpoint in ENDPOINTS]
@@ -95,14 +100,40 @@ def _fields_of(api: Api, component: str) -> set[str]:
     return set(api.document["components"]["schemas"][component]["properties"])
 
 
-def test_the_open_problems_are_as_many_as_the_verdict_has(api: Api, report: dict[str, Any]) -> None:
-    """The problems of the verdict are the open ones without waived, excepted and previewed ones."""
-    found = api.items(f"{_CLUSTER}/problems", status="open")
-    counted = [each for each in found if each["status"] not in ("preview", "unchecked") and not each["waiver"]]
-    excepted = {each["problem"] for each in report["findings"] if each["exceptedBy"]} - {
-        each["problem"] for each in report["findings"] if not each["exceptedBy"]
-    }
-    assert report["verdict"]["problems"]["open"] == sum(each["id"] not in excepted for each in counted)
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ({"status": "open"}, "open"),
+        ({"status": "new"}, "new"),
+        ({"status": "resolved"}, "resolved"),
+        ({"action": "refused"}, "refused"),
+    ],
+)
+def test_a_filter_chooses_as_many_problems_as_the_verdict_has(
+    api: Api, report: dict[str, Any], query: dict[str, Any], number: str
+) -> None:
+    """The numbers at the beginning of every report are those of the list."""
+    assert report["verdict"]["problems"][number] == api.answer(f"{_CLUSTER}/problems", **query)["total"]
+
+
+def test_a_workload_chooses_its_problems(api: Api) -> None:
+    """As the link of a component in a catalog does: kind, namespace and name together."""
+    found = api.items(f"{_CLUSTER}/problems", status="unresolved")
+    top = found[0]["workload"]
+    chosen = api.items(
+        f"{_CLUSTER}/problems", workload=f"{top['kind']} {top['namespace']}/{top['name']}", status="unresolved"
+    )
+    assert [each for each in found if each["workload"] == top] == chosen
+
+
+def test_the_filters_are_those_of_the_page(api: Api) -> None:
+    """Each value that a field of the page offers is a value of the parameter."""
+    fields = fields_of(ProblemQuery)
+    assert {
+        name: {"", *(value for value, _ in offered)}
+        for name, offered in (("action", ACTIONS), ("status", STATUSES), ("sort", SORTS))
+    } == {name: set(as_list(as_object(fields[name])["enum"])) for name in ("action", "status", "sort")}
+    assert set(FIELDS) < fields.keys()
 
 
 def test_a_problem_has_its_history(api: Api) -> None:

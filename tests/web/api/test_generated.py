@@ -18,8 +18,8 @@ from scanner.web.api.table import ENDPOINTS
 from tests.web.api.asking import ROOT, Api
 
 EXAMPLES = int(os.environ.get("API_EXAMPLES", "8"))
-_OPAQUE = ("after", "at", "since")
-"""A cursor and a date can be invalid although they have the form of one."""
+_OPAQUE = ("after", "at", "since", "text")
+"""A cursor and a date can be invalid although they have the form of one, and a text can have too many words."""
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scanner.report.list_filters import STATUSES
 from scanner.store import open_store
 from tests.store.databases import database
 from tests.store.made import Round, finding
@@ -20,7 +21,7 @@ _BAD, _OK = 400, 200
 _FILTERS = st.fixed_dictionaries(
     {},
     optional={
-        "status": st.sampled_from(["", "open", "new", "reopened", "resolved", "preview", "unchecked", "waived"]),
+        "status": st.sampled_from(["", "unresolved", *(value for value, _ in STATUSES)]),
         "policy": st.sampled_from(["replicas", "labels", "none"]),
         "namespace": st.sampled_from(["shop", "bank", "team-1", "_cluster"]),
         "action": st.sampled_from(["Deny", "Errored"]),
@@ -61,10 +62,10 @@ def test_the_findings_of_problems_are_those_of_the_filter(history: Api) -> None:
     assert {"new": 7, "reopened": 1, "resolved": 5, "preview": 1, "unchecked": 1} == {
         status: len(items) for status, items in by_status.items()
     }
-    still_open = history.items("/clusters/{cluster}/problems", status="open")
+    still_open = history.items("/clusters/{cluster}/problems", status="unresolved")
     assert len(every) == len(still_open) + len(by_status["resolved"])
-    findings = history.items("/clusters/{cluster}/findings", status="unchecked")
-    assert [False] == [each["checked"] for each in findings]
+    [unseen] = history.items("/clusters/{cluster}/findings", status="unchecked")
+    assert (False, "2026-03-02T06:05:00Z") == (unseen["checked"], unseen["lastSeen"])
 
 
 def test_ids_choose_problems_and_findings(history: Api) -> None:
