@@ -164,10 +164,10 @@ def test_a_server_begins_with_its_address_and_ends_at_a_signal(
         if "--metrics-listen" in arguments:
             assert "Serving metrics at http://127.0.0.1:" in server.stderr.readline()
         url = started[1].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - a text
-        assert 200 == httpx2.get(f"{url}/", trust_env=False).status_code
+        assert 200 == httpx2.get(f"{url}/healthz", trust_env=False).status_code
         server.send_signal(number)
         out, err = server.communicate(timeout=20)
-    assert (0, "", "/") == (server.returncode, err, json.loads(out)["path"])
+    assert (0, "", "/healthz") == (server.returncode, err, json.loads(out)["path"])
 
 
 def test_without_the_extra_the_command_names_it() -> None:
