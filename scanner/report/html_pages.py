@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeVar
 
-from scanner.model.outcome import Gap
 from scanner.model.register import PolicyDays, Register
 from scanner.model.scan import Health
 from scanner.report.batches import Batch, batched, weight
@@ -19,6 +18,7 @@ from scanner.report.by_namespace import NamespaceSection
 from scanner.report.by_policy import PolicySection
 from scanner.report.change_counts import ChangeLines
 from scanner.report.definition import definition_of
+from scanner.report.missed import Missed, missed
 from scanner.report.owner_rows import OwnerRow
 from scanner.report.policy_texts import texts_of
 from scanner.report.sentences import namespace_title, worst_namespaces, worst_policies
@@ -154,7 +154,7 @@ class HtmlPages:
         yield from self._list("policies.html", "Policies", policies, lambda policy: weight(policy.name[:NAME]))
         yield from self._list("namespaces.html", "Namespaces", namespaces, lambda each: weight(each.namespace[:NAME]))
         yield from self._list("owners.html", "Owners", self.owners, lambda row: weight(row.owner[:NAME]))
-        yield from self._list("coverage.html", "Coverage", document.gaps, _weigh_gap)
+        yield from self._list("coverage.html", "Coverage", missed(document), _weigh_gap)
         yield from self._list("health.html", "Policy health", document.health, _weigh_health)
         yield from self._list("waivers.html", "Waivers", lines, _weigh_waiver, waivers=section, state_words=STATE_WORDS)
         if controls:
@@ -176,7 +176,7 @@ def _weigh_waiver(line: WaiverLine) -> int:
     return weight(line.name[:NAME], line.scope, line.reason, line.why, line.source, line.control)
 
 
-def _weigh_gap(gap: Gap) -> int:
+def _weigh_gap(gap: Missed) -> int:
     return weight(gap.where, gap.why)
 
 

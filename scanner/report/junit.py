@@ -71,7 +71,7 @@ def _write_suite(document: Document, out: TextIO, policy: PolicyKey, findings: I
 def _write_missed(document: Document, out: TextIO) -> None:
     parts = missed(document)
     if not parts and not document.complete:
-        parts = (Missed("Not complete", verdict_of(document)),)
+        parts = (Missed("Not complete", verdict_of(document), "the scan", verdict_of(document)),)
     cases = (
         f"    <testcase name={_attribute(text)} classname={_attribute(title)}>"
         f"<error type={_attribute(title)} message={_attribute(text)}/></testcase>\n"

@@ -25,7 +25,6 @@ from scanner.report.words import (
     AUDITABILITY_MEANINGS,
     CONTROL_MEANINGS,
     CONTROL_STATES,
-    GAP_TITLES,
     HEALTH_MEANINGS,
     HEALTH_TITLES,
     LONGEST,
@@ -88,7 +87,6 @@ def environment() -> Environment:
         control_meanings=CONTROL_MEANINGS,
         health_titles=HEALTH_TITLES,
         health_meanings=HEALTH_MEANINGS,
-        gap_titles=GAP_TITLES,
         auditability=auditability,
         auditability_meanings={
             AUDITABILITY[auditability_class]: meaning for auditability_class, meaning in AUDITABILITY_MEANINGS.items()

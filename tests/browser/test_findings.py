@@ -8,6 +8,8 @@ from shutil import copytree, rmtree
 import pytest
 from playwright.sync_api import Browser, Page
 
+from scanner.report.list_filters import STATUSES
+
 from .conftest import Opened, opened
 
 _LINE = 36
@@ -37,6 +39,32 @@ def test_the_verdict_counts_the_rows_to_which_it_leads(page: Page, example: Path
         caption.wait_for()
         rows[href] = int(caption.inner_text().split()[-3])
     assert expected == rows
+
+
+def test_statuses_divide_the_list(page: Page, example: Path) -> None:
+    """Each problem that is not resolved is open, waived, excepted, previewed or not checked."""
+    report = opened(page, example)
+    report.open("findings.html")
+    number = dict.fromkeys((value for value, _ in STATUSES), 0)
+    total = len(report.rows())
+    for status in number:
+        report.open("index.html")
+        report.open(f"findings.html#status={status}")
+        page.locator(".problems caption", has_text="match").wait_for()
+        number[status] = len(report.rows())
+    parts = ("open", "waived", "excepted", "preview", "unchecked")
+    assert number["unresolved"] == sum(number[part] for part in parts)
+    assert total == number["unresolved"] + number["resolved"]
+    assert 0 not in [number[part] for part in ("open", "waived", "excepted", "preview", "resolved")]
+
+
+def test_the_verdict_counts_the_gaps_to_which_it_leads(page: Page, partial: Path) -> None:
+    """Each gap is a row of the page of coverage."""
+    report = opened(page, partial)
+    report.open("index.html")
+    words = page.locator("h1 .v-gaps").inner_text()
+    report.click(words)
+    assert int(words.split()[0]) == page.locator("section[aria-labelledby=gaps] tbody tr").count()
 
 
 def test_a_filter_is_kept_in_the_address(report: Opened) -> None:
