@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from scanner.posture.controls import Framework
     from scanner.posture.expected_run import ExpectedRun
     from scanner.posture.settings import Settings
+    from scanner.report.run_document import Expectation
 
 UTC_ZONE: Final = "Etc/UTC"
+TOLERANCE: Final = "10m"
+"""The time after which a run is late, by default."""
 """The time zone of a schedule without one."""
 
 ControlsOption = Annotated[
@@ -85,14 +88,24 @@ def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
 
 def schedule() -> Schedule | None:
     """The schedule at which the configuration expects runs, None without one. Raises UsageError."""
+    expected = expectation()
+    return expected.times if expected else None
+
+
+def expectation() -> Expectation | None:
+    """The schedule of the configuration with the time after which a run is late, None without one. Raises UsageError."""
     running = _CURRENT.get()
-    cron, zone = (str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
+    names = ("cron", "timeZone", "tolerance")
+    cron, zone, tolerance = (str(_value(running, f"schedule.{name}") or "") for name in names)
     if not cron:
         return None
-    from scanner.cli.values import time_zone
-    from scanner.model.cron import schedule_of
+    from datetime import timedelta
 
-    return schedule_of(cron, time_zone(zone or UTC_ZONE))
+    from scanner.cli.values import seconds, time_zone
+    from scanner.report.run_document import Expectation
+
+    allowed = timedelta(seconds=seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0)
+    return Expectation(cron, time_zone(zone or UTC_ZONE).key, allowed)
 
 
 def _value(running: _Current | None, key: str) -> Plain | None:

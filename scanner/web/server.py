@@ -27,6 +27,7 @@ from scanner.web.protocol import protocol_with
 
 if TYPE_CHECKING:
     from scanner.posture.settings import Settings
+    from scanner.report.run_document import Expectation
 
 METRICS: Final = "/metrics"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -59,12 +60,22 @@ class Output:
     started: Callable[[str, str], None]
 
 
-def serve(url: str, posture: Settings, settings: ServerSettings, output: Output) -> None:
-    """Serve the database at a URL until SIGINT or SIGTERM. Raises AssayError if the server cannot start."""
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served: the database at a URL, with the settings of its reports and the times at which scans are expected."""
+
+    url: str
+    posture: Settings
+    expectation: Expectation | None
+
+
+def serve(served: Served, settings: ServerSettings, output: Output) -> None:
+    """Serve a database until SIGINT or SIGTERM. Raises AssayError if the server cannot start."""
     from scanner.web.application import application
     from scanner.web.library import Library
 
-    run(application(Library(url, posture)), settings, output)
+    library = Library(served.url, served.posture, expectation=served.expectation)
+    run(application(library), settings, output)
 
 
 def run(app: ASGIApp, settings: ServerSettings, output: Output, stop: Future[None] | None = None) -> None:

@@ -140,7 +140,8 @@ def test_the_settings_have_what_the_files_have(write: Write, home: Path) -> None
 def test_a_server_begins_with_its_address_and_ends_at_a_signal(
     number: signal.Signals, arguments: tuple[str, ...], reading: str, assay: Assay, write: Write, home: Path
 ) -> None:
-    """With exit code 0, and the access log on standard output."""
+    """With exit code 0, and the access log on standard output. Its pages know the schedule of the configuration."""
+    write("assay.yaml", "schedule: {cron: 17 2 * * *, timeZone: Europe/Berlin}\n")
     write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
     assert 0 == assay("scan", "--from", "all.yaml", "--db", "assay.db", "-q").code
     server = subprocess.Popen(
@@ -164,7 +165,9 @@ def test_a_server_begins_with_its_address_and_ends_at_a_signal(
         if "--metrics-listen" in arguments:
             assert "Serving metrics at http://127.0.0.1:" in server.stderr.readline()
         url = started[1].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - a text
-        assert 200 == httpx2.get(f"{url}/", trust_env=False).status_code
+        answer = httpx2.get(f"{url}/", trust_env=False)
+        assert 200 == answer.status_code
+        assert "by the schedule 17 2 * * * (Europe/Berlin)" in answer.text
         server.send_signal(number)
         out, err = server.communicate(timeout=20)
     assert (0, "", "/") == (server.returncode, err, json.loads(out)["path"])
