@@ -20,6 +20,10 @@ COPY scanner scanner
 COPY migrations migrations
 COPY reports_templates reports_templates
 COPY docs/config.schema.json docs/config.schema.json
+COPY docs/report.schema.json docs/report.schema.json
+COPY docs/run.schema.json docs/run.schema.json
+COPY docs/runs.schema.json docs/runs.schema.json
+COPY docs/trend.schema.json docs/trend.schema.json
 RUN uv sync --locked --no-dev --extra postgres --extra serve --no-editable
 
 FROM python:3.13-slim-bookworm

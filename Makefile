@@ -86,8 +86,9 @@ nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VER
 	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	KILLS=$(or $(KILLS),60) $(BIN)/python -m pytest -q tests/cli/test_interruption.py && \
+	API_EXAMPLES=$(or $(API_EXAMPLES),300) $(BIN)/python -m pytest -q tests/web/api/test_generated.py --hypothesis-seed=$$seed && \
 	EVERY_EXAMPLE=1 $(BIN)/python -m pytest -q tests/cluster/test_spoiled.py tests/scan/test_reconciled.py tests/store/test_only_seeing_fixes.py \
-	  tests/store/test_population.py --hypothesis-seed=$$seed && \
+	  tests/store/test_population.py tests/web/api/test_hostile.py tests/web/api/test_paging.py --hypothesis-seed=$$seed && \
 	REPLAYS=$(or $(REPLAYS),600) $(BIN)/python -m pytest -q tests/store/test_replay.py --hypothesis-seed=$$seed && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \

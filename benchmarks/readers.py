@@ -78,7 +78,7 @@ class Reader:
         yield "api findings", f"{api}/findings?limit=100&severity={severity}{query}"
         yield "api problems", f"{api}/problems?limit=100&namespace={namespace}{query}"
         yield "api policies", f"{api}/policies?limit=100{query}"
-        yield "api coverage", f"{api}/coverage?limit=100{query}"
+        yield "api coverage", f"{api}/coverage?{query.lstrip('&')}"
         yield "api population", f"{api}/population?limit=100{query}"
         yield "api trend", f"{api}/trend"
 

@@ -29,6 +29,8 @@ UTC_ZONE: Final = "Etc/UTC"
 TOLERANCE: Final = "10m"
 """The time after which a run is late, by default."""
 """The time zone of a schedule without one."""
+TOLERANCE: Final = "10m"
+"""The tolerance of a schedule without one."""
 
 ControlsOption = Annotated[
     list[Path] | None,
@@ -106,6 +108,23 @@ def expectation() -> Expectation | None:
 
     allowed = timedelta(seconds=seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0)
     return Expectation(cron, time_zone(zone or UTC_ZONE).key, allowed)
+
+
+def expectation() -> Expectation | None:
+    """The schedule of the configuration with its tolerance, None without one. Raises UsageError."""
+    running = _CURRENT.get()
+    cron, zone, tolerance = (
+        str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone", "tolerance")
+    )
+    if not cron:
+        return None
+    from datetime import timedelta
+
+    from scanner.cli.values import seconds
+    from scanner.report.run_document import Expectation
+
+    allowed = seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0
+    return Expectation(cron, zone or UTC_ZONE, timedelta(seconds=allowed))
 
 
 def _value(running: _Current | None, key: str) -> Plain | None:

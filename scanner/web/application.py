@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
-from uuid import uuid4
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -31,12 +29,11 @@ from scanner.web.scan_pages import ScanPages
 from scanner.web.search_pages import SearchPages
 from scanner.web.workload_pages import WorkloadPages
 
-_LOG: Final = logging.getLogger("assay.web")
 _MOMENTS: Final = ("latest", "at/{at}", "scans/{scan}")
 
 
 def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlette:
-    """The application over a library, with `further` routes, such as those of metrics."""
+    """The application over a library, with `further` routes, such as those of metrics. `log.AccessLog` answers unexpected errors."""
     rendered, counts = RenderedPages(), FleetCounts(library)
     pages = ScanPages(library, rendered)
     routes = [
@@ -62,7 +59,6 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
             WebError: _answer(lambda error: error),
             AssayError: _answer(lambda error: Unavailable(str(error))),
             HTTPException: _answer(_of_http),
-            Exception: _answer(_unexpected),
         },
     )
 
@@ -97,10 +93,3 @@ def _of_http(error: Exception) -> WebError:
     known = WebError("This application answers GET and HEAD alone." if status == 405 else "The request is not valid.")  # noqa: PLR2004
     known.status = status
     return known
-
-
-def _unexpected(error: Exception) -> WebError:
-    """An error of the program: the log has it, the answer has a number by which to find it there."""
-    number = uuid4().hex[:12]
-    _LOG.error("unexpected error %s", number, exc_info=error)
-    return WebError(f"An unexpected error: the log of the server has it as {number}.")

@@ -15,7 +15,7 @@ from threading import Lock, RLock
 from time import monotonic
 from typing import Final, NamedTuple
 
-from scanner.errors import StoreError, UsageError
+from scanner.errors import QueryTooLong, StoreError, UsageError
 from scanner.model.scan import Scan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.report.document import document_of
@@ -37,7 +37,7 @@ KEPT_PROBLEMS: Final = 1_000_000
 """The problems of all kept views together: a bound of their memory."""
 _CHECK_AFTER: Final = 10.0
 """The seconds after which the schema of the database is checked again."""
-_RECENT: Final = 2.0
+RECENT: Final = 2.0
 """The seconds for which clusters and their newest scans are remembered: a page follows a new scan that much later."""
 
 _UNSCANNED: Final = 20
@@ -71,21 +71,26 @@ class Library:
         settings: Settings = DEFAULT_SETTINGS,
         clock: Clock = _utc_now,
         expectation: Expectation | None = None,
+        most_seconds: float | None = None,
     ) -> None:
-        """`expectation` has the times at which scans of each cluster are expected. Raises UsageError for an invalid schedule."""
+        """`expectation` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most.
+
+        Raises UsageError for an invalid schedule.
+        """
         self.settings: Final = settings
         self.clock: Final = clock
         self.expectation: Final = expectation
         self.schedule: Final = expectation.times if expectation else None
         self._url: Final = url
+        self._most_seconds: Final = most_seconds
         self._lock: Final = Lock()
         self._reader: SqlReader | None = None
         self._checked = 0.0
         self.choices: Final = KeptChoices()
         self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
-        self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(_RECENT)
-        self._scans: Final[Recent[Scan | None]] = Recent(_RECENT)
-        self._fleet: Final[Recent[Fleet]] = Recent(_RECENT)
+        self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(RECENT)
+        self._scans: Final[Recent[Scan | None]] = Recent(RECENT)
+        self._fleet: Final[Recent[Fleet]] = Recent(RECENT)
         self._making: Final[dict[_Key, RLock]] = {}
 
     @contextmanager
@@ -93,6 +98,8 @@ class Library:
         """The reader. Raises Unavailable while the database cannot be read, and NotThere for what it does not have."""
         try:
             yield self._opened()
+        except QueryTooLong as error:
+            raise Unavailable(str(error)) from error
         except StoreError as error:
             self._close()
             raise Unavailable(str(error)) from error
@@ -100,15 +107,19 @@ class Library:
             raise NotThere(str(error)) from error
 
     def _opened(self) -> SqlReader:
+        try:
+            return self.database()
+        except UsageError as error:
+            raise Unavailable(str(error)) from error
+
+    def database(self) -> SqlReader:
+        """The open database. Raises UsageError if there is none, and StoreError while it cannot be read."""
         with self._lock:
             if self._reader is not None and monotonic() - self._checked > _CHECK_AFTER:
                 self._reader.check()
                 self._checked = monotonic()
             if self._reader is None:
-                try:
-                    self._reader = open_reader(self._url, self.clock)
-                except UsageError as error:
-                    raise Unavailable(str(error)) from error
+                self._reader = open_reader(self._url, self.clock, most_seconds=self._most_seconds)
                 self._checked = monotonic()
             return self._reader
 

@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -21,13 +21,17 @@ from scanner.web.access import AccessSettings, guarded
 from scanner.web.headers import SecureHeaders
 from scanner.web.limits import OPEN_PATHS, Limited, Limits
 from scanner.web.listen import Address, address_bound, bound
-from scanner.web.log import AccessLog, Events
+from scanner.web.log import AccessLog, Events, logged
 from scanner.web.notice import Notice, respond
 from scanner.web.protocol import protocol_with
 
 if TYPE_CHECKING:
     from scanner.posture.settings import Settings
     from scanner.report.run_document import Expectation
+<<<<<<< HEAD
+=======
+    from scanner.web.library import Library
+>>>>>>> web
 
 METRICS: Final = "/metrics"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -61,6 +65,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+<<<<<<< HEAD
 class Served:
     """What is served: the database at a URL, with the settings of its reports and the times at which scans are expected."""
 
@@ -76,6 +81,43 @@ def serve(served: Served, settings: ServerSettings, output: Output) -> None:
 
     library = Library(served.url, served.posture, expectation=served.expectation)
     run(application(library), settings, output)
+=======
+class Content:
+    """What a server shows: the database at a URL, with settings of posture, and the times at which scans are expected."""
+
+    url: str
+    posture: Settings
+    expectation: Expectation | None = None
+
+
+def serve(content: Content, settings: ServerSettings, output: Output) -> None:
+    """Serve a database until SIGINT or SIGTERM. Raises AssayError if the server cannot start, UsageError for a wrong schedule."""
+    from scanner.web.library import Library
+
+    library = Library(
+        content.url,
+        content.posture,
+        expectation=content.expectation,
+        most_seconds=settings.limits.query_seconds,
+    )
+    with closing(library), logged(output.events):
+        run(_application(library, output.events), settings, output)
+
+
+def _application(library: Library, events: Events) -> ASGIApp:
+    """The pages and the API, with metrics and the answers to probes."""
+    from scanner.web.application import application
+    from scanner.web.health import Readiness, health_routes
+    from scanner.web.metrics import ClusterMetrics, metrics_routes
+
+    def log(line: str) -> None:
+        events("warning", line, {})
+
+    metrics = ClusterMetrics(library.database, library.settings, library.schedule, clock=library.clock)
+    return application(
+        library, [*metrics_routes(metrics, log=log), *health_routes(Readiness(library.database, log=log))]
+    )
+>>>>>>> web
 
 
 def run(app: ASGIApp, settings: ServerSettings, output: Output, stop: Future[None] | None = None) -> None:

@@ -74,7 +74,8 @@ def test_every_file_that_the_wheel_includes_is_copied() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     section = text.split("[tool.hatch.build.targets.wheel.force-include]")[1].split("[tool.")[0]
     forced = set(re.findall(r'^"([^"]+)"', section, re.MULTILINE))
-    assert {"docs/config.schema.json", "migrations", "reports_templates"} == forced
+    schemas = {f"docs/{name}.schema.json" for name in ("config", "report", "run", "runs", "trend")}
+    assert {*schemas, "migrations", "reports_templates"} == forced
     assert forced <= set(copied())
 
 

@@ -15,7 +15,7 @@ from scanner.model.nearest import did_you_mean
 from scanner.web.api.queries import Query
 from scanner.web.refusals import BadRequest, NotThere, TooLong
 
-LONGEST: Final = 8_192
+LONGEST: Final = 4_096
 """The longest query of an address, in bytes."""
 PATH_PARTS: Final[Mapping[str, tuple[str, str]]] = {
     "cluster": ("^[A-Za-z0-9_-]{1,60}\\.[0-9a-f]{8}$", "The key of a cluster, as `/clusters` lists it."),
