@@ -12,7 +12,7 @@ from scanner.cli.completion import clusters as cluster_names
 from scanner.cli.database import DbOption, reader_at
 from scanner.cli.moments import beginning_of
 from scanner.cli.output import Form, FormOption
-from scanner.cli.settings import TOLERANCE, UTC_ZONE
+from scanner.cli.settings import UTC_ZONE
 from scanner.cli.terminal import text
 from scanner.cli.values import seconds
 from scanner.cli.values import time_zone as zone_of
@@ -107,7 +107,7 @@ def command(
         return
     zone = zone_of(time_zone or UTC_ZONE)
     start = beginning_of(since, "--since") if since else None
-    allowed = timedelta(seconds=seconds(tolerance or TOLERANCE, "--tolerance") or 0)
+    allowed = timedelta(seconds=seconds(tolerance or "10m", "--tolerance") or 0)
     with reader_at(db) as store:
         if expect:
             document = _register(store, expect, zone, start, allowed, cluster_name)

@@ -143,11 +143,7 @@ def command(
     _reject_missing_packages()
     from scanner.web.access.settings import AccessSettings
     from scanner.web.listen import address_of
-<<<<<<< HEAD
-    from scanner.web.server import Served, ServerSettings, serve
-=======
     from scanner.web.server import Content, ServerSettings, serve
->>>>>>> web
 
     use(log_format)
     place = address_of(listen, "--listen")
@@ -168,13 +164,8 @@ def command(
     server = ServerSettings(
         place, access, address_of(metrics_listen, "--metrics-listen") if metrics_listen else None, tls_cert, tls_key
     )
-<<<<<<< HEAD
-    served = Served(address(db), settings(controls or ()), expectation())
-    serve(served, server, _output(server, served.url))
-=======
     content = Content(address(db), settings(controls or ()), expectation())
     serve(content, server, _output(server, content.url))
->>>>>>> web
 
 
 def _reject_missing_packages() -> None:

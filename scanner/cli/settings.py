@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from scanner.report.run_document import Expectation
 
 UTC_ZONE: Final = "Etc/UTC"
-TOLERANCE: Final = "10m"
-"""The time after which a run is late, by default."""
 """The time zone of a schedule without one."""
 TOLERANCE: Final = "10m"
 """The tolerance of a schedule without one."""
@@ -90,24 +88,14 @@ def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
 
 def schedule() -> Schedule | None:
     """The schedule at which the configuration expects runs, None without one. Raises UsageError."""
-    expected = expectation()
-    return expected.times if expected else None
-
-
-def expectation() -> Expectation | None:
-    """The schedule of the configuration with the time after which a run is late, None without one. Raises UsageError."""
     running = _CURRENT.get()
-    names = ("cron", "timeZone", "tolerance")
-    cron, zone, tolerance = (str(_value(running, f"schedule.{name}") or "") for name in names)
+    cron, zone = (str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
     if not cron:
         return None
-    from datetime import timedelta
+    from scanner.cli.values import time_zone
+    from scanner.model.cron import schedule_of
 
-    from scanner.cli.values import seconds, time_zone
-    from scanner.report.run_document import Expectation
-
-    allowed = timedelta(seconds=seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0)
-    return Expectation(cron, time_zone(zone or UTC_ZONE).key, allowed)
+    return schedule_of(cron, time_zone(zone or UTC_ZONE))
 
 
 def expectation() -> Expectation | None:

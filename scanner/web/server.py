@@ -28,10 +28,7 @@ from scanner.web.protocol import protocol_with
 if TYPE_CHECKING:
     from scanner.posture.settings import Settings
     from scanner.report.run_document import Expectation
-<<<<<<< HEAD
-=======
     from scanner.web.library import Library
->>>>>>> web
 
 METRICS: Final = "/metrics"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -65,23 +62,6 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-<<<<<<< HEAD
-class Served:
-    """What is served: the database at a URL, with the settings of its reports and the times at which scans are expected."""
-
-    url: str
-    posture: Settings
-    expectation: Expectation | None
-
-
-def serve(served: Served, settings: ServerSettings, output: Output) -> None:
-    """Serve a database until SIGINT or SIGTERM. Raises AssayError if the server cannot start."""
-    from scanner.web.application import application
-    from scanner.web.library import Library
-
-    library = Library(served.url, served.posture, expectation=served.expectation)
-    run(application(library), settings, output)
-=======
 class Content:
     """What a server shows: the database at a URL, with settings of posture, and the times at which scans are expected."""
 
@@ -117,7 +97,6 @@ def _application(library: Library, events: Events) -> ASGIApp:
     return application(
         library, [*metrics_routes(metrics, log=log), *health_routes(Readiness(library.database, log=log))]
     )
->>>>>>> web
 
 
 def run(app: ASGIApp, settings: ServerSettings, output: Output, stop: Future[None] | None = None) -> None:
