@@ -19,6 +19,7 @@ from scanner.posture.severity import Description, described
 from scanner.store.drift import drift_of
 from scanner.store.search_text import MOST_ENTRIES, entries, name_entries
 from scanner.store.tables import CHECKS, KEPT, OBJECTS, POLICIES, VERDICTS, WORKLOADS
+from scanner.store.templates import filled
 
 KIND: Final = "--"
 """Stands before the id of a kind in the entry for the kind of an object."""
@@ -67,10 +68,10 @@ def _of_workload(kind: str, namespace: str, name: str) -> Sequence[str]:
 
 
 def _of_verdict(outcome: str, message: str, excepted_by: str) -> Sequence[str]:
-    """The entries of a message, or of the changes of drift as reports show them."""
+    """The entries of a message, or of the changes of drift as reports show them; both are templates."""
     if outcome != "wouldChange":
         return entries(message, excepted_by)
-    drift = drift_of(message)
+    drift = drift_of(filled(message, " ", " "))
     return entries(*map(str, (*drift.patch, *drift.together)), drift.refused, excepted_by)
 
 
