@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any, Final, cast
 
 import orjson
-from sqlalchemy import Connection, Table, func, insert, literal, select, update
+from sqlalchemy import Connection, String, Table, func, insert, literal, select, true, update
+from sqlalchemy import cast as cast_to
 from sqlalchemy.engine import create_engine, make_url
 
 from benchmarks.bulk import written_objects
@@ -53,6 +54,7 @@ from scanner.store.tables import (
     SET_LISTS,
     TALLIES,
     UNCOVERED,
+    VERDICT_USES,
 )
 
 FIRST: Final = datetime(2026, 1, 1, 2, 17, tzinfo=UTC)
@@ -87,8 +89,7 @@ def fill(url: str, *, clusters: int, scans: int, findings: int) -> None:
                 )
             )
         sizes = {table.name: _highest(connection, table) for table in (SCANS, OBJECTS, FINDINGS, DAYS, RUNS)}
-        for copy in range(1, clusters):
-            _copy(connection, copy, sizes)
+        _copy(connection, clusters - 1, sizes)
         _keep_ids(connection)
     if engine.dialect.name == "postgresql":
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -136,64 +137,72 @@ def _highest(connection: Connection, table: Table) -> int:
     return int(connection.execute(select(func.max(next(iter(table.primary_key))))).scalar() or 0)
 
 
-def _copy(connection: Connection, copy: int, sizes: dict[str, int]) -> None:
-    """Copy the first cluster with everything that its scans recorded."""
+def _copy(connection: Connection, copies: int, sizes: dict[str, int]) -> None:
+    """Copy the first cluster with everything that its scans recorded, so many times; each table in one statement."""
+    copied = _numbers(connection, copies)
+    copy: Any = copied.c.value
     scan, thing, finding, day, of_run = (copy * sizes[table.name] for table in (SCANS, OBJECTS, FINDINGS, DAYS, RUNS))
-    name = f"cluster-{copy:03}"
-    _rows(
-        connection,
-        CLUSTERS,
-        id=copy + CLUSTERS.c.id,
-        identity=literal(f"name:{name}"),
-        name=literal(name),
-        observed=literal(""),
-    )
+    name = literal("cluster-").concat(cast_to(copy + 1000, String))
+    of_scan = literal("c").concat(cast_to(copy + 1000, String)).concat("-")
+
+    def rows(table: Table, **changed: Any) -> None:
+        columns = [changed.get(column.name, column) for column in table.c]
+        first: Any = _FIRST[table.name]
+        wanted = select(*columns).select_from(table.join(copied, true())).where(first(table))
+        connection.execute(insert(table).from_select([column.name for column in table.c], wanted))
+
+    rows(CLUSTERS, id=CLUSTERS.c.id + copy, identity=literal("name:").concat(name), name=name, observed=literal(""))
     shared = {column.name: _moved(column, scan) for column in SCANS.c if column.name.endswith("_of")}
-    _rows(
-        connection,
+    rows(
         SCANS,
         number=SCANS.c.number + scan,
-        id=func.replace(SCANS.c.id, "c000-", f"c{copy:03}-"),
+        id=func.replace(SCANS.c.id, "c000-", of_scan),
         cluster=SCANS.c.cluster + copy,
-        cluster_name=literal(name),
-        cluster_uid=literal(name),
+        cluster_name=name,
+        cluster_uid=name,
         **shared,
     )
-    _rows(
-        connection,
+    rows(
         RUNS,
         number=RUNS.c.number + of_run,
         scan=RUNS.c.scan + scan,
-        scan_id=func.replace(RUNS.c.scan_id, "c000-", f"c{copy:03}-"),
-        name=func.replace(RUNS.c.name, "c000-", f"c{copy:03}-"),
+        scan_id=func.replace(RUNS.c.scan_id, "c000-", of_scan),
+        name=func.replace(RUNS.c.name, "c000-", of_scan),
     )
     for table in _OF_SCANS:
-        _rows(connection, table, scan=table.c.scan + scan)
-    _rows(connection, OBJECTS, id=OBJECTS.c.id + thing, cluster=OBJECTS.c.cluster + copy)
-    _rows(connection, POPULATION, object=POPULATION.c.object + thing, cluster=POPULATION.c.cluster + copy)
-    _rows(
-        connection,
+        rows(table, scan=table.c.scan + scan)
+    rows(OBJECTS, id=OBJECTS.c.id + thing, cluster=OBJECTS.c.cluster + copy)
+    rows(POPULATION, object=POPULATION.c.object + thing, cluster=POPULATION.c.cluster + copy)
+    rows(
         FINDINGS,
         id=FINDINGS.c.id + finding,
         cluster=FINDINGS.c.cluster + copy,
         object=FINDINGS.c.object + thing,
         fingerprint=_other_digest(connection, FINDINGS.c.fingerprint, copy),
     )
-    for table in (FIXES, CHECK_NAMES):
-        _rows(connection, table, cluster=table.c.cluster + copy)
-    _rows(connection, DAYS, number=DAYS.c.number + day, cluster=DAYS.c.cluster + copy, scan=DAYS.c.scan + scan)
-    _rows(connection, DAILY, day=DAILY.c.day + day)
-    _copy_coverage(connection, scan, thing)
+    for table in (FIXES, CHECK_NAMES, VERDICT_USES):
+        rows(table, cluster=table.c.cluster + copy)
+    rows(DAYS, number=DAYS.c.number + day, cluster=DAYS.c.cluster + copy, scan=DAYS.c.scan + scan)
+    rows(DAILY, day=DAILY.c.day + day)
+    for number in range(1, copies + 1):
+        _copy_coverage(connection, number * sizes[SCANS.name], number * sizes[OBJECTS.name])
 
 
-def _moved(column: Any, scan: int) -> Any:
+def _numbers(connection: Connection, most: int) -> Any:
+    """The numbers from 1 to `most`, as a table with the column `value`."""
+    if connection.dialect.name == "postgresql":
+        return func.generate_series(1, most).table_valued("value").render_derived()
+    return func.json_each(orjson.dumps(list(range(1, most + 1))).decode()).table_valued("value")
+
+
+def _moved(column: Any, scan: Any) -> Any:
     return func.coalesce(func.nullif(column, 0) + scan, 0)
 
 
-def _other_digest(connection: Connection, column: Any, copy: int) -> Any:
+def _other_digest(connection: Connection, column: Any, copy: Any) -> Any:
     """Another fingerprint of the same length: the first bytes are others, as they would be for objects of another cluster."""
     if connection.dialect.name == "postgresql":
-        return func.sha256(column.concat(literal(copy.to_bytes(4, "big"))))
+        return func.sha256(column.concat(func.int4send(copy)))
     raw = cast("sqlite3.Connection", connection.connection.driver_connection)
     raw.create_function("sha_of", 2, _sha_of)
     return func.sha_of(column, copy)
@@ -201,16 +210,6 @@ def _other_digest(connection: Connection, column: Any, copy: int) -> Any:
 
 def _sha_of(data: bytes, number: int) -> bytes:
     return hashlib.sha256(data + number.to_bytes(4, "big")).digest()
-
-
-def _rows(connection: Connection, table: Table, **changed: Any) -> None:
-    """Copy the rows of the first cluster, which are the lowest, with some columns changed."""
-    first: Any = _FIRST.get(table.name)
-    columns = [changed.get(column.name, column) for column in table.c]
-    wanted = select(*columns)
-    if first is not None:
-        wanted = wanted.where(first(table))
-    connection.execute(insert(table).from_select([column.name for column in table.c], wanted))
 
 
 def _of_cluster(table: Table) -> Any:
@@ -231,7 +230,10 @@ def _of_day(table: Table) -> Any:
 
 _FIRST: Final = {
     CLUSTERS.name: _of_first,
-    **{table.name: _of_cluster for table in (SCANS, OBJECTS, POPULATION, FINDINGS, FIXES, CHECK_NAMES, DAYS)},
+    **{
+        table.name: _of_cluster
+        for table in (SCANS, OBJECTS, POPULATION, FINDINGS, FIXES, CHECK_NAMES, VERDICT_USES, DAYS)
+    },
     **{table.name: _of_scan for table in (*_OF_SCANS, COVERAGE, RUNS)},
     DAILY.name: _of_day,
 }

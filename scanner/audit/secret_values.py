@@ -6,7 +6,6 @@ import base64
 import binascii
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from operator import is_
 from typing import Any, Final
 
 from scanner.audit.sensitive_fields import MAPPINGS, MASK, names_secret
@@ -152,16 +151,19 @@ def _env(body: JsonObject) -> list[Sequence[Json]]:
 class Hidden:
     """The secret values of the latest object and param."""
 
+    __slots__ = ("_param", "_resource", "_values")
+
     def __init__(self) -> None:
         """Begin with none."""
-        self._of: tuple[Resource | None, ...] = ()
+        self._resource: Resource | None = None
+        self._param: Resource | None = None
         self._values: frozenset[str] = frozenset()
 
-    def of(self, *resources: Resource | None) -> frozenset[str]:
-        """The hidden values of some objects (see `hidden_values`), kept for the latest call."""
-        latest = self._of
-        if len(resources) != len(latest) or not all(map(is_, resources, latest)):
-            self._values, self._of = hidden_values(*resources), resources
+    def of(self, resource: Resource, param: Resource | None) -> frozenset[str]:
+        """The hidden values of an object and a param (see `hidden_values`), kept for the latest call."""
+        if resource is not self._resource or param is not self._param:
+            self._values = hidden_values(resource, param)
+            self._resource, self._param = resource, param
         return self._values
 
 

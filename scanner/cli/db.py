@@ -1,4 +1,4 @@
-"""`assay db`: upgrade, prune, check, stats, vacuum, backup."""
+"""`assay db`: upgrade, prune, check, reindex, stats, vacuum, backup."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ import typer
 
 Value: TypeAlias = str | int
 _PREFIX: Final = "assay: "
+_ERROR: Final = "Error: "
+"""How the parser of command lines begins a message."""
 _VARIABLE: Final = "ASSAY_LOG_FORMAT"
 
 
@@ -44,11 +46,16 @@ class JsonLines(TextIOBase):
         self._rest = ""
 
     def write(self, text: str) -> int:
-        """Write the complete lines, and keep the rest. A message that begins with the name of the program is a warning."""
+        """Write the complete lines, and keep the rest.
+
+        A message that begins with the name of the program is a warning, one about the usage of a command an error. Raises
+        TypeError for bytes, as every stream of text does: the parser of command lines tries them to find out what a stream takes.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"a stream of text takes no {type(text).__name__}")
         *lines, self._rest = f"{self._rest}{text}".split("\n")
         for line in filter(None, lines):
-            level = "warning" if line.startswith(_PREFIX) else "info"
-            self.event(level, line.removeprefix(_PREFIX), {})
+            self.event(_level(line), line.removeprefix(_PREFIX).removeprefix(_ERROR), {})
         return len(text)
 
     def event(self, level: str, message: str, fields: Mapping[str, Value]) -> None:
@@ -74,6 +81,12 @@ class JsonLines(TextIOBase):
     def fileno(self) -> int:
         """The number of the other stream."""
         return self.stream.fileno()
+
+
+def _level(line: str) -> str:
+    if line.startswith(_ERROR):
+        return "error"
+    return "warning" if line.startswith(_PREFIX) else "info"
 
 
 def log(stream: TextIO, message: str, fields: Mapping[str, Value], level: str = "info") -> None:

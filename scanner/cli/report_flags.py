@@ -134,12 +134,16 @@ def _checked(exports: Iterable[Export]) -> Exports:
             raise typer.BadParameter(
                 f"{other.name} and {export.name} would both be written to {export.path}.", param_hint="--export"
             )
-        if FORMATS[export.name].target != "folder":
-            _reject_unwritable(export)
+        _reject_unwritable(export)
     return tuple(places.values())
 
 
 def _reject_unwritable(export: Export) -> None:
+    if FORMATS[export.name].target == "folder":
+        from scanner.report.folder import reject_occupied
+
+        reject_occupied(export.path)
+        return
     if export.path.is_dir():
         raise typer.BadParameter(f"{export.path} is a folder: name a file for {export.name}.", param_hint="--export")
     if not export.path.resolve().parent.is_dir():

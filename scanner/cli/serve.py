@@ -32,7 +32,7 @@ from scanner.cli.access_flags import (
 from scanner.cli.database import DbOption
 from scanner.cli.database_address import address
 from scanner.cli.logs import LogFormat, LogFormatOption, log, use
-from scanner.cli.settings import ControlsOption, access_tokens, settings
+from scanner.cli.settings import ControlsOption, access_tokens, expectation, settings
 from scanner.errors import AssayError
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def command(
     _reject_missing_packages()
     from scanner.web.access.settings import AccessSettings
     from scanner.web.listen import address_of
-    from scanner.web.server import ServerSettings, serve
+    from scanner.web.server import Content, ServerSettings, serve
 
     use(log_format)
     place = address_of(listen, "--listen")
@@ -164,7 +164,8 @@ def command(
     server = ServerSettings(
         place, access, address_of(metrics_listen, "--metrics-listen") if metrics_listen else None, tls_cert, tls_key
     )
-    serve(address(db), settings(controls or ()), server, _output(server, address(db)))
+    content = Content(address(db), settings(controls or ()), expectation())
+    serve(content, server, _output(server, content.url))
 
 
 def _reject_missing_packages() -> None:

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from scanner.posture.controls import Framework
     from scanner.posture.expected_run import ExpectedRun
     from scanner.posture.settings import Settings
+    from scanner.report.run_document import Expectation
 
 UTC_ZONE: Final = "Etc/UTC"
 """The time zone of a schedule without one."""
+TOLERANCE: Final = "10m"
+"""The tolerance of a schedule without one."""
 
 ControlsOption = Annotated[
     list[Path] | None,
@@ -93,6 +96,23 @@ def schedule() -> Schedule | None:
     from scanner.model.cron import schedule_of
 
     return schedule_of(cron, time_zone(zone or UTC_ZONE))
+
+
+def expectation() -> Expectation | None:
+    """The schedule of the configuration with its tolerance, None without one. Raises UsageError."""
+    running = _CURRENT.get()
+    cron, zone, tolerance = (
+        str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone", "tolerance")
+    )
+    if not cron:
+        return None
+    from datetime import timedelta
+
+    from scanner.cli.values import seconds
+    from scanner.report.run_document import Expectation
+
+    allowed = seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0
+    return Expectation(cron, zone or UTC_ZONE, timedelta(seconds=allowed))
 
 
 def _value(running: _Current | None, key: str) -> Plain | None:

@@ -131,7 +131,10 @@ def _current_context(files: Mapping[str, Json]) -> str:
     names = (as_text(dig(config, "current-context")) for config in files.values())
     context = next((name for name in names if name), "")
     if not context:
-        raise ClusterError(f"the kubeconfig {os.pathsep.join(files)} has no current context: name one with --context")
+        contexts = _listed(files)
+        raise ClusterError(
+            f"the kubeconfig {os.pathsep.join(files)} has no current context: name one with --context. The contexts are: {contexts}"
+        )
     return context
 
 
@@ -139,12 +142,14 @@ def _reject_unknown_context(files: Mapping[str, Json], context: str, paths: str)
     """Raise ClusterError with the names of the contexts if there is none of this name."""
     if _named(files, "contexts", context) is not None:
         return
+    alike = did_you_mean(context, sorted(context_names(files.values())))
+    raise ClusterError(f"the kubeconfig {paths} has no context {context!r}.{alike} The contexts are: {_listed(files)}")
+
+
+def _listed(files: Mapping[str, Json]) -> str:
     names = sorted(context_names(files.values()))
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    listed = f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
-    raise ClusterError(
-        f"the kubeconfig {paths} has no context {context!r}.{did_you_mean(context, names)} The contexts are: {listed}"
-    )
+    return f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
 
 
 def context_names(files: Iterable[Json]) -> set[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from scanner.model.census import Bucket, Census
@@ -56,6 +56,10 @@ class Counts:
         """The number of checks without a result: skipped or not auditable."""
         return self.skipped + self.not_auditable
 
+    def without(self, other: Counts) -> Counts:
+        """The counts less those of `other`, which are a part of them."""
+        return Counts(**{each.name: getattr(self, each.name) - getattr(other, each.name) for each in fields(self)})
+
 
 NOTHING = Counts()
 
@@ -88,7 +92,7 @@ def _order(name: Hashable) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FindingCounts:
-    """Findings of one scan by status; `would_deny` counts those for which admission would deny the object.
+    """Findings of one scan by status; `would_deny` counts those for which admission would deny the object, without previews.
 
     `drift` counts those that are no violation: a mutating policy would change the object. A `preview` finding belongs to a
     binding that `--assume-bound` added: it is neither new nor open.
@@ -120,7 +124,7 @@ def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
     denied = drift = 0
     for bucket, number in buckets:
         by_status[bucket.status] += number
-        denied += number * bucket.denies
+        denied += number * (bucket.denies and bucket.status != "preview")
         drift += number * bucket.drift
     return FindingCounts(
         total=by_status.total(),

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import partial
+from functools import cache, partial
 
 from scanner.model.cause import CauseKind
-from scanner.model.census import without_owners
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.place import Places
@@ -35,10 +34,10 @@ from scanner.report.by_control import FrameworkSection, frameworks_of
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_owner import OwnerSection, SeverityCounts, owners_of, scores_by_owner, severities_of
 from scanner.report.by_policy import PolicySection, policies_of
-from scanner.report.counts import Counts, FindingCounts, counts_by, finding_counts
+from scanner.report.counts import NOTHING, Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
-from scanner.report.previews import Preview, previews_of
+from scanner.report.previews import previews_in_namespaces, previews_of
 from scanner.report.waivers import WaiversSection, waivers_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
@@ -126,7 +125,7 @@ class Document:
     `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
     findings, the resolved ones included, of which those of a problem follow each other, `problem_findings` those of some policies;
     `worst` are the worst problems.
-    `previews` are the results of assumed bindings, which `policies` count, too.
+    `previews` and `namespace_previews` are the checks of assumed bindings, which `policies` and `namespaces` count, too.
     `resolutions` counts the resolved findings by reason, `groups` the open problems by policy, action and outcome, `register` the scans of the
     cluster, `policy_days` the failing checks of each policy on its last days. `population` and `evaluated` stream the objects that the scan
     examined, and those that each check matched. `places` has the files and lines of the objects, None if they came from no files.
@@ -143,7 +142,7 @@ class Document:
     coverage: CoverageSection
     policies: tuple[PolicySection, ...]
     namespaces: tuple[NamespaceSection, ...]
-    owners: tuple[OwnerSection, ...]
+    count_by_owner: Callable[[], tuple[OwnerSection, ...]]
     severities: tuple[SeverityCounts, ...]
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
@@ -174,19 +173,32 @@ class Document:
     controls: tuple[FrameworkSection, ...] = ()
     waivers: WaiversSection | None = None
     score_with_waivers: Score | None = None
-    previews: Mapping[PolicyKey, Preview] = field(default_factory=dict)
+    previews: Mapping[PolicyKey, Counts] = field(default_factory=dict)
+    namespace_previews: Mapping[str, Counts] = field(default_factory=dict)
+
+    @property
+    def owners(self) -> tuple[OwnerSection, ...]:
+        """The owners with findings. The first read counts them: not every format shows owners."""
+        return self.count_by_owner()
 
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
         return self.titles.get(policy, policy[1])
+
+    def in_force(self, section: PolicySection) -> Counts:
+        """The checks of a policy without previews."""
+        return section.counts.without(self.previews.get(section.key, NOTHING))
+
+    def in_force_in(self, section: NamespaceSection) -> Counts:
+        """The checks in a namespace without previews."""
+        return section.counts.without(self.namespace_previews.get(section.namespace, NOTHING))
 
 
 def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: date | None = None) -> Document:
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
     triage = Triage(settings, record, day)
     record = replace(record, health=(*record.health, *triage.notes()))
-    by_owner = record.counted(triage.owner_of)
-    census = without_owners(by_owner)
+    census = record.counted()
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
@@ -206,7 +218,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         coverage=coverage,
         policies=policies,
         namespaces=namespaces_of(record, census, scores),
-        owners=owners_of(by_owner, triage),
+        count_by_owner=cache(lambda: owners_of(record.counted(triage.owner_of), triage)),
         severities=severities_of(census, triage),
         owner_scores=partial(scores_by_owner, record, triage, scores),
         resolutions=record.resolved_by_reason,
@@ -237,7 +249,8 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         controls=frameworks_of(record, census, triage),
         waivers=waivers_of(triage),
         score_with_waivers=_score_with_waivers(record, triage),
-        previews=previews_of(record, census),
+        previews=previews_of(record),
+        namespace_previews=previews_in_namespaces(record),
     )
 
 

@@ -53,19 +53,31 @@ def replaced(folder: Path) -> Iterator[Path]:
         ) from error
 
 
-def _reject_foreign(folder: Path, target: Path) -> None:
-    """Raise UsageError for a folder with files that are not of an earlier report. `target` is the name for the message."""
+def reject_occupied(folder: Path) -> None:
+    """Raise UsageError for a file, and for a folder with files that holds no report: the check that needs no file's content."""
+    target = folder.expanduser().resolve()
+    _reject_no_report(target, target)
+
+
+def _reject_no_report(folder: Path, target: Path) -> _Marker | None:
+    """The marker of an earlier report; None for a folder that is new or empty. Raises UsageError for anything else."""
     if not folder.exists():
-        return
+        return None
     if not folder.is_dir():
         raise UsageError(f"Cannot write the report to {target}: it is a file. Name a folder.")
-    present = _files(folder)
-    if not present:
-        return
     marker = _marker_of(folder)
-    if marker is None:
+    if marker is None and (present := _files(folder)):
         first = min(present)
         raise UsageError(f"Will not replace {target}: {first} in it is not part of an Assay report. {_NAME_ANOTHER}")
+    return marker
+
+
+def _reject_foreign(folder: Path, target: Path) -> None:
+    """Raise UsageError for a folder with files that are not of an earlier report. `target` is the name for the message."""
+    marker = _reject_no_report(folder, target)
+    if marker is None:
+        return
+    present = _files(folder)
     if (marker.folder, marker.marker) != (_number(folder), _number(folder / MARKER)):
         raise UsageError(
             f"Will not replace {target}: the report in it is a copy that Assay did not write there. {_NAME_ANOTHER}"

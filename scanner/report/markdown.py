@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TextIO
 from scanner.posture.waivers import WaiverState
 from scanner.posture.worst_problems import WorstProblem
 from scanner.report.by_policy import PolicySection
+from scanner.report.counts import NOTHING, FindingCounts
 from scanner.report.document import Document
 from scanner.report.markdown_text import escaped, table_row
 from scanner.report.sentences import (
@@ -20,6 +21,7 @@ from scanner.report.sentences import (
     headline_of,
     namespace_title,
     nothing_line,
+    preview_line,
     rules_line,
     score_line,
     verdict_line,
@@ -39,7 +41,10 @@ _MESSAGE: Final = 300
 _NOTE: Final = 120
 """The most characters of the note below a list that is cut."""
 _WORST: Final = ("Problem", "Would be", "Severity", "Workload", "Rule", "Message", "Status", "Owner")
-_POLICIES: Final = ("Policy", "Severity", "Action", "Violated", "Errored", "Would change", "Passed", "New findings")
+_POLICIES: Final = (
+    *("Policy", "Severity", "Action", "Would be refused", "Violated", "Errored", "Would change", "Preview", "Passed"),
+    "New findings",
+)
 _COUNTS: Final = ("Findings", "New", "Would be refused")
 _WAIVERS: Final = ("Waiver", "State", "Last day", "Findings", "Problems")
 
@@ -95,7 +100,7 @@ def _beginning(document: Document) -> Iterator[str]:
     yield ""
     name = escaped(cut(provenance.cluster.name, _MESSAGE))
     yield f"Cluster {name}, scan `{provenance.scan_id}`, {escaped(when_of(document))}."
-    for text in (nothing_line(document), rules_line(document)):
+    for text in (nothing_line(document), rules_line(document), preview_line(document)):
         if text:
             yield ""
             yield escaped(text)
@@ -166,10 +171,17 @@ def _policies(document: Document) -> _List:
     sections = [section for section in worst_policies(document.policies) if _needs_attention(section)]
     others = len(document.policies) - len(sections)
     rows = [_policy(document, section) for section in sections]
-    table = _table("Policies, in checks", _POLICIES, rows, ("policy", "policies"))
+    head, *shown = _without_zeros([_POLICIES, *rows])
+    table = _table("Policies, in checks", head, shown, ("policy", "policies"))
     other = "other " if rows else ""
     after = f"{plural(others, f'{other}policy', f'{other}policies')} without a failing check." if others else ""
     return table._replace(after=after)
+
+
+def _without_zeros(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """A heading and rows without the columns in which every row has 0."""
+    columns = [column for column in zip(*lines, strict=True) if set(column[1:]) != {"0"}]
+    return list(zip(*columns, strict=True))
 
 
 def _needs_attention(section: PolicySection) -> bool:
@@ -177,8 +189,12 @@ def _needs_attention(section: PolicySection) -> bool:
 
 
 def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
-    counts = section.counts
-    numbers = counts.violated, counts.errored, counts.would_change, counts.passed, section.findings.new
+    counts, findings = document.in_force(section), section.findings
+    preview = document.previews.get(section.key, NOTHING)
+    numbers = (
+        *(findings.would_deny, counts.violated, counts.errored, counts.would_change),
+        *(preview.failing + preview.would_change, counts.passed, findings.new),
+    )
     return (
         document.title(section.key),
         str(section.severity),
@@ -189,17 +205,18 @@ def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
 
 def _namespaces(document: Document) -> _List:
     rows = [
-        (namespace_title(each.namespace), *_numbers(each.findings.total, each.findings.new, each.findings.would_deny))
+        (namespace_title(each.namespace), *_findings(each.findings))
         for each in worst_namespaces(document.namespaces)
-        if each.findings.total
+        if each.findings.total > each.findings.preview
     ]
     return _table("Namespaces", ("Namespace", *_COUNTS), rows, ("namespace", "namespaces"))
 
 
 def _owners(document: Document) -> _List:
     rows = [
-        (owner_title(each.owner), *_numbers(each.findings.total, each.findings.new, each.findings.would_deny))
+        (owner_title(each.owner), *_findings(each.findings))
         for each in worst_owners(document.owners)
+        if each.findings.total > each.findings.preview
     ]
     return _table("Owners", ("Owner", *_COUNTS), rows, ("owner", "owners"))
 
@@ -213,6 +230,11 @@ def _waivers(document: Document) -> _List:
 
 def _waiver(line: WaiverLine) -> tuple[str, ...]:
     return line.name, STATE_WORDS[line.state], f"{line.until}", *_numbers(line.findings, line.problems)
+
+
+def _findings(counts: FindingCounts) -> tuple[str, ...]:
+    """The numbers of findings, of new ones and of those that would be refused, without previews."""
+    return _numbers(counts.total - counts.preview, counts.new, counts.would_deny)
 
 
 def _numbers(*numbers: int) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Final, TextIO
 from scanner.model.register import Register
 from scanner.model.scan import CoverageState, HealthKind, ScanState
 from scanner.posture.waivers import WaiverState
+from scanner.report.counts import FindingCounts
 from scanner.report.document import Document
 from scanner.report.metric_families import IN_DETAIL, IN_REPORTS, Labels, Metric, Samples, families, lines
 from scanner.report.scan_numbers import ScanNumbers, numbers_in
@@ -87,9 +88,14 @@ def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
 
 def _detailed(document: Document) -> dict[str, Samples]:
     return {
-        "assay_namespace_findings": [((each.namespace,), each.findings.total) for each in document.namespaces],
-        "assay_owner_findings": [((owner_title(each.owner),), each.findings.total) for each in document.owners],
+        "assay_namespace_findings": [((each.namespace,), _in_force(each.findings)) for each in document.namespaces],
+        "assay_owner_findings": [((owner_title(each.owner),), _in_force(each.findings)) for each in document.owners],
     }
+
+
+def _in_force(findings: FindingCounts) -> int:
+    """The number of findings without previews."""
+    return findings.total - findings.preview
 
 
 def unix(moment: datetime) -> float:
@@ -108,7 +114,7 @@ def _counted(names: Iterable[str]) -> Samples:
 
 
 def _checks(numbers: ScanNumbers) -> Iterator[tuple[Labels, float]]:
-    """The counts of outcomes that occur."""
+    """The counts of outcomes that occur, without previews."""
     for (language, policy), counts in sorted(numbers.counts.items(), key=lambda item: item[0][::-1]):
         for field in fields(counts):
             if number := getattr(counts, field.name):

@@ -2,7 +2,7 @@
 
 An observation is a finding of the scan. A finding of OSCAL is the state of a target: of a control where the report has mappings
 of controls, else of a policy. It is `satisfied` only if the scan shows so: a target that was not covered is not. Identifiers are
-derived from the scan, so the same scan gives the same document. Source of truth: NIST's OSCAL 1.2.1, assessment results.
+derived from the scan, so the same scan gives the same document. Source of truth: NIST's OSCAL 1.2.3, assessment results.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from scanner.model.scan import StoredFinding
 from scanner.posture.controls import ControlState
 from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.by_policy import PolicySection
+from scanner.report.counts import Counts
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.evidence import evidence_lines
@@ -43,7 +44,7 @@ from scanner.report.words import (
     workload_name,
 )
 
-VERSION: Final = "1.2.1"
+VERSION: Final = "1.2.3"
 """The version of OSCAL."""
 NAMESPACE: Final = "https://assay.dev/ns/oscal"
 """The namespace of the names of properties that are Assay's own."""
@@ -254,8 +255,8 @@ _REASONS: Final = {ControlState.MET: "pass", ControlState.VIOLATED: "fail"}
 
 
 def _policy(document: Document, section: PolicySection) -> _Target:
-    counts = section.counts
-    why = _why(document, section)
+    counts = document.in_force(section)
+    why = _why(document, counts)
     return _Target(
         id=_token(f"{section.language}_{section.key[1]}"),
         title=document.title(section.key),
@@ -266,9 +267,8 @@ def _policy(document: Document, section: PolicySection) -> _Target:
     )
 
 
-def _why(document: Document, section: PolicySection) -> str:
-    """The reason why a scan does not show that a policy is met; empty if it does."""
-    counts = section.counts
+def _why(document: Document, counts: Counts) -> str:
+    """The reason why a scan does not show that a policy is met; empty if it does. `counts` are those of its bindings in force."""
     if counts.failing or counts.would_change:
         numbers = plural(counts.failing, "check"), plural(counts.would_change, "mutation")
         return f"{numbers[0]} failed; {numbers[1]} would change an object."

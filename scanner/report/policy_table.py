@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
@@ -18,23 +18,21 @@ from rich.console import Console
 from rich.text import Text
 
 from scanner.report.by_policy import PolicySection
-from scanner.report.counts import Counts
+from scanner.report.counts import NOTHING, Counts
 from scanner.report.document import Document
-from scanner.report.previews import NO_PREVIEW, Preview
 from scanner.report.printing import ROWS, Style, cut_note, fits, hanging, line, parts, show, text_of
 from scanner.report.sentences import worst_policies
 from scanner.report.words import auditability, listed, plural
 
 _LEAST_NAME: Final = 24
-_OUTCOMES: Final = tuple(each.name for each in fields(Counts))
 
 
 class _Row(NamedTuple):
-    """A policy with the counts of its bindings in force, and the preview of those that `--assume-bound` added."""
+    """A policy with the counts of its bindings in force, and of those that `--assume-bound` added."""
 
     section: PolicySection
     bound: Counts
-    preview: Preview
+    preview: Counts
 
 
 Cell: TypeAlias = Callable[[_Row], str]
@@ -68,7 +66,7 @@ _COLUMNS: Final = (
     _Column("Checks\npassed", _count(lambda row: row.bound.passed), "passed", wide=True),
     _Column(
         "Refused",
-        _count(lambda row: row.section.findings.would_deny - row.preview.refused),
+        _count(lambda row: row.section.findings.would_deny),
         "refused",
         style="bold red",
     ),
@@ -77,7 +75,7 @@ _COLUMNS: Final = (
     _Column("Would\nchange", _count(lambda row: row.bound.would_change), "would change", style="cyan"),
     _Column(
         "Preview",
-        _count(lambda row: row.preview.counts.failing + row.preview.counts.would_change),
+        _count(lambda row: row.preview.failing + row.preview.would_change),
         "previewed",
         style="magenta",
     ),
@@ -160,9 +158,7 @@ def _title(document: Document, row: _Row) -> str:
 
 
 def _row(document: Document, section: PolicySection) -> _Row:
-    preview = document.previews.get(section.key, NO_PREVIEW)
-    bound = {name: getattr(section.counts, name) - getattr(preview.counts, name) for name in _OUTCOMES}
-    return _Row(section, Counts(**bound), preview)
+    return _Row(section, document.in_force(section), document.previews.get(section.key, NOTHING))
 
 
 def _needs_attention(section: PolicySection) -> bool:

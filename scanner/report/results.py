@@ -3,8 +3,8 @@
 One report for each namespace and one for cluster-scoped objects, and several of at most `MOST_BYTES` for many findings: a cluster
 stores no object above 1.5 MB. Source of truth: the
 definitions of `wgpolicyk8s.io/v1alpha2` and `openreports.io/v1alpha1`, whose results are equal, and the fields that Kyverno sets.
-The summary counts passes, but no result lists them: a scan stores no row for a pass. A waived result is a skip, as an excepted
-one is: dashboards alert on the others. Its property `waiver` names the waiver.
+The summary counts passes, but no result lists them: a scan stores no row for a pass. A waived result is a skip, and so are excepted
+and previewed ones: dashboards alert on the others. The properties `waiver`, `exceptions` and `status` say why.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from scanner.report.words import cause_text, check_title, iso, workload_name
 
 _SOURCES = {name: language.report_source for language in LANGUAGES for name in language.names}
 _SKIP = "skip"
-_WAIVED = "waived"
+_PREVIEW = "preview"
+_ASIDE = "aside"
+"""What is counted as a skip although its check was not skipped: waived and previewed results."""
 _ANNOTATION = "policies.kyverno.io/"
 MOST_BYTES: Final = 1_000_000
 """The most bytes of the results in one report."""
@@ -56,12 +58,13 @@ def render(document: Document, out: BinaryIO, shape: Shape) -> None:
         for stored in document.findings():
             waiver = waiver_text(document.triage.waiver(stored))
             result = _result(stored, policies[stored.finding.policy_key], document.triage.owner(stored), waiver)
-            counted = _WAIVED if waiver and not stored.finding.excepted_by else str(result["result"])
+            aside = (waiver or stored.status == _PREVIEW) and not stored.finding.excepted_by
+            counted = _ASIDE if aside else str(result["result"])
             spill.add(f"namespace {stored.finding.namespace}", f"{counted} {dump(result).decode()}")
         out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')
         separator = b"\n"
         for section in document.namespaces:
-            counts = section.counts
+            counts = document.in_force_in(section)
             for number, part in enumerate(_parts(spill.rows(f"namespace {section.namespace}")), 1):
                 head = _head(shape, section.namespace, number, _summary(counts, part.listed))
                 out.write(separator)
@@ -119,9 +122,9 @@ def _head(shape: Shape, namespace: str, number: int, summary: Mapping[str, int])
 
 
 def _summary(counts: Counts, listed: Mapping[str, int]) -> dict[str, int]:
-    """All five numbers: fail, warn, error and waived results as listed, pass and other skips as counted."""
+    """All five numbers: fail, warn, error, waived and previewed results as listed, pass and other skips as counted."""
     shown = {name: listed.get(name, 0) for name in ("fail", "warn", "error")}
-    return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted + listed.get(_WAIVED, 0)}
+    return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted + listed.get(_ASIDE, 0)}
 
 
 def _result(stored: StoredFinding, policy: PolicySection, owner: str, waiver: str) -> dict[str, object]:
@@ -136,7 +139,7 @@ def _result(stored: StoredFinding, policy: PolicySection, owner: str, waiver: st
         **({} if source else {"rule": finding.policy}),
         **{key: text for key, text in texts.items() if text},
         "timestamp": {"seconds": int(stored.last_seen.timestamp()), "nanos": 0},
-        "result": _SKIP if waiver else _status(finding, scored=scored),
+        "result": _SKIP if waiver or stored.status == _PREVIEW else _status(finding, scored=scored),
         **({"scored": True} if scored else {}),
         "resources": [_reference(finding)],
         "properties": _properties(stored, owner, waiver),

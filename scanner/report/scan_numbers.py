@@ -55,7 +55,7 @@ def numbers_in(document: Document) -> ScanNumbers:
         coverage=document.coverage,
         gaps=document.gaps,
         health=document.health,
-        counts={section.key: section.counts for section in document.policies},
+        counts={section.key: document.in_force(section) for section in document.policies},
         groups=document.groups(),
         severity=document.triage.severity,
         resolutions=document.resolutions(),
@@ -75,9 +75,15 @@ def numbers_of(record: ScanRecord, settings: Settings, day: date) -> ScanNumbers
         coverage=coverage,
         gaps=record.gaps,
         health=record.health,
-        counts=counts_by(record.tallies, lambda key: key.policy_key),
+        counts=_in_force(record),
         groups=problem_groups(record, triage),
         severity=triage.severity,
         resolutions=record.resolved_by_reason(),
         waivers=waivers_of(triage),
     )
+
+
+def _in_force(record: ScanRecord) -> Mapping[PolicyKey, Counts]:
+    """The counts of policies without previews."""
+    assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
+    return counts_by(record.tallies, lambda key: None if key.binding_key in assumed else key.policy_key)

@@ -173,9 +173,16 @@ def findings_line(document: Document) -> str:
     return f"{plural(total.total, 'finding')} ({parts}); {total.would_deny:,} of them would be refused{drift}"
 
 
+def preview_line(document: Document) -> str:
+    """The number of previewed findings, or an empty string."""
+    number = document.changes.preview
+    return f"{plural(number, 'finding')} of policies that are not bound: not in force." if number else ""
+
+
 def drift_line(document: Document) -> str:
-    """The number of changes that mutating policies would make, or an empty string."""
-    number = document.totals.would_change
+    """The number of changes that mutating policies in force would make, or an empty string."""
+    previewed = sum(counts.would_change for counts in document.previews.values())
+    number = document.totals.would_change - previewed
     return f"{plural(number, 'mutation')} would change an object" if number else ""
 
 

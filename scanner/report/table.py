@@ -40,6 +40,7 @@ from scanner.report.sentences import (
     nothing_line,
     opinion_line,
     outside_line,
+    preview_line,
     requester_line,
     rules_line,
     score_line,
@@ -55,7 +56,7 @@ from scanner.report.sentences import (
     worst_owners,
 )
 from scanner.report.waivers import STATE_WORDS, WaiverLine
-from scanner.report.words import CONTROL_STATES, HEALTH_TITLES, owner_title, plural
+from scanner.report.words import CONTROL_STATES, HEALTH_TITLES, owner_title
 from scanner.report.worst_table import worst_problems
 
 _STYLES: Final = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
@@ -99,11 +100,8 @@ def _heading(console: Console, document: Document) -> None:
     printing.parts(console, Text.assemble(state), verdict_line(document))
     if rules := rules_line(document):
         _banner(console, "RULES CHANGED", rules, "bold black on cyan")
-    if document.changes.preview:
-        previewed = plural(document.changes.preview, "finding")
-        _banner(
-            console, "PREVIEW", f"{previewed} of policies that are not bound: not in force.", "bold black on magenta"
-        )
+    if previews := preview_line(document):
+        _banner(console, "PREVIEW", previews, "bold black on magenta")
 
 
 def _banner(console: Console, word: str, sentence: str, style: str) -> None:
@@ -128,7 +126,7 @@ def _incomplete(console: Console, document: Document) -> None:
 
 def _namespaces(console: Console, document: Document) -> None:
     rows = [
-        (namespace_title(section.namespace), *_numbers(section.counts), f"{section.findings.new:,}")
+        (namespace_title(section.namespace), *_numbers(document.in_force_in(section)), f"{section.findings.new:,}")
         for section in worst_namespaces(document.namespaces)[:ROWS]
     ]
     _show(console, ("Namespace", *_NUMBERS, "Findings\nnew"), rows)

@@ -6,6 +6,7 @@ The environment escapes every text that a template prints, after `visible` and `
 from __future__ import annotations
 
 from base64 import b64encode
+from enum import StrEnum
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -64,6 +65,7 @@ def environment() -> Environment:
         brief_prose=lambda text: _prose(text, _BRIEF),
         long_prose=lambda text: _prose(text, _LONG),
         stamp=stamp,
+        words=_words,
         iso=iso,
         plural=plural,
         percent_floor=percent_floor,
@@ -130,6 +132,11 @@ def _name(text: str) -> str:
 def _prose(text: str, longest: int = LONGEST) -> Markup:
     """A text of several lines."""
     return escape(visible(cut(text, longest), lines=True))
+
+
+def _words(value: StrEnum) -> str:
+    """A value of the model in words: `namespace labels` for `namespaceLabels`."""
+    return "".join(f" {mark.lower()}" if mark.isupper() else mark for mark in value)
 
 
 def _word(templates: Environment, result: str) -> Markup:

@@ -1,6 +1,6 @@
 """Searches all clusters of a database: policies, workloads, objects, owners, messages, and the beginnings of ids.
 
-Every word must match a text of a hit. Hits come in the order exact, then others; of objects, workloads and messages, the newest 1,000
+Every word must match a text of a hit. Hits come in the order exact, then others; of objects, workloads and messages, the newest 500
 candidates are compared. A word that names a kind, such as `deployment web`, may match the kind of an object or a workload instead,
 but not every word may: a list of all objects of a kind answers nothing.
 """
@@ -32,7 +32,7 @@ from scanner.store.search_hits import (
 from scanner.store.search_ids import Clusters, checks_with, findings_with, problems_with, scans_with
 from scanner.store.search_query import Query, kinds_named, newest_rows, rows_in
 from scanner.store.search_sources import described_in
-from scanner.store.search_text import Word, entries, words_of
+from scanner.store.search_text import Word, entries, name_entries, words_of
 from scanner.store.shared_rows import policies_of
 from scanner.store.tables import (
     CHECKS,
@@ -50,7 +50,7 @@ from scanner.store.tables import (
 )
 from scanner.store.templates import filled
 
-CANDIDATES: Final = 1_000
+CANDIDATES: Final = 500
 """The newest rows that match, of which the best are shown."""
 NAME: Final = "NAME"
 NAMESPACE: Final = "NAMESPACE"
@@ -73,7 +73,7 @@ class Asked(NamedTuple):
         """The place of a hit with some names: 0 for the text itself, 1 if its names end as the words do, else 2."""
         if self.text in {name.casefold() for name in names}:
             return 0
-        own = frozenset(entries(*names))
+        own = frozenset(name_entries(*names))
         beginnings = (begin for word in self.words for begin in word.beginnings)
         return 1 if own.issuperset(beginnings) else 2
 
@@ -176,9 +176,13 @@ def _candidates(
     connection: Connection, table: Table, asked: Asked, kinds: Mapping[str, Sequence[int]], *, workloads: bool = False
 ) -> _Candidates:
     """The newest rows that match: exact ones in any case, and others."""
-    queries = (Query(asked.words, exact, kinds, workloads) for exact in (True, False))
-    exact, found = (newest_rows(connection, table, query, CANDIDATES) for query in queries)
-    return _Candidates(list(dict.fromkeys([*exact, *found])), len(found) == CANDIDATES)
+    found = newest_rows(connection, table, Query(asked.words, kinds=kinds, workload_kinds=workloads), CANDIDATES)
+    if len(found) < CANDIDATES:
+        return _Candidates(found, more=False)
+    exact = newest_rows(
+        connection, table, Query(asked.words, exact=True, kinds=kinds, workload_kinds=workloads), CANDIDATES
+    )
+    return _Candidates(list(dict.fromkeys([*exact, *found])), more=True)
 
 
 def _rows(connection: Connection, table: Table, rows: Sequence[int]) -> list[RowMapping]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -15,7 +17,7 @@ from sqlalchemy import Table
 from scanner.model.json import dig, text_map
 from scanner.posture.severity import Description, described
 from scanner.store.drift import drift_of
-from scanner.store.search_text import entries, name_entries
+from scanner.store.search_text import MOST_ENTRIES, entries, name_entries
 from scanner.store.tables import CHECKS, KEPT, OBJECTS, POLICIES, VERDICTS, WORKLOADS
 from scanner.store.templates import filled
 
@@ -25,6 +27,7 @@ WORKLOAD_KIND: Final = "-"
 """Stands before the entries of the kind of a workload."""
 
 _BITS: Final = 3
+_SHORT: Final = 64
 
 
 class Source(NamedTuple):
@@ -50,8 +53,14 @@ def described_in(language: str, name: str, document: str) -> Description:
     return described((language, name), text_map(annotations))
 
 
+@lru_cache(maxsize=8192)
+def _of_text(text: str) -> tuple[str, ...]:
+    """The entries of a text that many rows have, such as a namespace."""
+    return tuple(name_entries(text))
+
+
 def _of_object(kind: int, namespace: str, name: str) -> Sequence[str]:
-    return [*name_entries(namespace, name), f"{KIND}{kind}"]
+    return [*_of_text(namespace), *name_entries(name), f"{KIND}{kind}"]
 
 
 def _of_workload(kind: str, namespace: str, name: str) -> Sequence[str]:
@@ -69,7 +78,9 @@ def _of_verdict(outcome: str, message: str, excepted_by: str) -> Sequence[str]:
 
 def _of_kept(labels: str, annotations: str) -> Sequence[str]:
     """The entries of the values of labels and annotations: owners are among them."""
-    return entries(*(value for pairs in (labels, annotations) if pairs for _, value in orjson.loads(pairs)))
+    values = (value for pairs in (labels, annotations) if pairs for _, value in orjson.loads(pairs))
+    own = ((_of_text if len(value) <= _SHORT else entries)(value) for value in values)
+    return list(dict.fromkeys(chain.from_iterable(own)))[:MOST_ENTRIES]
 
 
 def _of_policy(language: str, name: str, document: str) -> Sequence[str]:

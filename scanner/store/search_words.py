@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Table, select, text
 
 from scanner.store.engine import listed
 from scanner.store.search_index import NAME
-from scanner.store.search_query import Query, condition, kinds_named, plain_objects
+from scanner.store.search_query import Query, by_index, condition, kinds_named, plain_objects
 from scanner.store.search_sources import SOURCES, place_of
 from scanner.store.search_text import Word, words_of
 from scanner.store.shared_rows import owners_of
@@ -68,7 +68,8 @@ def _rows(connection: Connection, cluster: int, query: Query) -> dict[Table, lis
     plain = plain_objects(connection, query)
     if plain is not None:
         of_names = text(f"SELECT id FROM objects WHERE cluster = :cluster AND {plain.sql}")  # noqa: S608 - constants
-        rows[OBJECTS] += connection.execute(of_names, {**plain.values, "cluster": cluster}).scalars()
+        with by_index(connection):
+            rows[OBJECTS] += connection.execute(of_names, {**plain.values, "cluster": cluster}).scalars()
     return rows
 
 

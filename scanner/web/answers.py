@@ -9,6 +9,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from scanner.web.parameters import has_accounts
 from scanner.web.refusals import WebError
 from scanner.web.rendered import Rendered
 from scanner.web.shell import Shell, render
@@ -41,6 +42,6 @@ def refusal(request: Request, error: WebError) -> Response:
     if request.url.path.startswith(f"{request.scope.get('root_path', '')}{API}"):
         body = orjson.dumps({"error": {"status": error.status, "message": str(error)}})
         return Response(body, error.status, headers, "application/json")
-    shell = Shell(root=str(request.scope.get("root_path", "")))
+    shell = Shell(root=str(request.scope.get("root_path", "")), accounts=has_accounts(request))
     title = _TITLES.get(error.status, "Not possible")
     return Response(render("web/error.html", title, shell, message=str(error)), error.status, headers, "text/html")

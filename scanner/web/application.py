@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Final
-from uuid import uuid4
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,12 +29,11 @@ from scanner.web.scan_pages import ScanPages
 from scanner.web.search_pages import SearchPages
 from scanner.web.workload_pages import WorkloadPages
 
-_LOG: Final = logging.getLogger("assay.web")
 _MOMENTS: Final = ("latest", "at/{at}", "scans/{scan}")
 
 
 def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlette:
-    """The application over a library, with `further` routes, such as those of metrics."""
+    """The application over a library, with `further` routes, such as those of metrics. `log.AccessLog` answers unexpected errors."""
     rendered, counts = RenderedPages(), FleetCounts(library)
     pages = ScanPages(library, rendered)
     routes = [
@@ -45,13 +44,21 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
         *(Route(f"/clusters/{{cluster}}/{moment}/{{page:path}}", pages.page) for moment in _MOMENTS),
         *further,
     ]
+
+    @asynccontextmanager
+    async def warm(_: Starlette) -> AsyncIterator[None]:
+        """Begin to count all clusters when the server starts; a database that is away now is counted at the first request."""
+        with suppress(WebError):
+            await run_in_threadpool(counts.warm)
+        yield
+
     return Starlette(
         routes=routes,
+        lifespan=warm,
         exception_handlers={
             WebError: _answer(lambda error: error),
             AssayError: _answer(lambda error: Unavailable(str(error))),
             HTTPException: _answer(_of_http),
-            Exception: _answer(_unexpected),
         },
     )
 
@@ -59,7 +66,7 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
 def _routes_of_fleet(library: Library, counts: FleetCounts, rendered: RenderedPages) -> Iterator[BaseRoute]:
     """The pages about all clusters, and those about a cluster that are no pages of a report."""
     fleet = FleetPages(library, counts, rendered)
-    policies, runs = PolicyPages(fleet), RunPages(library)
+    policies, runs = PolicyPages(fleet), RunPages(library, rendered)
     yield Route("/", fleet.clusters)
     yield Route("/policies", policies.policies)
     yield Route("/policies/{language}/{name:path}", policies.policy)
@@ -86,10 +93,3 @@ def _of_http(error: Exception) -> WebError:
     known = WebError("This application answers GET and HEAD alone." if status == 405 else "The request is not valid.")  # noqa: PLR2004
     known.status = status
     return known
-
-
-def _unexpected(error: Exception) -> WebError:
-    """An error of the program: the log has it, the answer has a number by which to find it there."""
-    number = uuid4().hex[:12]
-    _LOG.error("unexpected error %s", number, exc_info=error)
-    return WebError(f"An unexpected error: the log of the server has it as {number}.")

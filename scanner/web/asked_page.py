@@ -15,6 +15,7 @@ from scanner.web.addresses import Moment
 from scanner.web.exports import EXPORTS
 from scanner.web.findings_link import findings_link
 from scanner.web.library import Library
+from scanner.web.parameters import has_accounts
 from scanner.web.scan_view import ScanView
 from scanner.web.shell import Shell, Style, path_of
 
@@ -54,6 +55,7 @@ class AskedPage:
             is_latest=not (self.moment.scan or self.moment.at),
             moment=f"{cluster}/{self.moment.path}",
             formats=tuple((name, file) for name, file in EXPORTS.items()),
+            accounts=has_accounts(self.request),
         )
 
     @cached_property

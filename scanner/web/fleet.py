@@ -24,8 +24,6 @@ from scanner.web.shells import fleet_shell
 
 ROWS: Final = 100
 """The clusters of one page."""
-_UNSCANNED: Final = 20
-"""The names of runs without a scan that the page shows."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class FleetPages:
 
     def rows(self) -> list[FleetRow]:
         """All clusters, the silent ones first, then the worst."""
-        fleet = self.library.fleet()
+        fleet = self.library.fleet().clusters
         now = self._now()
         counted = self.counts.of([each.usable.id for each in fleet if each.usable])
         rows = [self._row(each, counted.get(each.usable.id) if each.usable else None, now) for each in fleet]
@@ -47,8 +45,7 @@ class FleetPages:
     def clusters(self, request: Request) -> Response:
         """The list."""
         rows = self.rows()
-        with self.library.reading() as reader:
-            unscanned = reader.runs_without_scan(_UNSCANNED)
+        unscanned = self.library.fleet().unscanned
         key = "clusters", tuple(rows_key(rows)), unscanned, f"{self._now():%Y-%m-%dT%H:%M}", query_of(request)
         page = self.rendered.page(key, lambda: self._page(request, rows, unscanned))
         return page_answer(request, page)

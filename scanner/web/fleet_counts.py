@@ -51,7 +51,7 @@ class FleetCounts:
 
     def warm(self) -> None:
         """Begin to count the newest scan of every cluster. Does not wait, and raises as `Library.fleet` does."""
-        newest = (scans.usable.id for scans in self._library.fleet() if scans.usable is not None)
+        newest = (scans.usable.id for scans in self._library.fleet().clusters if scans.usable is not None)
         self.of(list(newest), patience=0)
 
     def of(self, scans: Collection[str], patience: float = _PATIENCE) -> Mapping[str, Counted]:

@@ -17,6 +17,7 @@ BOUND: Final = "bound"
 NOT_BOUND: Final = "not bound"
 MISSING: Final = "missing"
 OUT_OF_SCOPE: Final = "not in the scope of the scan"
+NOT_RECORDED: Final = "has outcomes, but was not recorded"
 NOT_SURE: Final = "not found, but the scan is incomplete"
 
 
@@ -31,8 +32,8 @@ class PolicyInCluster:
     @property
     def state(self) -> str:
         """Whether the policy is bound. A policy that a scan did not read may exist: only a complete list shows that it is missing."""
-        if self.policy is not None and self.policy.digest:
-            return BOUND if self.policy.bound else NOT_BOUND
+        if self.policy is not None:
+            return BOUND if self.policy.bound else NOT_BOUND if self.policy.digest else NOT_RECORDED
         if self.counts.limits_policies:
             return OUT_OF_SCOPE
         return MISSING if self.counts.complete else NOT_SURE

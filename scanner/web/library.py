@@ -15,14 +15,14 @@ from threading import Lock, RLock
 from time import monotonic
 from typing import Final, NamedTuple
 
-from scanner.errors import StoreError, UsageError
+from scanner.errors import QueryTooLong, StoreError, UsageError
 from scanner.model.scan import Scan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.report.document import document_of
 from scanner.report.run_document import Expectation
 from scanner.store import SqlReader, open_reader
 from scanner.store.clusters import StoredCluster
-from scanner.store.newest_scans import ClusterScans
+from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
 from scanner.store.search_text import MOST_WORDS
 from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
@@ -37,8 +37,11 @@ KEPT_PROBLEMS: Final = 1_000_000
 """The problems of all kept views together: a bound of their memory."""
 _CHECK_AFTER: Final = 10.0
 """The seconds after which the schema of the database is checked again."""
-_RECENT: Final = 2.0
+RECENT: Final = 2.0
 """The seconds for which clusters and their newest scans are remembered: a page follows a new scan that much later."""
+
+_UNSCANNED: Final = 20
+"""The names of runs without a scan that are read."""
 
 Clock = Callable[[], datetime]
 
@@ -52,6 +55,13 @@ class _Key(NamedTuple):
     day: date | None
 
 
+class Fleet(NamedTuple):
+    """The newest scans of every cluster, also of those without a scan in history, and the names of runs that never began a scan."""
+
+    clusters: tuple[ClusterScans, ...]
+    unscanned: tuple[RunsWithoutScan, ...]
+
+
 class Library:
     """Reads the database at a URL for many threads. `settings` are those of posture; waivers are the ones that scans stored."""
 
@@ -61,20 +71,26 @@ class Library:
         settings: Settings = DEFAULT_SETTINGS,
         clock: Clock = _utc_now,
         expectation: Expectation | None = None,
+        most_seconds: float | None = None,
     ) -> None:
-        """`expectation` has the times at which scans of each cluster are expected. Raises UsageError for an invalid schedule."""
+        """`expectation` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most.
+
+        Raises UsageError for an invalid schedule.
+        """
         self.settings: Final = settings
         self.clock: Final = clock
         self.expectation: Final = expectation
         self.schedule: Final = expectation.times if expectation else None
         self._url: Final = url
+        self._most_seconds: Final = most_seconds
         self._lock: Final = Lock()
         self._reader: SqlReader | None = None
         self._checked = 0.0
         self.choices: Final = KeptChoices()
         self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
-        self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(_RECENT)
-        self._scans: Final[Recent[Scan | None]] = Recent(_RECENT)
+        self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(RECENT)
+        self._scans: Final[Recent[Scan | None]] = Recent(RECENT)
+        self._fleet: Final[Recent[Fleet]] = Recent(RECENT)
         self._making: Final[dict[_Key, RLock]] = {}
 
     @contextmanager
@@ -82,6 +98,8 @@ class Library:
         """The reader. Raises Unavailable while the database cannot be read, and NotThere for what it does not have."""
         try:
             yield self._opened()
+        except QueryTooLong as error:
+            raise Unavailable(str(error)) from error
         except StoreError as error:
             self._close()
             raise Unavailable(str(error)) from error
@@ -89,15 +107,19 @@ class Library:
             raise NotThere(str(error)) from error
 
     def _opened(self) -> SqlReader:
+        try:
+            return self.database()
+        except UsageError as error:
+            raise Unavailable(str(error)) from error
+
+    def database(self) -> SqlReader:
+        """The open database. Raises UsageError if there is none, and StoreError while it cannot be read."""
         with self._lock:
             if self._reader is not None and monotonic() - self._checked > _CHECK_AFTER:
                 self._reader.check()
                 self._checked = monotonic()
             if self._reader is None:
-                try:
-                    self._reader = open_reader(self._url, self.clock)
-                except UsageError as error:
-                    raise Unavailable(str(error)) from error
+                self._reader = open_reader(self._url, self.clock, most_seconds=self._most_seconds)
                 self._checked = monotonic()
             return self._reader
 
@@ -121,17 +143,21 @@ class Library:
         with self.reading() as reader:
             return reader.clusters()
 
-    def fleet(self) -> tuple[ClusterScans, ...]:
-        """The newest scans of every cluster, also of those without a scan in history."""
+    def fleet(self) -> Fleet:
+        """The newest scans of every cluster, as of some seconds ago."""
+        return self._fleet.value("", self._read_fleet)
+
+    def _read_fleet(self) -> Fleet:
         with self.reading() as reader:
-            return reader.newest_scans()
+            return Fleet(reader.newest_scans(), reader.runs_without_scan(_UNSCANNED))
 
     def cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names. Raises NotThere."""
-        cluster = find_cluster(key, self.clusters())
-        if cluster is None:
-            raise NotThere(f"There is no cluster {key[:80]!r} in this database.")
-        return cluster
+        return _named(key, self.clusters())
+
+    def any_cluster(self, key: str) -> StoredCluster:
+        """The cluster that a part of a path names, also one without a finished scan. Raises NotThere."""
+        return _named(key, [each.cluster for each in self.fleet().clusters])
 
     def scan(self, cluster: StoredCluster, moment: Moment) -> Scan:
         """The scan of a cluster that a moment names. Raises BadRequest and NotThere."""
@@ -195,3 +221,10 @@ class Library:
     def key(self, cluster: StoredCluster) -> str:
         """The part of a path that names a cluster."""
         return cluster_key(cluster)
+
+
+def _named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:
+    cluster = find_cluster(key, clusters)
+    if cluster is None:
+        raise NotThere(f"There is no cluster {key[:80]!r} in this database.")
+    return cluster

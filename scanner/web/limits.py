@@ -1,6 +1,6 @@
 """Limits of what clients can ask: the size of requests and their number at one time.
 
-The times that a client may take are limited in `protocol`, those of queries in `store.statement_limit`.
+The times that a client may take are limited in `protocol`, those of queries in `store.statement_limit`, exports in `exports`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,16 @@ class Limits:
     """The limits of a server.
 
     `target` is the longest path with its query, `head` the longest head of a request, `body` the longest body, all in bytes.
-    `requests` and `exports` are answered at once, of `connections` at most. `rows` is the longest page of a list. A query of a page
-    takes at most `query_seconds`, one of an export `export_seconds`. A client has `head_seconds` to send a head, `body_seconds` to
-    send a body, `send_seconds` to receive each part of an answer.
+    `requests` are answered at once, of `connections` at most. A query takes at most `query_seconds`. A client has `head_seconds` to
+    send a head, `body_seconds` to send a body, `send_seconds` to receive each part of an answer.
     """
 
     target: int = 4_096
     head: int = 32_768
     body: int = 8_192
     requests: int = 64
-    exports: int = 2
     connections: int = 512
-    rows: int = 500
-    query_seconds: float = 10
-    export_seconds: float = 300
+    query_seconds: float = 30
     head_seconds: float = 10
     body_seconds: float = 10
     send_seconds: float = 30
@@ -85,41 +81,6 @@ BUSY: Final = Notice(
     ("Too many requests are waiting for an answer. Try again in a moment.",),
     {"Retry-After": "2"},
 )
-EXPORTS_BUSY: Final = Notice(
-    503,
-    "Other exports are being written",
-    ("Only a few exports are written at once. Try again in a moment.",),
-    {"Retry-After": "10"},
-)
-
-
-class ExportSlots:
-    """The places for exports, which all routes of exports share."""
-
-    def __init__(self, most: int) -> None:
-        self.free = most
-
-
-class ExportLimited:
-    """An application that writes exports: `Route(…, middleware=[Middleware(ExportLimited, slots=slots)])`.
-
-    A place is taken until the last byte is sent.
-    """
-
-    def __init__(self, app: ASGIApp, slots: ExportSlots) -> None:
-        self._app = app
-        self._slots = slots
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Write an export, or refuse with 503 if all places are taken."""
-        if self._slots.free < 1:
-            await respond(scope, receive, send, EXPORTS_BUSY)
-            return
-        self._slots.free -= 1
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._slots.free += 1
 
 
 def _has_too_much(scope: Scope, most: int) -> bool:

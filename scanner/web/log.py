@@ -6,9 +6,11 @@ as they are known, `user`, `subject`, `by` (session, token or assertion) and `re
 
 from __future__ import annotations
 
+import logging
 import os
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from secrets import token_hex
 from time import perf_counter
@@ -22,6 +24,8 @@ from scanner.audit.sensitive_fields import MASK, names_secret, without_named_sec
 from scanner.model.json import Json
 from scanner.web.notice import Notice, respond
 
+LOGGER: Final = "assay.web"
+"""The name of the logger of pages."""
 _SECRETS: Final = frozenset({"code", "state", "session_state", "nonce", "assertion"})
 """Parameters of sign-in whose values are secrets; those whose names end like the names of passwords and tokens are secrets, too."""
 _WITHOUT_QUERY: Final = "/callback"
@@ -37,6 +41,33 @@ class Events(Protocol):
     def __call__(self, level: str, message: str, fields: Mapping[str, str | int]) -> None:
         """Report an event."""
         ...
+
+
+class _Events(logging.Handler):
+    """Reports the records of a logger as events, without the messages and the tracebacks of their exceptions."""
+
+    def __init__(self, events: Events) -> None:
+        super().__init__()
+        self._events = events
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report a record."""
+        error = record.exc_info[1] if record.exc_info else None
+        why = f": {_described(error)}" if isinstance(error, Exception) else ""
+        self._events(record.levelname.lower(), f"{record.getMessage()}{why}", {})
+
+
+@contextmanager
+def logged(events: Events) -> Iterator[None]:
+    """A block in which what the application logs is reported as events."""
+    logger, handler = logging.getLogger(LOGGER), _Events(events)
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = True
 
 
 class AccessLog:

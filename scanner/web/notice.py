@@ -1,6 +1,6 @@
 """A short answer that is no page of a report: a refusal, an error, or a word after signing out.
 
-Browsers get a page, the API gets `application/problem+json` (RFC 9457), and other programs get plain text.
+Browsers get a page, programs that want JSON the form of the errors of the API, and others plain text.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def response(scope: Scope, notice: Notice) -> Response:
     headers = {"Cache-Control": "no-store", **notice.headers}
     if "text/html" in accept:
         return _page(notice, number, headers)
-    if str(scope["path"]).startswith("/api/") or "json" in accept:
-        problem = {"title": notice.title, "status": notice.status, "detail": " ".join(notice.texts), "id": number}
-        return Response(orjson.dumps(problem), notice.status, headers, "application/problem+json")
     lines = [f"{notice.title}.", *notice.texts, *([f"Id: {number}"] if number and notice.status >= _STATUS else [])]
+    if str(scope["path"]).startswith("/api/") or "json" in accept:
+        error = {"status": notice.status, "message": " ".join(lines)}
+        return Response(orjson.dumps({"error": error}), notice.status, headers, "application/json")
     return Response("".join(f"{line}\n" for line in lines), notice.status, headers, "text/plain")
 
 

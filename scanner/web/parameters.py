@@ -36,6 +36,11 @@ def query_of(request: Request) -> Hashable:
     return tuple(sorted(request.query_params.items())), root_of(request)
 
 
+def has_accounts(request: Request) -> bool:
+    """Return whether readers sign in, and so can sign out."""
+    return bool(request.scope.get("state", {}).get("signs_in"))
+
+
 def root_of(request: Request) -> str:
     """The path of the application, without a slash at its end."""
     return str(request.scope.get("root_path", ""))

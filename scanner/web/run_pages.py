@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -25,12 +25,13 @@ from scanner.store import SqlReader
 from scanner.store.clusters import StoredCluster
 from scanner.web.addresses import beginning_of
 from scanner.web.answers import page_answer
-from scanner.web.library import Library
-from scanner.web.parameters import after_key, text_of
+from scanner.web.library import RECENT, Library
+from scanner.web.parameters import after_key, query_of, text_of
+from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere
-from scanner.web.rendered import rendered
-from scanner.web.shell import query_link, render
-from scanner.web.shells import cluster_path, cluster_shell
+from scanner.web.rendered import RenderedPages
+from scanner.web.shell import Shell, query_link, render
+from scanner.web.shells import cluster_path, cluster_shell, fleet_shell, today
 
 ROWS: Final = 100
 DAYS: Final = 90
@@ -42,32 +43,42 @@ _GAPS: Final = 500
 
 @dataclass(frozen=True)
 class RunPages:
-    """Answers requests for the runs of a cluster."""
+    """Answers requests for the runs of a cluster. `registers` are remembered for some seconds."""
 
     library: Library
+    rendered: RenderedPages
+    registers: Recent[RegisterDocument] = field(default_factory=lambda: Recent(RECENT))
 
     def runs(self, request: Request) -> Response:
         """The register since a date, the newest entry first: beside the schedule of the configuration, if there is one."""
-        cluster = self.library.cluster(request.path_params["cluster"])
+        cluster = self.library.any_cluster(request.path_params["cluster"])
         since = _moment(request, "since") or self._default_since()
-        document = self._register(cluster, since)
-        return page_answer(request, rendered(self._page(request, cluster, document)))
+        document = self.registers.value((cluster.id, since), lambda: self._register(cluster, since))
+        key = "runs", cluster, document, query_of(request), today(self.library)
+        return page_answer(request, self.rendered.page(key, lambda: self._page(request, cluster, document)))
 
     def sheet(self, request: Request) -> Response:
         """The completeness sheet of a run."""
-        cluster = self.library.cluster(request.path_params["cluster"])
+        cluster = self.library.any_cluster(request.path_params["cluster"])
         number: int = request.path_params["number"]
         with self.library.reading() as reader:
             details = reader.run_of_cluster(number, cluster.identity)
-            if details is None:
-                raise NotThere(f"The cluster {cluster.name} has no run {number}.")
+        if details is None:
+            raise NotThere(f"The cluster {cluster.name} has no run {number}.")
+        key = "run", cluster, details, query_of(request), today(self.library)
+        return page_answer(request, self.rendered.page(key, lambda: self._sheet(request, cluster, details)))
+
+    def _sheet(self, request: Request, cluster: StoredCluster, details: RunDetails) -> str:
+        with self.library.reading() as reader:
             record, why_not = _record(reader, details)
             sheet = sheet_of(details, record, reader.object_counts(details.run.scan) if record else ())
-        page = render(
+        return render(
             "web/run.html",
-            f"Run {number} of {cluster.name}",
-            cluster_shell(self.library, request, cluster),
+            f"Run {details.run.number} of {cluster.name}",
+            self._shell(request, cluster),
             cluster=cluster,
+            path=cluster_path(request, cluster),
+            has_report=self._has_report(cluster),
             sheet=sheet,
             facts=list(facts(sheet)),
             why_not=why_not,
@@ -75,7 +86,6 @@ class RunPages:
             kinds_shown=_KINDS,
             gaps_shown=_GAPS,
         )
-        return page_answer(request, rendered(page))
 
     def _register(self, cluster: StoredCluster, since: datetime) -> RegisterDocument:
         now = self.library.clock()
@@ -96,8 +106,10 @@ class RunPages:
         return render(
             "web/runs.html",
             f"Runs of {cluster.name}",
-            cluster_shell(self.library, request, cluster),
+            self._shell(request, cluster),
             cluster=cluster,
+            path=cluster_path(request, cluster),
+            has_report=self._has_report(cluster),
             document=document,
             entries=document.entries[first : first + ROWS],
             first=first,
@@ -105,6 +117,15 @@ class RunPages:
             summary=summary(document),
             more=query_link(path, {"since": text_of(request, "since"), "after": following}) if following else "",
         )
+
+    def _shell(self, request: Request, cluster: StoredCluster) -> Shell:
+        """The shell of a cluster; without a finished scan it has no report to which the shell could lead."""
+        if self._has_report(cluster):
+            return cluster_shell(self.library, request, cluster)
+        return fleet_shell(self.library, request, "")
+
+    def _has_report(self, cluster: StoredCluster) -> bool:
+        return any(each.id == cluster.id for each in self.library.clusters())
 
     def _default_since(self) -> datetime:
         day = self.library.clock().astimezone(UTC) - timedelta(days=DAYS)

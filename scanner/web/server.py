@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -21,12 +21,14 @@ from scanner.web.access import AccessSettings, guarded
 from scanner.web.headers import SecureHeaders
 from scanner.web.limits import OPEN_PATHS, Limited, Limits
 from scanner.web.listen import Address, address_bound, bound
-from scanner.web.log import AccessLog, Events
+from scanner.web.log import AccessLog, Events, logged
 from scanner.web.notice import Notice, respond
 from scanner.web.protocol import protocol_with
 
 if TYPE_CHECKING:
     from scanner.posture.settings import Settings
+    from scanner.report.run_document import Expectation
+    from scanner.web.library import Library
 
 METRICS: Final = "/metrics"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -59,12 +61,42 @@ class Output:
     started: Callable[[str, str], None]
 
 
-def serve(url: str, posture: Settings, settings: ServerSettings, output: Output) -> None:
-    """Serve the database at a URL until SIGINT or SIGTERM. Raises AssayError if the server cannot start."""
-    from scanner.web.application import application
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a server shows: the database at a URL, with settings of posture, and the times at which scans are expected."""
+
+    url: str
+    posture: Settings
+    expectation: Expectation | None = None
+
+
+def serve(content: Content, settings: ServerSettings, output: Output) -> None:
+    """Serve a database until SIGINT or SIGTERM. Raises AssayError if the server cannot start, UsageError for a wrong schedule."""
     from scanner.web.library import Library
 
-    run(application(Library(url, posture)), settings, output)
+    library = Library(
+        content.url,
+        content.posture,
+        expectation=content.expectation,
+        most_seconds=settings.limits.query_seconds,
+    )
+    with closing(library), logged(output.events):
+        run(_application(library, output.events), settings, output)
+
+
+def _application(library: Library, events: Events) -> ASGIApp:
+    """The pages and the API, with metrics and the answers to probes."""
+    from scanner.web.application import application
+    from scanner.web.health import Readiness, health_routes
+    from scanner.web.metrics import ClusterMetrics, metrics_routes
+
+    def log(line: str) -> None:
+        events("warning", line, {})
+
+    metrics = ClusterMetrics(library.database, library.settings, library.schedule, clock=library.clock)
+    return application(
+        library, [*metrics_routes(metrics, log=log), *health_routes(Readiness(library.database, log=log))]
+    )
 
 
 def run(app: ASGIApp, settings: ServerSettings, output: Output, stop: Future[None] | None = None) -> None:

@@ -33,7 +33,8 @@ class Shell:
     """The path of the report, such as `/clusters/prod.3fa29c1b/latest`."""
     formats: tuple[tuple[str, str], ...] = ()
     """The formats of the report for downloads: their names and file names."""
-    user: str = ""
+    accounts: bool = False
+    """Whether readers sign in. Pages are kept for all readers, so none has the name of one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ def test_what_was_not_examined(visit: Visit) -> None:
     """The page of coverage has what could not be read."""
     visit.click("shop", exact=True)
     visit.click("Coverage")
-    assert "broken.yaml" in visit.main()
+    assert "broken-tabs.yaml" in visit.main()
     visit.end()
 
 
@@ -213,7 +213,7 @@ def test_the_posture_on_a_date(visit: Visit) -> None:
 
 def test_two_clusters_compared(visit: Visit) -> None:
     """Policies, problems and coverage stand side by side."""
-    visit.click("Compare clusters")
+    visit.click("Compare two clusters")
     visit.page.locator("select[name=left]").select_option(index=0)
     visit.page.locator("select[name=right]").select_option(index=1)
     visit.click("Compare", "button", exact=True)

@@ -92,7 +92,7 @@ def test_prune_needs_a_number_of_days(assay: Assay, db: Path, flags: tuple[str, 
 
 
 @pytest.mark.parametrize(
-    "command", [("prune", "--keep-days", "1"), ("check",), ("stats",), ("vacuum",), ("backup", "copy")]
+    "command", [("prune", "--keep-days", "1"), ("check",), ("reindex",), ("stats",), ("vacuum",), ("backup", "copy")]
 )
 def test_a_missing_database_is_not_created(assay: Assay, home: Path, command: tuple[str, ...]) -> None:
     """The message of each command is that the database does not exist."""
@@ -103,7 +103,7 @@ def test_a_missing_database_is_not_created(assay: Assay, home: Path, command: tu
     assert [] == list(home.glob("*.db"))
 
 
-@pytest.mark.parametrize("command", [("prune", "--keep-days", "1"), ("check",), ("stats",), ("vacuum",)])
+@pytest.mark.parametrize("command", [("prune", "--keep-days", "1"), ("check",), ("reindex",), ("stats",), ("vacuum",)])
 def test_another_schema_is_named(assay: Assay, db: Path, command: tuple[str, ...]) -> None:
     """A database of a newer version is not touched."""
     execute(f"sqlite:///{db}", "UPDATE alembic_version SET version_num = '9999'")
@@ -138,6 +138,17 @@ def test_stats_print_rows_and_bytes(assay: Assay, db: Path) -> None:
     assert re.search(r"^prod +3 +0 +\d{4}-\d\d-\d\d +\d{4}-\d\d-\d\d$", shown.stdout.decode(), re.MULTILINE)
     assert db.stat().st_size == document["bytes"]
     assert {"bytes", "freeBytes", "bytesPerDay", "tables", "clusters"} == set(document)
+
+
+def test_reindex_repairs_what_a_check_found(assay: Assay, db: Path) -> None:
+    """The remedy of the check works as printed."""
+    execute(f"sqlite:///{db}", "INSERT INTO words (words) VALUES ('delete-all')")
+    before = assay("db", "check", "--db", db)
+    ran = assay("db", "reindex", "--db", db)
+
+    assert (4, True) == (before.code, b"Run: assay db reindex." in before.stdout)
+    assert (0, b"Made the index of the search anew.\n") == (ran.code, ran.stdout)
+    assert 0 == assay("db", "check", "--db", db).code
 
 
 def test_vacuum_gives_space_back(assay: Assay, db: Path) -> None:

@@ -43,6 +43,8 @@ def test_a_scan_writes_every_format(assay: Assay, shop: str, home: Path) -> None
         ("json=-", "write to standard output with -o"),
         ("json=nowhere/report.json", "The folder of nowhere/report.json does not exist"),
         ("json=shop", "shop is a folder: name a file for json"),
+        ("html=shop", "all.yaml in it is not part of an Assay report"),
+        ("html=shop/all.yaml", "it is a file. Name a folder"),
     ],
 )
 def test_a_wrong_export_is_refused_before_the_scan(assay: Assay, shop: str, export: str, message: str) -> None:

@@ -67,3 +67,15 @@ def test_the_environment_chooses_json_for_every_command(assay: Assay, monkeypatc
     [event] = [json.loads(line) for line in ran.stderr.splitlines()]
     assert (2, "error") == (ran.code, event["level"])
     assert "does not exist" in event["message"]
+
+
+def test_a_mistyped_flag_is_an_error_for_machines_too(assay: Assay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its level is that of a message about a database."""
+    monkeypatch.setenv("ASSAY_LOG_FORMAT", "json")
+
+    ran = assay("report", "--colour")
+
+    usage, *_, error = map(json.loads, ran.stderr.splitlines())
+    assert (2, "info", "error") == (ran.code, usage["level"], error["level"])
+    assert usage["message"].startswith("Usage: assay report ")
+    assert error["message"].startswith("No such option: --colour")

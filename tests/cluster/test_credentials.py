@@ -73,6 +73,16 @@ def test_an_unknown_context_lists_the_contexts(api: FakeApi, tmp_path: Path) -> 
     assert str(caught.value).endswith("The contexts are: production, staging")
 
 
+def test_no_current_context_lists_the_contexts(api: FakeApi, tmp_path: Path) -> None:
+    """A user chooses one of them."""
+    path = Path(api.kubeconfig(tmp_path))
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "current-context": ""}))
+
+    with pytest.raises(ClusterError, match=r"has no current context: name one with --context\. The contexts are: \w"):
+        LiveCluster(kubeconfig=str(path))
+
+
 def test_a_plugin_gives_the_token(api: FakeApi, tmp_path: Path) -> None:
     """Credential plugins are run as kubectl runs them."""
     user = plugin(tmp_path, f"echo '{credential('fresh')}'")

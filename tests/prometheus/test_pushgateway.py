@@ -47,10 +47,11 @@ def names(url: str, cluster: str) -> set[str]:
 @pytest.mark.parametrize("cluster", ["prod", "a/b", "..", "", 'a"b\\c\nd', "\u202e\x1b[31m", "Größe?#%"])
 def test_every_name_of_a_cluster_arrives(url: str, cluster: str) -> None:
     """As Prometheus shows it in a label."""
-    trouble = push(gateway_of(url), printable(cluster), "assay_gaps 1\n", replace=True)
+    text = "# HELP assay_clusters Clusters.\n# TYPE assay_clusters gauge\nassay_clusters 1\n"
+    trouble = push(gateway_of(url), printable(cluster), text, replace=True)
 
     assert "" == trouble
-    assert {"assay_gaps"} == names(url, printable(cluster))
+    assert {"assay_clusters"} == names(url, printable(cluster))
 
 
 def test_metrics_that_it_rejects_are_named(url: str) -> None:
@@ -65,7 +66,7 @@ def test_a_scan_replaces_what_an_earlier_one_sent(url: str, assay: Assay, write:
     scan = ("scan", "--from", "shop", "--db", "assay.db", "-q", "--cluster-name", "replaced", "--push-metrics", url)
     assay(*scan)
     before = names(url, "replaced")
-    write("shop/all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    write("shop/all.yaml", f"{config_map('one')}---\n{bound('strict', expression='true')}")
     assay(*scan)
 
     assert {"assay_problems", COMPLETE, "assay_last_run_exit_code"} <= before

@@ -388,6 +388,17 @@ HOSTILE = (
 )
 
 
+def previewed() -> ScanRecord:
+    """The record of a scan in which `--assume-bound` added every binding."""
+    record = small_record()
+    policies = tuple(
+        replace(used, bindings=tuple(replace(binding, assumed=True) for binding in used.bindings))
+        for used in record.policies
+    )
+    findings = [replace(stored, status="preview", resolution="") for stored in record.findings()]
+    return with_findings(replace(record, policies=policies), findings)
+
+
 def hostile_record() -> ScanRecord:
     """A scan in which every name and message is hostile: policies, bindings, namespaces, objects, params, checks."""
     findings = [_hostile_finding(text) for text in sorted(HOSTILE)]

@@ -109,6 +109,17 @@ def test_the_population_has_every_examined_object() -> None:
     assert [("web", "1", "0", "2"), ("calm", "2", "0", "0"), ("other", "0", "1", "0")] == found
 
 
+def test_the_population_of_a_small_scan(snapshot: SnapshotAssertion) -> None:
+    """The file of some objects equals the recorded one."""
+    record = replace(
+        partial_record(),
+        population=lambda: iter([item("web", 1), item("calm", 2)]),
+        evaluated=lambda: iter([evaluated(1, 2)]),
+    )
+
+    assert rendered(record, "csv-population") == snapshot
+
+
 def test_the_population_of_an_older_scan_is_only_a_heading() -> None:
     """Scans of older versions recorded no objects."""
     assert [] == rows(rendered(small_record(), "csv-population"))

@@ -9,10 +9,10 @@ import pytest
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Validation
 from scanner.model.scan import Coverage, CoverageState, PolicyRecord, ScanState, Scope
-from scanner.report.counts import Counts, FindingCounts
+from scanner.report.counts import NOTHING, Counts, FindingCounts
 from scanner.report.document import document_of
 
-from .records import finding, hostile_record, partial_record, policy, scan, small_record
+from .records import finding, hostile_record, partial_record, policy, previewed, scan, small_record
 
 
 def test_outcomes_add_up() -> None:
@@ -164,3 +164,13 @@ def test_first_scan_has_no_predecessor() -> None:
         document_of(record).provenance.previous_scan_id,
         document_of(record).provenance.previous_finished_at,
     )
+
+
+def test_previews_are_not_in_force() -> None:
+    """No number of what would be refused has them, and their checks are counted apart."""
+    document = document_of(previewed())
+
+    assert (0, 6) == (document.findings_total.would_deny, document.findings_total.preview)
+    assert {NOTHING} == {document.in_force(section) for section in document.policies}
+    assert {NOTHING} == {document.in_force_in(section) for section in document.namespaces}
+    assert document.totals.violated == sum(counts.violated for counts in document.previews.values())

@@ -14,7 +14,7 @@ from scanner.report.document import document_of
 from scanner.report.markdown import LONGEST
 from scanner.report.markdown_text import escaped
 
-from .records import hostile_record, large_record, partial_record, scan, small_record
+from .records import hostile_record, large_record, partial_record, previewed, scan, small_record
 
 
 def rendered(record: ScanRecord) -> str:
@@ -106,3 +106,12 @@ def test_no_text_is_markup() -> None:
 def test_github_makes_nothing_of_a_text(text: str, shown: str) -> None:
     """No mention of a user, no reference to an issue, no link, no markup; an entity is one."""
     assert shown == escaped(text)
+
+
+def test_previews_are_no_violations() -> None:
+    """A sentence and a column of their own have them, and no namespace or owner has findings."""
+    text = rendered(previewed())
+
+    assert "\n6 findings of policies that are not bound: not in force.\n" in text
+    assert "| Policy | Severity | Action | Preview |\n" in text
+    assert [] == [word for word in ("Violated", "## Namespaces", "## Owners") if word in text]

@@ -21,7 +21,7 @@ from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.metric_families import IN_DETAIL, METRICS, Metric
 
-from .records import FINISHED, hostile_record, large_record, partial_record, scan, small_record
+from .records import FINISHED, hostile_record, large_record, partial_record, previewed, scan, small_record
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -159,3 +159,11 @@ def test_a_scan_without_kinds_has_no_coverage() -> None:
     text = rendered(replace(small_record(), coverage=()))
 
     assert {} == samples(text, "assay_coverage_ratio")
+
+
+def test_previews_are_in_no_number() -> None:
+    """An alert on violations must not fire for a policy that is not bound."""
+    text = rendered(previewed(), "openmetrics-detailed")
+
+    assert {} == samples(text, "assay_checks") == samples(text, "assay_problems")
+    assert {0} == set(samples(text, "assay_namespace_findings").values())

@@ -17,7 +17,7 @@ from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 
-from .records import hostile_record, partial_record, small_record
+from .records import hostile_record, partial_record, previewed, small_record
 from .test_controls import FRAMEWORK
 
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "oscal-assessment-results-1.2.1.json").read_text("utf-8"))
@@ -68,6 +68,11 @@ def test_a_policy_is_satisfied_only_if_the_scan_shows_it() -> None:
         "ValidatingAdmissionPolicy_no-host-network": ("not-satisfied", "other"),
     } == states(rendered(passing))
     assert {("not-satisfied", "fail"), ("not-satisfied", "other")} == set(states(rendered(partial_record())).values())
+
+
+def test_a_preview_decides_about_no_policy() -> None:
+    """Its bindings are not in force: nothing failed, and nothing shows that the policy is met."""
+    assert {("not-satisfied", "other")} == set(states(rendered(previewed())).values())
 
 
 def test_controls_are_the_targets_where_mappings_are_given() -> None:

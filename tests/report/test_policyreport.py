@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Errored
@@ -18,7 +19,17 @@ from scanner.model.scan import PolicyRecord, ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 
-from .records import STARTED, finding, hostile_record, large_record, partial_record, policy, small_record, tally
+from .records import (
+    STARTED,
+    finding,
+    hostile_record,
+    large_record,
+    partial_record,
+    policy,
+    previewed,
+    small_record,
+    tally,
+)
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}
@@ -70,6 +81,15 @@ def rendered(record: ScanRecord, name: str = "policyreport") -> list[Any]:
     document = json.loads(out.getvalue())
     assert ("v1", "List") == (document["apiVersion"], document["kind"])
     return list(document["items"])
+
+
+@pytest.mark.parametrize("name", ["policyreport", "openreports"])
+def test_reports_of_a_small_scan(name: str, snapshot: SnapshotAssertion) -> None:
+    """The reports of a small scan equal the recorded ones."""
+    out = BytesIO()
+    FORMATS[name].render(document_of(partial_record()), out)
+
+    assert out.getvalue().decode() == snapshot
 
 
 @pytest.mark.parametrize("name", ["policyreport", "openreports"])
@@ -181,6 +201,18 @@ def test_a_result_says_what_the_findings_of_other_formats_say() -> None:
         "wouldDeny": "true",
         "firstSeen": "2026-03-01T14:00:00Z",
     }.items() <= properties.items()
+
+
+@pytest.mark.parametrize("name", ["policyreport", "openreports"])
+def test_previews_are_skips(name: str) -> None:
+    """Dashboards alert on failures, and no binding is in force; passes of previews are not counted either."""
+    sums = Counter[str]()
+    reports = rendered(previewed(), name)
+    for report in reports:
+        sums.update(report["summary"])
+
+    assert {"skip"} == {result["result"] for report in reports for result in report["results"]}
+    assert {"pass": 0, "fail": 0, "warn": 0, "error": 0, "skip": 6} == sums
 
 
 def test_the_rule_of_an_admission_policy_is_its_name() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO, StringIO, TextIOWrapper
 
@@ -14,17 +13,15 @@ from scanner.model.outcome import Gap, GapKind, Violated, WouldChange
 from scanner.model.scan import (
     Coverage,
     CoverageState,
-    ProblemFinding,
     ScanRecord,
     ScanState,
     Scope,
-    StoredFinding,
 )
 from scanner.report.document import document_of
 from scanner.report.screen import Screen
 from scanner.report.table import render
 
-from .records import hostile_record, large_record, partial_record, scan, small_record
+from .records import hostile_record, large_record, partial_record, previewed, scan, small_record, with_findings
 
 SCREEN = Screen()
 WIDE = Screen(wide=True)
@@ -143,27 +140,6 @@ def test_policies_without_bindings_have_advice() -> None:
     assert "--assume-bound" in shown(replace(record, policies=unbound))
 
 
-def of_findings(record: ScanRecord, findings: Sequence[StoredFinding]) -> ScanRecord:
-    """A record with these findings instead of its own."""
-    return replace(
-        record,
-        findings=lambda: iter(findings),
-        resolved=lambda: iter(()),
-        by_problem=lambda: (ProblemFinding(stored, checked=True, episode="open") for stored in findings),
-    )
-
-
-def previewed() -> ScanRecord:
-    """The record of a scan in which `--assume-bound` added every binding."""
-    record = small_record()
-    policies = tuple(
-        replace(used, bindings=tuple(replace(binding, assumed=True) for binding in used.bindings))
-        for used in record.policies
-    )
-    findings = [replace(stored, status="preview", resolution="") for stored in record.findings()]
-    return of_findings(replace(record, policies=policies), findings)
-
-
 def test_previews_are_no_violations() -> None:
     """They have a banner and a column of their own, and nothing is red."""
     out = Terminal()
@@ -189,7 +165,7 @@ def test_drift_is_a_change_and_no_violation() -> None:
     [first, *_] = record.findings()
     drift = first.finding._replace(outcome=WouldChange((), converges=True), denies=False)
     out = Terminal()
-    changed = of_findings(record, [replace(first, finding=drift)])
+    changed = with_findings(record, [replace(first, finding=drift)])
     render(document_of(changed), out, environ={"TERM": "xterm-256color", "COLUMNS": "160"})
 
     assert "\x1b[36mchanged" in out.getvalue()
@@ -201,7 +177,7 @@ def test_wide_characters_are_counted_as_two_cells() -> None:
     record = small_record()
     [first, *_] = record.findings()
     wide = first.finding._replace(name="容器" * 40, outcome=Violated("限制" * 80))
-    changed = of_findings(record, [replace(first, finding=wide, workload=None)])
+    changed = with_findings(record, [replace(first, finding=wide, workload=None)])
 
     for columns in ("60", "80", "120"):
         assert max(map(cell_len, shown(changed, COLUMNS=columns).splitlines())) <= int(columns)
@@ -235,7 +211,7 @@ def test_commands_that_print_findings_have_the_rules_of_the_user() -> None:
 )
 def test_a_scan_without_problems_recommends_the_next_thing(record: ScanRecord, command: str) -> None:
     """The findings of previews, the help if nothing was evaluated, else the policies."""
-    clean = record if "preview" in command else of_findings(record, [])
+    clean = record if "preview" in command else with_findings(record, [])
 
     assert f"  assay {command} " in shown(clean)
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 
+from scanner.model.scan import Scope
+from scanner.store import open_store
 from tests.command import assay_here
-from tests.web.fleets import PROD, STAGE
-from tests.web.served import Got, Served
+from tests.store.made import Round, finding
+from tests.web.fleets import LABELS, LOOSE_REPLICAS, NOW, PROD, STAGE, A, Clock, Scanned
+from tests.web.served import Got, Served, counted, served
 
 _OK, _BAD, _MISSING = 200, 400, 404
 
@@ -143,3 +148,44 @@ def test_the_form_offers_every_cluster(fleet: Served) -> None:
 def test_an_unknown_cluster_or_moment_is_refused(fleet: Served, query: str) -> None:
     """Nothing is compared with nothing."""
     assert _MISSING == fleet.get(f"/compare?{query.format(left=_keys(fleet)[0])}").status
+
+
+def test_what_is_not_comparable_is_named_first(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Then the rules that differ, with the lines of their texts."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('rules') / 'assay.db'}"
+    clock = Clock()
+    narrow = Round(scope=Scope(namespaces=("shop",)))
+    first = Scanned("prod", NOW - timedelta(days=2), (A,))
+    second = Scanned("prod", NOW - timedelta(days=1), (A,), (LOOSE_REPLICAS, LABELS), made=narrow)
+    with open_store(url, clock) as store:
+        first.record(store, clock)
+        second.record(store, clock)
+    with served(url, lambda: NOW) as opened:
+        path = opened.cluster
+        assert "No two complete scans of prod are comparable" in opened.get(f"{path}/compare").text
+        text = opened.get(f"{path}/compare?before={first.id}&after={second.id}").text
+    assert "they differ in scope" in text
+    assert text.index("Not comparable.") < text.index("Earlier scan")
+    assert "<del>-- expression: object.spec.replicas &lt;= 5</del>" in text
+    assert "Changed: policy <bdi>replicas</bdi>" in text
+
+
+def test_names_of_clusters_and_objects_are_texts(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Hostile ones too, on every page that shows them."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('hostile') / 'assay.db'}"
+    clock = Clock()
+    evil = "<script>alert(1)</script>"
+    with open_store(url, clock) as store:
+        Scanned(evil, NOW - timedelta(days=1), (finding(evil),)).record(store, clock)
+        Scanned(evil, NOW - timedelta(hours=1), (finding(evil), finding(f"{evil}2"))).record(store, clock)
+    with served(url, lambda: NOW) as opened:
+        counted(opened)
+        path, key = opened.cluster, opened.cluster.rpartition("/")[2]
+        query = urlencode({"name": f"{evil}*"})
+        for page in (
+            *("/", "/policies", f"/workloads?{query}", f"{path}/compare", f"{path}/runs", f"{path}/runs/1"),
+            *(f"/compare?left={key}&right={key}", "/search?q=script", f"/policies/ValidatingAdmissionPolicy/{evil}"),
+        ):
+            answer = opened.get(page)
+            assert "alert" in answer.text, page
+            assert "<script" not in answer.text, page

@@ -17,7 +17,8 @@ DAILY = Expectation("0 2 * * *", "Etc/UTC", timedelta(minutes=10))
 
 
 def _path(site: Served, name: str) -> str:
-    return next(f"/clusters/{site.library.key(each)}" for each in site.library.clusters() if each.name == name)
+    clusters = [each.cluster for each in site.library.fleet().clusters]
+    return next(f"/clusters/{site.library.key(each)}" for each in clusters if each.name == name)
 
 
 @pytest.fixture
@@ -60,6 +61,17 @@ def test_a_run_has_its_sheet(fleet: Served) -> None:
     assert [row for row in page.rows("Pod") if "no permission" in row]
     assert "assay scan" in page.text
     assert _OK == fleet.get(next(each for each in page.links(path) if PARTIAL[1].id in each)).status
+
+
+def test_a_cluster_without_a_finished_scan_has_its_runs(fleet: Served) -> None:
+    """The list of clusters leads to them, and no link leads to a report that does not exist."""
+    path = _path(fleet, "failed")
+    assert f"{path}/runs" in fleet.get("/").links(path)
+    page = fleet.get(f"{path}/runs")
+    [row] = [row for row in page.rows() if " | " in row][1:]
+    assert "✕Failed" in row
+    links = [link for link in page.links("/clusters/") if not link.endswith("/runs")]
+    assert {_OK} == {fleet.get(link).status for link in links}
 
 
 def test_a_run_of_another_cluster_is_not_there(fleet: Served) -> None:

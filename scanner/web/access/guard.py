@@ -2,7 +2,8 @@
 
 The order: probes pass; other methods than GET and HEAD are refused; then a token, an assertion and a session count, in this order, and
 credentials that are presented and wrong are refused, also beside right ones. The application finds the name of the user in
-`scope["state"]["user"]`, empty if nobody must be authenticated, and in `scope["state"]["session"]` whether there is a session to end.
+`scope["state"]["user"]`, empty if nobody must be authenticated, in `scope["state"]["session"]` whether there is a session to end, and in
+`scope["state"]["signs_in"]` whether there are sessions at all.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Guard:
             return
         if scope["type"] != "http":
             raise ValueError(f"{scope['type']} is no HTTP")
-        scope.setdefault("state", {}).update(user="", session=False)
+        scope.setdefault("state", {}).update(user="", session=False, signs_in=self._settings.signs_in)
         answer = await self._answer(Request(scope, receive))
         await (answer or self._app)(scope, receive, send)
 

@@ -64,7 +64,7 @@ class SignIn:
             return await self._posted(request, path)
         if path == LOGIN:
             return await self._login(request)
-        return await self._callback(request) if path == CALLBACK else response(request.scope, SIGNED_OUT)
+        return await self._callback(request) if path == CALLBACK else self._account(request)
 
     async def _posted(self, request: Request, path: str) -> Response:
         if not comes_from_own_page(request):
@@ -122,6 +122,17 @@ class SignIn:
         self._sessions.begin(answer, token.name, "", "token", token.digest)
         request.scope["state"].update(user=token.name, by="session")
         return answer
+
+    def _account(self, request: Request) -> Response:
+        """The page of the session: who has signed in, and the button to sign out."""
+        session = self.session(request)
+        if session is None:
+            return response(request.scope, SIGNED_OUT)
+        request.scope["state"].update(user=session.user, subject=session.subject, by="session")
+        text = f"You are signed in as {session.user}."
+        return response(
+            request.scope, Notice(200, "Account", (text,), link=("/", "All clusters"), form=Form(LOGOUT, "Sign out"))
+        )
 
     def _logout(self, request: Request) -> Response:
         answer = RedirectResponse(LOGOUT, 303, {**_NO_STORE, "Clear-Site-Data": '"cache"'})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import time
 from collections.abc import Iterator
@@ -10,13 +9,8 @@ from contextlib import suppress
 
 import httpx2
 import pytest
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
-from scanner.web.limits import ExportLimited, ExportSlots, Limits
+from scanner.web.limits import Limits
 from tests.web.access.running import SECONDS, Running, access, running
 
 HASTY = Limits(head_seconds=0.3, send_seconds=2, requests=1, connections=20)
@@ -110,34 +104,6 @@ def test_probes_are_answered_by_a_busy_server(hasty: Running) -> None:
         wait_for(hasty, 503)
         assert 200 == hasty.get("/healthz").status_code
     wait_for(hasty, 200)
-
-
-def test_few_exports_are_written_at_once() -> None:
-    """The next one is told when to come back, and other pages are not concerned."""
-    writing, done = asyncio.Event(), asyncio.Event()
-
-    async def export(_: Request) -> Response:
-        writing.set()
-        await done.wait()
-        return PlainTextResponse("export")
-
-    async def finish(_: Request) -> Response:
-        await writing.wait()
-        done.set()
-        return PlainTextResponse("")
-
-    slots = ExportSlots(1)
-    limited = [Middleware(ExportLimited, slots=slots)]
-    app = Starlette(routes=[Route("/export", export, middleware=limited), Route("/finish", finish)])
-    with running(access(), app=app) as server, socket.create_connection(server.place) as first:
-        first.sendall(b"GET /export HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        while slots.free:
-            time.sleep(0.01)
-        refused = server.get("/export")
-        assert (503, "10") == (refused.status_code, refused.headers["retry-after"])
-        server.get("/finish")
-        assert b"export" in first.recv(65_536)
-        assert 200 == server.get("/export").status_code
 
 
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\x02\x00", b"GET\r\n\r\n", b"\x00" * 100 + b"\r\n\r\n"])

@@ -17,6 +17,8 @@ def test_pages_are_read_by_those_who_may(examples: str) -> None:
         page = server.get("/", authorization=f"Bearer {TOKEN}", accept="text/html")
         refused = server.get("/", accept="text/html")
         assert (200, True) == (page.status_code, "shop" in page.text)
+        assert 'href="/logout"' in page.text
+        assert "grafana" not in page.text
         assert (303, False) == (refused.status_code, "shop" in refused.text)
 
 
@@ -25,6 +27,7 @@ def test_a_page_may_run_no_script(examples: str) -> None:
     app = application(Library(examples))
     with running(access(), app=app) as server:
         page = server.get("/", accept="text/html")
+        assert "/logout" not in page.text
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy

@@ -90,6 +90,13 @@ def test_a_session_ends_at_sign_out(with_tokens: Running) -> None:
     assert "You are signed out" in with_tokens.get("/logout", accept=HTML).text
 
 
+def test_the_page_of_the_session_has_the_button_to_end_it(with_tokens: Running) -> None:
+    """It names the user, which other pages, kept for all users, do not."""
+    page = with_tokens.get("/logout", cookie=cookie(sign_in(with_tokens)), accept=HTML).text
+    assert "You are signed in as grafana." in page
+    assert '<form method="post" action="/logout">' in page
+
+
 def test_each_sign_in_has_a_session_of_its_own(with_tokens: Running) -> None:
     """A cookie that an attacker gave the browser before never becomes a session (session fixation)."""
     planted = cookie(sign_in(with_tokens))

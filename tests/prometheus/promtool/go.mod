@@ -1,12 +1,9 @@
-// promtool and the Pushgateway, which check the metrics of reports, of the server and of pushes.
-module kube-assay/tests/prometheus
+// promtool, which checks the metrics of reports, of the server and of pushes.
+module kube-assay/tests/prometheus/promtool
 
 go 1.26.0
 
-tool (
-	github.com/prometheus/prometheus/cmd/promtool
-	github.com/prometheus/pushgateway
-)
+tool github.com/prometheus/prometheus/cmd/promtool
 
 require (
 	cloud.google.com/go/auth v0.20.0 // indirect
@@ -94,7 +91,6 @@ require (
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
-	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
@@ -124,7 +120,6 @@ require (
 	github.com/jmespath/go-jmespath v0.4.0 // indirect
 	github.com/jpillora/backoff v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
-	github.com/julienschmidt/httprouter v1.3.0 // indirect
 	github.com/klauspost/compress v1.18.6 // indirect
 	github.com/kolo/xmlrpc v0.0.0-20220921171641-a4b6fa1dd06b // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
@@ -161,11 +156,8 @@ require (
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.16.1 // indirect
 	github.com/prometheus/prometheus v0.312.0 // indirect
-	github.com/prometheus/pushgateway v1.11.1 // indirect
 	github.com/prometheus/sigv4 v0.4.1 // indirect
 	github.com/scaleway/scaleway-sdk-go v1.0.0-beta.36 // indirect
-	github.com/shurcooL/httpfs v0.0.0-20230704072500-f1e31cf0ba5c // indirect
-	github.com/shurcooL/vfsgen v0.0.0-20230704071429-0000e147ea92 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/stackitcloud/stackit-sdk-go/core v0.26.0 // indirect
 	github.com/stretchr/testify v1.11.1 // indirect
