@@ -81,17 +81,15 @@ def _decoded(text: str) -> str:
 
 
 def _env_values(body: JsonObject) -> list[str]:
-    return [value for variables in _env(body) for value in _long_values(variables)]
+    return [value for variables in _LATEST_ENV.of(body) for value in _long_values(variables)]
 
 
-def _long_values(variables: Iterable[Json]) -> list[str]:
-    return [
-        value
-        for variable in variables
-        if isinstance(variable, MAPPINGS)
-        and isinstance(value := variable.get("value"), str)
-        and len(value) >= _SHORTEST_ENV
-    ]
+def _long_values(variables: Iterable[Any]) -> list[str]:
+    try:
+        values = [variable.get("value") for variable in variables]
+    except AttributeError:  # a variable is no object
+        values = [variable.get("value") for variable in variables if isinstance(variable, MAPPINGS)]
+    return [value for value in values if isinstance(value, str) and len(value) >= _SHORTEST_ENV]
 
 
 def short_values(resource: Resource, longest: int) -> list[str]:
@@ -102,7 +100,7 @@ def short_values(resource: Resource, longest: int) -> list[str]:
 def secret_variables(body: JsonObject) -> list[str]:
     """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
     named: list[Json] = []
-    for variables in _env(body):
+    for variables in _LATEST_ENV.of(body):
         named += _with_secret_names(variables)
     return _long_values(named) if named else []
 
@@ -146,6 +144,24 @@ def _env(body: JsonObject) -> list[Sequence[Json]]:
                         if variables:
                             lists.append(as_list(variables))
     return lists
+
+
+class _LatestEnv:
+    """The lists of environment variables of the latest object: its labels are redacted with some of them, its findings with all."""
+
+    __slots__ = ("_body", "_lists")
+
+    def __init__(self) -> None:
+        self._body: JsonObject | None = None
+        self._lists: list[Sequence[Json]] = []
+
+    def of(self, body: JsonObject) -> list[Sequence[Json]]:
+        if body is not self._body:
+            self._lists, self._body = _env(body), body
+        return self._lists
+
+
+_LATEST_ENV: Final = _LatestEnv()
 
 
 class Hidden:
