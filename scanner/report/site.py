@@ -14,6 +14,7 @@ from scanner.report.batches import Batch
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.frames import Frame, place
+from scanner.report.missed import missed
 from scanner.report.navigation import navigation_of, section_of
 from scanner.report.sentences import sentences_of, verdict_parts
 from scanner.report.slugs import slugs_of
@@ -137,6 +138,7 @@ def site_of(document: Document, owners: Iterable[str]) -> Site:
         "document": document,
         "web": None,
         "sentences": sentences_of(document),
+        "missed": missed(document),
         "navigation": navigation_of(document),
         "verdict": verdict_parts(document),
         "style": style,

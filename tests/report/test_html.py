@@ -70,7 +70,7 @@ def test_pages_of_a_complete_scan(render: Render, page: str, snapshot: SnapshotA
 def test_the_state_comes_first(render: Render) -> None:
     """An incomplete scan names its gaps before any number."""
     text = main_of(render(partial_record()) / "index.html")
-    assert text.index("Incomplete") < text.index("no permission to list") < text.index("Checks")
+    assert text.index("Incomplete") < text.index("v1/Pod: forbidden") < text.index("Checks")
 
 
 @pytest.mark.parametrize(
