@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from scanner.cli.output import standard_output
 from scanner.cli.report_flags import DEFAULT
+from scanner.errors import UsageError
 from scanner.report import FORMATS
 
 if TYPE_CHECKING:
@@ -28,10 +29,20 @@ def to_stdout(document: Document, name: str, screen: Screen) -> None:
 
 
 def to_exports(document: Document, exports: Exports) -> None:
-    """Render each format into its file or folder, and print where it is. Raises UsageError for a place that cannot be used."""
+    """Render each format into its file or folder, and print where it is.
+
+    Raises UsageError for what could not be written, after everything else is.
+    """
+    failures: list[str] = []
     for export in exports:
-        _export(document, export)
-        sys.stderr.write(f"Report: {export.path / FORMATS[export.name].first_page}\n")
+        try:
+            _export(document, export)
+        except UsageError as error:
+            failures.append(str(error))
+        else:
+            sys.stderr.write(f"Report: {export.path / FORMATS[export.name].first_page}\n")
+    if failures:
+        raise UsageError(" ".join(failures))
 
 
 def _export(document: Document, export: Export) -> None:

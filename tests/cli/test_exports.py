@@ -82,6 +82,18 @@ def test_a_full_disk_keeps_the_earlier_report(assay: Assay, shop: str) -> None:
     assert 0 == assay("report", "-o", "json").code
 
 
+def test_an_export_that_fails_keeps_the_others(assay: Assay, shop: str, home: Path) -> None:
+    """Also those after it: the message is the last thing."""
+    exports = ("--export", "json=/dev/full", "--export", f"csv={home / 'findings.csv'}")
+    ran = assay("scan", "--from", shop, "-q", "-o", "json", *exports)
+
+    assert (2, True) == (
+        ran.code,
+        ran.stderr.splitlines()[-1].startswith("assay: Cannot write the report to /dev/full"),
+    )
+    assert (home / "findings.csv").read_text().startswith("id,problem,status,")
+
+
 def test_html_is_an_export_of_its_own_name(assay: Assay, shop: str, home: Path) -> None:
     """`--html DIR` and `--export html=DIR` write the same pages."""
     assay("scan", "--from", shop, "-q", "--html", str(home / "one"), "--export", f"html={home / 'two'}")

@@ -6,6 +6,8 @@ import io
 from dataclasses import replace
 
 import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.scan import Coverage, CoverageState, ScanRecord, ScanState
@@ -106,6 +108,35 @@ def test_no_text_is_markup() -> None:
 def test_github_makes_nothing_of_a_text(text: str, shown: str) -> None:
     """No mention of a user, no reference to an issue, no link, no markup; an entity is one."""
     assert shown == escaped(text)
+
+
+def tokens_of(text: str) -> list[Token]:
+    """What a renderer of Markdown with tables reads, the parts of lines included."""
+    blocks = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    return [part for block in blocks for part in (block, *(block.children or ()))]
+
+
+@pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
+def test_a_renderer_reads_headings_lists_and_tables_alone(record: ScanRecord) -> None:
+    """Every table is one, and no text of an object is a link, an image, HTML, code or emphasis."""
+    text = rendered(record)
+    tokens = tokens_of(text)
+    types = {token.type.removesuffix("_open").removesuffix("_close") for token in tokens}
+
+    assert text.count("| --- |") == sum(token.type == "table_open" for token in tokens)
+    assert types <= {
+        *("heading", "paragraph", "inline", "text", "text_special", "softbreak", "bullet_list", "list_item", "strong"),
+        *("table", "thead", "tbody", "tr", "th", "td", "code_inline"),
+    }
+    assert {record.scan.id} == {token.content for token in tokens if token.type == "code_inline"}
+
+
+def test_a_renderer_shows_every_text_as_it_is() -> None:
+    """Escapes and entities are gone, and what remains is the text, without the spaces that keep GitHub from references."""
+    text = "a|b *c* _d_ `e` [f](g) <h> & #1 @i ~~j~~ !k \\ https://l"
+    [inline] = [token for token in tokens_of(escaped(text)) if token.type == "inline"]
+
+    assert text == "".join(part.content for part in inline.children or ()).replace("\u200b", "")
 
 
 def test_previews_are_no_violations() -> None:
