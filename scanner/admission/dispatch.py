@@ -9,7 +9,7 @@ Rules: `docs/semantics/evaluation.md#order`, `docs/semantics/evaluation.md#confi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from scanner.admission.compiled import CompiledPolicy
@@ -90,7 +90,7 @@ def _without_effect(check_result: CheckResult, exempted: str) -> CheckResult:
     """Mark a check result as exempted. Errors of the policy's configuration do not depend on the object and stay."""
     if isinstance(check_result.outcome, Passed | Skipped) or check_result.check.kind is CheckKind.CONFIGURATION:
         return check_result
-    return replace(check_result, excepted_by=", ".join(filter(None, (exempted, check_result.excepted_by))))
+    return check_result._replace(excepted_by=", ".join(filter(None, (exempted, check_result.excepted_by))))
 
 
 class InvocationResult(NamedTuple):

@@ -108,9 +108,14 @@ def validation_result(
 def _message(validation: Validation, value: cel.Value | Fault) -> str:
     """The message of a violation: the messageExpression, else the message, else the failed expression."""
     text = value.strip(_BLANKS) if isinstance(value, str) else ""
-    if text and "\n" not in text and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_MESSAGE:
+    if text and "\n" not in text and _is_short(text):
         return text
     return written_message(validation)
+
+
+def _is_short(text: str) -> bool:
+    """Return whether a text has at most `_LONGEST_MESSAGE` bytes. A character has at most four."""
+    return len(text) * 4 <= _LONGEST_MESSAGE or len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_MESSAGE
 
 
 def written_message(validation: Validation) -> str:

@@ -19,7 +19,7 @@ from scanner.audit.fast_eligibility import choice_of, may_read_secret_data, trai
 from scanner.audit.fast_policy import SKIPS, BindingChoice, FastPolicy, Inputs, NotPassed, PassTest
 from scanner.audit.object_sets import CheckReasons, SetKey, invocation_key, reasons_of
 from scanner.audit.tally import counted_as
-from scanner.model.outcome import Check, CheckResult, SkipReason
+from scanner.model.outcome import Check, CheckResult, SkipReason, Violated
 from scanner.model.policy import BindingKey
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
@@ -151,11 +151,11 @@ class NamespaceCounts:
 
     def count_outcomes(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...], bit: int) -> None:
         """Count the outcomes of a policy for an object that `not_passed` returned, and that was then evaluated check by check."""
-        is_violation = check_results is fast_policy.violation
+        is_violation = _is_violation(fast_policy, check_results)
         bits = self._violated.get(fast_policy) if is_violation else None
         if bits is None:
             bits = self._bits_of(fast_policy, check_results)
-            if is_violation:  # these have the same outcomes for every object
+            if is_violation:  # these are counted alike for every object
                 self._violated[fast_policy] = bits
         bits.value |= bit
 
@@ -223,6 +223,14 @@ class _Sets:
                 _mark(sets, fast_policy, tuple((check, "") for check in fast_policy.checks), passed)
         for (fast_policy, checks), bits in self.others.items():
             _mark(sets, fast_policy, checks, bits)
+
+
+def _is_violation(fast_policy: FastPolicy, check_results: tuple[CheckResult, ...]) -> bool:
+    """Return whether the results are a violation of the only check of a policy."""
+    if len(check_results) != 1 or len(fast_policy.checks) != 1:
+        return False
+    check, outcome, excepted_by = check_results[0]
+    return outcome.__class__ is Violated and check is fast_policy.checks[0] and not excepted_by
 
 
 def _mark(sets: MutableMapping[SetKey, int], fast_policy: FastPolicy, checks: CheckReasons, bits: int) -> None:

@@ -10,15 +10,17 @@ from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.conditions import unmet
 from scanner.admission.context import EvaluationContext
+from scanner.admission.cost_budget import run
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import uncounted
 from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request, filtered_namespace, request_form
 from scanner.admission.results import validation_result
 from scanner.audit.fast_variables import FastVariables, functions_of
+from scanner.audit.findings import FindingForms
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckResult
-from scanner.model.policy import Binding, Invocation, Operation
+from scanner.model.policy import Binding, Invocation, Operation, Validation
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import OutcomeName, TallyKey
 
@@ -125,7 +127,9 @@ class FastPolicy:
         self.bound, self.original, self.param = bound, original, choice.param
         self.operation, self.bindings = choice.operation, choice.bindings
         self.invocations = tuple(Invocation(bound.policy, binding, choice.param) for binding in choice.bindings)
+        self.forms = tuple(FindingForms(invocation, compiled.checks) for invocation in self.invocations)
         self.checks = compiled.checks
+        self._sole = self._sole_validation()
         self.violation = self._violation()
         read_too = (self._reads_request, self._own is not None, wants_namespace)
         self.needs = (choice.operation, original, *read_too, id(bound) if self._params else None)
@@ -183,18 +187,32 @@ class FastPolicy:
         compiled, inputs, size_bound = self._compiled, not_passed.inputs, not_passed.test.size_bound
         if size_bound is not None and not self._is_small(inputs, size_bound):
             return None
-        if self.violation and not_passed.answer is False:
-            return self.violation
+        if not_passed.answer is False and self._sole is not None:
+            return self.violation or self._violated(self._sole, resource, inputs)
         if self._own is not None:
             return self._own.check_results(compiled, inputs)
         if compiled.conditions and (stopped := unmet(compiled, inputs)):
             return stopped
         if self._further_tests:
             return None
-        for_messages = inputs
-        if self._messages_read_request and not self._reads_request:
-            for_messages = {**inputs, "request": self._form.filled(resource.name, resource.namespace)}
-        return uncounted(compiled, inputs, for_messages, inputs)
+        return uncounted(compiled, inputs, self._for_messages(resource, inputs), inputs)
+
+    def _for_messages(self, resource: Resource, inputs: Inputs) -> Inputs:
+        """The inputs of the messages, which are the same dict unless the messages alone read the request."""
+        if self._reads_request or not self._messages_read_request:
+            return inputs
+        return {**inputs, "request": self._form.filled(resource.name, resource.namespace)}
+
+    def _violated(
+        self, sole: tuple[Validation, Expression, Expression | None], resource: Resource, inputs: Inputs
+    ) -> tuple[CheckResult, ...]:
+        """The results for an object for which the only validation is false: its message alone is left to evaluate."""
+        validation, _, message = sole
+        seen = self._compiled.activation(self._for_messages(resource, inputs))
+        outcome = validation_result(
+            self._compiled, validation, value=False, text=lambda: None if message is None else run(message, seen)
+        )
+        return (CheckResult(self._compiled.checks[0], outcome),)
 
     def request(self, resource: Resource) -> Request:
         """The simulated request for an object."""
@@ -219,15 +237,19 @@ class FastPolicy:
             policy.name, binding.name, *param_names, check, *object_names, outcome, requester, policy.language
         )
 
-    def _violation(self) -> tuple[CheckResult, ...]:
-        """The results for every object whose test is false: a policy with a single validation and a fixed message. Else empty."""
+    def _sole_validation(self) -> tuple[Validation, Expression, Expression | None] | None:
+        """The validation of a policy whose only expression, besides messages and variables, it is. Its test is that of the policy."""
         compiled = self._compiled
         if self._own is not None or self._further_tests or compiled.conditions or compiled.watch is not None:
+            return None
+        return compiled.validations[0] if len(compiled.checks) == len(compiled.validations) == 1 else None
+
+    def _violation(self) -> tuple[CheckResult, ...]:
+        """The results for every object for which the only validation is false, if its message is fixed. Else empty."""
+        if self._sole is None or self._sole[2] is not None:
             return ()
-        if len(compiled.checks) != 1 or len(compiled.validations) != 1 or compiled.validations[0][2] is not None:
-            return ()
-        outcome = validation_result(compiled, compiled.validations[0][0], value=False, text=lambda: None)
-        return (CheckResult(compiled.checks[0], outcome),)
+        outcome = validation_result(self._compiled, self._sole[0], value=False, text=lambda: None)
+        return (CheckResult(self._compiled.checks[0], outcome),)
 
     def _fits(self, size_bound: cel.SizeBound, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
         """Return whether no object within this size bound can reach a cost limit."""

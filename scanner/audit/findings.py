@@ -1,44 +1,122 @@
-"""The identity of a finding across scans, and its effect on admission."""
+"""The identity of a finding across scans, its effect on admission, and the form that the findings of a check have in common."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import assert_never
 
+from scanner.model.evidence import Evidence
 from scanner.model.outcome import (
     Check,
     CheckKind,
     Errored,
+    Finding,
     Violated,
     WouldChange,
 )
-from scanner.model.policy import Invocation
+from scanner.model.policy import Invocation, Operation
 from scanner.model.resource import Resource
 
 
-def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
-    """The identity of a finding across scans: SHA-256 of policy, binding, param, check and object, as 64 hex digits.
+class FindingForm:
+    """What all findings of one check of an invocation have in common: names, actions, and the beginning of the fingerprint."""
 
-    The object is its UID; with `by_name`, and without a UID, it is group, kind, namespace and name.
-    """
+    __slots__ = ("_check", "_denies_violations", "_identity", "_invocation", "_param_name", "_param_namespace")
+
+    def __init__(self, invocation: Invocation, check: Check) -> None:
+        """Take the invocation and its check."""
+        param = invocation.param
+        self._invocation, self._check = invocation, check
+        self._param_namespace, self._param_name = (param.namespace, param.name) if param else ("", "")
+        self._denies_violations = "Deny" in invocation.binding.actions
+        self._identity = _identity(invocation, check)
+
+    def finding(
+        self,
+        resource: Resource,
+        outcome: Violated | WouldChange | Errored,
+        evidence: Evidence,
+        *,
+        operation: Operation,
+        excepted_by: str,
+        by_name: bool,
+    ) -> Finding:
+        """The finding about an object; `by_name` identifies the object by name, as for files, instead of by UID."""
+        invocation, kind = self._invocation, resource.kind
+        policy, binding = invocation.policy, invocation.binding
+        return Finding(
+            self.fingerprint(resource, by_name=by_name),
+            policy.name,
+            binding.name,
+            self._param_namespace,
+            self._param_name,
+            self._check,
+            outcome,
+            kind.api_version,
+            kind.kind,
+            resource.namespace,
+            resource.name,
+            resource.uid,
+            resource.resource_version,
+            operation,
+            binding.actions,
+            not excepted_by and self._denies(outcome),
+            excepted_by,
+            policy.language,
+            evidence,
+        )
+
+    def fingerprint(self, resource: Resource, *, by_name: bool) -> str:
+        """The identity of a finding across scans: SHA-256 of policy, binding, param, check and object, as 64 hex digits.
+
+        The object is its UID; with `by_name`, and without a UID, it is group, kind, namespace and name.
+        """
+        uid = "" if by_name else resource.uid
+        identity = uid or f"{resource.kind.group}/{resource.kind.kind}/{resource.namespace}/{resource.name}"
+        digest = self._identity.copy()
+        digest.update(identity.encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def _denies(self, outcome: Violated | WouldChange | Errored) -> bool:
+        if outcome.__class__ is Violated:
+            return self._denies_violations
+        return denies(outcome, self._invocation)
+
+
+class FindingForms:
+    """The forms of an invocation: those of some `checks` are made once, those of other checks for each finding."""
+
+    __slots__ = ("_forms", "_invocation")
+
+    def __init__(self, invocation: Invocation, checks: Iterable[Check] = ()) -> None:
+        """Take the invocation; the forms keep the checks alive, so that no others get their ids."""
+        self._invocation = invocation
+        self._forms = {id(check): FindingForm(invocation, check) for check in checks}
+
+    def of(self, check: Check) -> FindingForm:
+        """The form of a check."""
+        return self._forms.get(id(check)) or FindingForm(self._invocation, check)
+
+
+def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
+    """The identity of a finding across scans; see `FindingForm.fingerprint`."""
+    return FindingForm(invocation, check).fingerprint(resource, by_name=by_name)
+
+
+def _identity(invocation: Invocation, check: Check) -> hashlib._Hash:
+    """The SHA-256 state over policy, binding, param and check, to which the identity of the object is added."""
     policy, binding, param = invocation.policy, invocation.binding, invocation.param
-    uid = "" if by_name else resource.uid
-    identity = uid or f"{resource.kind.group}/{resource.kind.kind}/{resource.namespace}/{resource.name}"
     place = f"{param.namespace}/{param.name}" if param else ""
     ordinal = _ordinal(invocation, check) if check.index else 0
-    digest = _identity_state(
-        policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal
-    ).copy()
-    digest.update(identity.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+    return _identity_state(policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal)
 
 
 @lru_cache(maxsize=4096)
 def _identity_state(
     language: str, policy: str, binding: str, param: str, kind: CheckKind, expression: str, ordinal: int
 ) -> hashlib._Hash:
-    """The SHA-256 state over policy, binding, param and check; the caller adds the identity of the object."""
     parts = (language, policy, binding, param, kind.value, expression.strip(), str(ordinal), "")
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
 

@@ -20,10 +20,10 @@ from scanner.admission.cost_budget import BudgetUse
 from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, evaluate_object
 from scanner.admission.request import Request
 from scanner.audit import object_sets, packed_objects, redact
-from scanner.audit.evidence import Evidence, evidence
+from scanner.audit.evidence import evidence
 from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceCounts
 from scanner.audit.fast_policy import NotPassed
-from scanner.audit.findings import denies, fingerprint
+from scanner.audit.findings import FindingForms
 from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
 from scanner.audit.object_sets import ObjectSets, SetKey, invocation_key, reasons_of
 from scanner.audit.page_digest import page_digest
@@ -32,7 +32,6 @@ from scanner.audit.tally import tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import JsonObject
 from scanner.model.outcome import (
-    CheckResult,
     Errored,
     Finding,
     Gap,
@@ -148,9 +147,9 @@ class PageEvaluator:
                 namespace = self.context.namespace(resource.namespace)
                 check_results = fast_policy.bound.with_exemptions(check_results, resource, namespace)
             findings: list[Finding] = []
-            for invocation in fast_policy.invocations:
+            for invocation, forms in zip(fast_policy.invocations, fast_policy.forms, strict=True):
                 result = InvocationResult(invocation, fast_policy.operation, resource, check_results, request)
-                findings += self._findings(result, fast_policy.bound, not_passed.inputs)
+                findings += self._findings(result, fast_policy.bound, forms, not_passed.inputs)
         except Exception:  # noqa: BLE001 - `evaluate_object` raises it again and records its place
             return False
         tally.findings += findings
@@ -215,48 +214,28 @@ class PageEvaluator:
         return bool(invocation_results)
 
     def _findings(
-        self, invocation_result: InvocationResult, bound: BoundPolicy, inputs: Mapping[str, object] | None = None
+        self,
+        invocation_result: InvocationResult,
+        bound: BoundPolicy,
+        forms: FindingForms | None = None,
+        inputs: Mapping[str, object] | None = None,
     ) -> Iterator[Finding]:
+        forms = forms or FindingForms(invocation_result.invocation)
         for check_result in invocation_result.check_results:
             match check_result.outcome:
                 case Violated() | WouldChange() | Errored() as outcome:
-                    safe = redact.safe(outcome, check_result.check, invocation_result, bound.compiled)
-                    why = evidence(invocation_result, check_result, bound, inputs)
-                    yield self._finding(invocation_result, check_result, safe, why)
+                    yield forms.of(check_result.check).finding(
+                        invocation_result.resource,
+                        redact.safe(outcome, check_result.check, invocation_result, bound.compiled),
+                        evidence(invocation_result, check_result, bound, inputs),
+                        operation=invocation_result.operation,
+                        excepted_by=check_result.excepted_by,
+                        by_name=self.by_name,
+                    )
                 case Passed() | Skipped():
                     pass
                 case _ as never:
                     assert_never(never)
-
-    def _finding(
-        self,
-        invocation_result: InvocationResult,
-        check_result: CheckResult,
-        outcome: Violated | WouldChange | Errored,
-        why: Evidence,
-    ) -> Finding:
-        invocation, resource, check = invocation_result.invocation, invocation_result.resource, check_result.check
-        return Finding(
-            fingerprint=fingerprint(invocation, check, resource, by_name=self.by_name),
-            policy=invocation.policy.name,
-            binding=invocation.binding.name,
-            param_namespace=invocation.param.namespace if invocation.param else "",
-            param_name=invocation.param.name if invocation.param else "",
-            check=check,
-            outcome=outcome,
-            api_version=resource.kind.api_version,
-            kind=resource.kind.kind,
-            namespace=resource.namespace,
-            name=resource.name,
-            uid=resource.uid,
-            resource_version=resource.resource_version,
-            operation=invocation_result.operation,
-            actions=invocation.binding.actions,
-            denies=not check_result.excepted_by and denies(outcome, invocation),
-            excepted_by=check_result.excepted_by,
-            language=invocation.policy.language,
-            evidence=why,
-        )
 
 
 class _TogetherResults:
@@ -374,7 +353,7 @@ def _with_others(invocation_result: InvocationResult, together: Together | None)
     if together is None:
         return invocation_result
     check_results = tuple(
-        replace(check_result, outcome=_with_together(check_result.outcome, together))
+        check_result._replace(outcome=_with_together(check_result.outcome, together))
         if isinstance(check_result.outcome, WouldChange)
         else check_result
         for check_result in invocation_result.check_results

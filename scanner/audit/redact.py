@@ -16,7 +16,7 @@ from typing import NamedTuple, assert_never
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, Together
 from scanner.admission.results import written_message
-from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, is_secret, without
+from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, hidden_values, is_secret, without
 from scanner.audit.sensitive_fields import MASK
 from scanner.audit.taint import carried_texts, documents_of, taint
 from scanner.model.json import Json
@@ -369,4 +369,4 @@ def _overlaps(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
 
 def masked(text: str, *resources: Resource | None) -> str:
     """The text with every secret value of these objects masked."""
-    return without(text, HIDDEN.of(*resources))
+    return without(text, hidden_values(*resources)) if text else text

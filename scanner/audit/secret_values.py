@@ -6,7 +6,6 @@ import base64
 import binascii
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from operator import is_
 from typing import Any, Final
 
 from scanner.audit.sensitive_fields import MAPPINGS, MASK, names_secret
@@ -82,17 +81,15 @@ def _decoded(text: str) -> str:
 
 
 def _env_values(body: JsonObject) -> list[str]:
-    return [value for variables in _env(body) for value in _long_values(variables)]
+    return [value for variables in _LATEST_ENV.of(body) for value in _long_values(variables)]
 
 
-def _long_values(variables: Iterable[Json]) -> list[str]:
-    return [
-        value
-        for variable in variables
-        if isinstance(variable, MAPPINGS)
-        and isinstance(value := variable.get("value"), str)
-        and len(value) >= _SHORTEST_ENV
-    ]
+def _long_values(variables: Iterable[Any]) -> list[str]:
+    try:
+        values = [variable.get("value") for variable in variables]
+    except AttributeError:  # a variable is no object
+        values = [variable.get("value") for variable in variables if isinstance(variable, MAPPINGS)]
+    return [value for value in values if isinstance(value, str) and len(value) >= _SHORTEST_ENV]
 
 
 def short_values(resource: Resource, longest: int) -> list[str]:
@@ -103,7 +100,7 @@ def short_values(resource: Resource, longest: int) -> list[str]:
 def secret_variables(body: JsonObject) -> list[str]:
     """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
     named: list[Json] = []
-    for variables in _env(body):
+    for variables in _LATEST_ENV.of(body):
         named += _with_secret_names(variables)
     return _long_values(named) if named else []
 
@@ -149,19 +146,40 @@ def _env(body: JsonObject) -> list[Sequence[Json]]:
     return lists
 
 
+class _LatestEnv:
+    """The lists of environment variables of the latest object: its labels are redacted with some of them, its findings with all."""
+
+    __slots__ = ("_body", "_lists")
+
+    def __init__(self) -> None:
+        self._body: JsonObject | None = None
+        self._lists: list[Sequence[Json]] = []
+
+    def of(self, body: JsonObject) -> list[Sequence[Json]]:
+        if body is not self._body:
+            self._lists, self._body = _env(body), body
+        return self._lists
+
+
+_LATEST_ENV: Final = _LatestEnv()
+
+
 class Hidden:
     """The secret values of the latest object and param."""
 
+    __slots__ = ("_param", "_resource", "_values")
+
     def __init__(self) -> None:
         """Begin with none."""
-        self._of: tuple[Resource | None, ...] = ()
+        self._resource: Resource | None = None
+        self._param: Resource | None = None
         self._values: frozenset[str] = frozenset()
 
-    def of(self, *resources: Resource | None) -> frozenset[str]:
-        """The hidden values of some objects (see `hidden_values`), kept for the latest call."""
-        latest = self._of
-        if len(resources) != len(latest) or not all(map(is_, resources, latest)):
-            self._values, self._of = hidden_values(*resources), resources
+    def of(self, resource: Resource, param: Resource | None) -> frozenset[str]:
+        """The hidden values of an object and a param (see `hidden_values`), kept for the latest call."""
+        if resource is not self._resource or param is not self._param:
+            self._values = hidden_values(resource, param)
+            self._resource, self._param = resource, param
         return self._values
 
 

@@ -16,7 +16,6 @@ from scanner.admission.dispatch import InvocationResult
 from scanner.audit.sensitive_fields import MAPPINGS, Trail, anything_sensitive, is_sensitive, items, may_be_sensitive
 from scanner.model.json import Json
 
-Documents: TypeAlias = "Mapping[str, Json]"
 _Path: TypeAlias = "tuple[str, ...]"
 _EVERYTHING = frozenset({("object",), ("params",), ("namespaceObject",)})
 _TOO_MUCH = cel.Flow(frozenset(), _EVERYTHING)
@@ -96,15 +95,54 @@ def _flow(program: cel.Program) -> cel.Flow:
     return program.flow()
 
 
+class Documents:
+    """The documents that expressions read, by their names in expressions, and what is known about the secrets in them.
+
+    A document that does not exist is None.
+    """
+
+    __slots__ = ("by_name", "taints")
+
+    def __init__(self, body: Json, param: Json, namespace: Json) -> None:
+        """Take the bodies of an object and its param, and the namespace of the request."""
+        self.by_name: Mapping[str, Json] = {
+            "object": body,
+            "oldObject": body,
+            "params": param,
+            "namespaceObject": namespace,
+        }
+        self.taints: dict[_Places, Taint] = {}
+        """What was found so far: the messages of many policies have the same parts of the object."""
+
+    def are(self, body: Json, param: Json, namespace: Json) -> bool:
+        """Return whether these are the documents of an object, a param and a namespace."""
+        own = self.by_name
+        return own["object"] is body and own["params"] is param and own["namespaceObject"] is namespace
+
+
+class _Latest:
+    """The latest documents: several findings concern one object."""
+
+    def __init__(self) -> None:
+        self._documents = Documents(None, None, None)
+
+    def of(self, body: Json, param: Json, namespace: Json) -> Documents:
+        if not self._documents.are(body, param, namespace):
+            self._documents = Documents(body, param, namespace)
+        return self._documents
+
+
+_LATEST = _Latest()
+
+
 def documents_of(invocation_result: InvocationResult) -> Documents:
-    """The documents that expressions read, by their names in expressions; None for a document that does not exist."""
-    body, param = invocation_result.resource.body, invocation_result.invocation.param
-    return {
-        "object": body,
-        "oldObject": body,
-        "params": None if param is None else param.body,
-        "namespaceObject": None if invocation_result.request is None else invocation_result.request.namespace_object,
-    }
+    """The documents that the expressions of an invocation read."""
+    param, request = invocation_result.invocation.param, invocation_result.request
+    return _LATEST.of(
+        invocation_result.resource.body,
+        None if param is None else param.body,
+        None if request is None else request.namespace_object,
+    )
 
 
 def taint(compiled: CompiledPolicy, expression: Expression | None, documents: Documents) -> Taint:
@@ -112,10 +150,15 @@ def taint(compiled: CompiledPolicy, expression: Expression | None, documents: Do
     if expression is None:
         return CLEAN
     places = _FLOWS.of(compiled, expression)
-    return Taint(carries=_any_secret(places.carried, documents), computes=_any_secret(places.computed, documents))
+    found = documents.taints.get(places)
+    if found is None:
+        by_name = documents.by_name
+        found = Taint(carries=_any_secret(places.carried, by_name), computes=_any_secret(places.computed, by_name))
+        documents.taints[places] = found
+    return found
 
 
-def _any_secret(places: Iterable[tuple[str, _Path]], documents: Documents) -> bool:
+def _any_secret(places: Iterable[tuple[str, _Path]], documents: Mapping[str, Json]) -> bool:
     for root, steps in places:  # noqa: SIM110 - any() of a generator takes twice as long, for every message
         if _leads_to_secret(documents.get(root), steps, ()):
             return True
@@ -144,7 +187,7 @@ def _leads_to_secret(value: Json, steps: _Path, trail: Trail) -> bool:
 
 def carried_texts(documents: Documents) -> frozenset[str]:
     """The texts in all sensitive fields of the documents, by which copied secrets are recognised."""
-    different = {id(document): document for document in documents.values() if document is not None}
+    different = {id(document): document for document in documents.by_name.values() if document is not None}
     return frozenset().union(*map(_CARRIED.of, different.values()))
 
 

@@ -12,7 +12,7 @@ from scanner.cel.checking.env import AUTHORIZATION, PARAMS, Environment
 from scanner.cel.checking.patches import JSON_PATCH, OBJECT, PATCH_LIST, for_patches
 from scanner.cel.cost.meter import PER_CALL_LIMIT
 from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, TooLarge
-from scanner.cel.explanation.direct import direct_reasons
+from scanner.cel.explanation.direct import DirectParts, direct_parts, direct_reasons, reasons_at
 from scanner.cel.explanation.explained import Explanation, Reason
 from scanner.cel.explanation.outline import Part, outline
 from scanner.cel.explanation.places import Place
@@ -69,6 +69,7 @@ __all__ = [
     "CostExceeded",
     "Decider",
     "Difference",
+    "DirectParts",
     "Duration",
     "Environment",
     "EvaluationError",
@@ -96,6 +97,7 @@ __all__ = [
     "UInt",
     "Value",
     "compile",
+    "direct_parts",
     "direct_reasons",
     "entries_at",
     "explain",
@@ -104,6 +106,7 @@ __all__ = [
     "followed",
     "for_patches",
     "outline",
+    "reasons_at",
     "recording_lists",
     "size_of_document",
     "type_name",

@@ -20,7 +20,8 @@ from scanner.cluster.scalars import BadScalar, json_value
 from scanner.cluster.yaml import MAX_DEPTH, Malformed, load
 from scanner.model.json import Json
 
-_LARGE_INTEGER: Final = re.compile(rb"[0-9]{19}")
+_LARGE_INTEGER: Final = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
+"""The possible start of an integer beyond 64 bits; digits within a checksum do not count."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _NO_FIELD: Final = re.compile(r"\s*(?:#|---|%|$)")

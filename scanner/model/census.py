@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -25,14 +24,6 @@ Census: TypeAlias = Mapping[Bucket, int]
 
 OwnerOf: TypeAlias = Callable[[KeptOfObject | None], str]
 """The owner of an object, given its kept labels, which are None if they are not known; empty for none."""
-
-
-def without_owners(census: Census) -> Census:
-    """The same numbers, with the owners added up."""
-    numbers: Counter[Bucket] = Counter()
-    for bucket, number in census.items():
-        numbers[bucket if not bucket.owner else Bucket(*bucket[:5])] += number
-    return numbers
 
 
 def unowned(_: KeptOfObject | None) -> str:

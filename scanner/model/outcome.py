@@ -169,9 +169,10 @@ class Skipped:
 Outcome: TypeAlias = Passed | Violated | WouldChange | Errored | Skipped
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     """The outcome of one check. A matched invocation has exactly one for each check.
+
+    A tuple, because every finding has one: a frozen dataclass takes several times as long.
 
     `excepted_by` names the filters and policy exceptions that exempt the object, so that the outcome has no effect.
     """

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import partial
+from functools import cache, partial
 
 from scanner.model.cause import CauseKind
-from scanner.model.census import without_owners
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.place import Places
@@ -143,7 +142,7 @@ class Document:
     coverage: CoverageSection
     policies: tuple[PolicySection, ...]
     namespaces: tuple[NamespaceSection, ...]
-    owners: tuple[OwnerSection, ...]
+    count_by_owner: Callable[[], tuple[OwnerSection, ...]]
     severities: tuple[SeverityCounts, ...]
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
@@ -177,6 +176,11 @@ class Document:
     previews: Mapping[PolicyKey, Counts] = field(default_factory=dict)
     namespace_previews: Mapping[str, Counts] = field(default_factory=dict)
 
+    @property
+    def owners(self) -> tuple[OwnerSection, ...]:
+        """The owners with findings. The first read counts them: not every format shows owners."""
+        return self.count_by_owner()
+
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
         return self.titles.get(policy, policy[1])
@@ -194,8 +198,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
     triage = Triage(settings, record, day)
     record = replace(record, health=(*record.health, *triage.notes()))
-    by_owner = record.counted(triage.owner_of)
-    census = without_owners(by_owner)
+    census = record.counted()
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
@@ -215,7 +218,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         coverage=coverage,
         policies=policies,
         namespaces=namespaces_of(record, census, scores),
-        owners=owners_of(by_owner, triage),
+        count_by_owner=cache(lambda: owners_of(record.counted(triage.owner_of), triage)),
         severities=severities_of(census, triage),
         owner_scores=partial(scores_by_owner, record, triage, scores),
         resolutions=record.resolved_by_reason,

@@ -68,11 +68,10 @@ def _of_workload(kind: str, namespace: str, name: str) -> Sequence[str]:
 
 
 def _of_verdict(outcome: str, message: str, excepted_by: str) -> Sequence[str]:
-    """The entries of a message, or of the changes of drift as reports show them."""
+    """The entries of a message, or of the changes of drift as reports show them; both are templates."""
     if outcome != "wouldChange":
         return entries(message, excepted_by)
-    # The text is JSON only when its marks are filled: they are control characters.
-    drift = drift_of(filled(message, "", ""))
+    drift = drift_of(filled(message, " ", " "))
     return entries(*map(str, (*drift.patch, *drift.together)), drift.refused, excepted_by)
 
 

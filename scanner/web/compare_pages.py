@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -38,11 +38,12 @@ from scanner.web.compared_scans import (
     comparison_of,
     shown_rules,
 )
-from scanner.web.library import Library
+from scanner.web.library import RECENT, Library
 from scanner.web.moments import LATEST, moment_of
 from scanner.web.parameters import query_of, text_of
+from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest
-from scanner.web.rendered import RenderedPages, rendered
+from scanner.web.rendered import RenderedPages
 from scanner.web.shell import query_link, render
 from scanner.web.shells import cluster_path, cluster_shell, today
 
@@ -59,31 +60,50 @@ _WORDS: Final = {
 }
 
 
-class _NoPairError(Exception):
-    """No two scans that can be compared: the message is for the page."""
+class _Pair(NamedTuple):
+    """The ids of two scans, the earlier one first."""
+
+    before: str
+    after: str
+
+
+class _NoPair(NamedTuple):
+    """The reason why there are no two scans to compare."""
+
+    why: str
+
+
+_Chosen: TypeAlias = _Pair | _NoPair
 
 
 @dataclass(frozen=True)
 class ComparePages:
-    """Answers requests for the difference of two scans of a cluster."""
+    """Answers requests for the difference of two scans of a cluster. The `pairs` of scans are remembered for some seconds."""
 
     library: Library
     rendered: RenderedPages
+    pairs: Recent[_Chosen] = field(default_factory=lambda: Recent(RECENT))
 
     def compare(self, request: Request) -> Response:
         """The page: by default of the two last comparable scans."""
         cluster = self.library.cluster(request.path_params["cluster"])
         before, after = text_of(request, "before"), text_of(request, "after")
         kind = _kind(text_of(request, "cause"))
-        try:
-            pair = self._pair(cluster, before, after)
-        except _NoPairError as error:
-            return page_answer(request, rendered(self._without(request, cluster, str(error))))
-        key = "compare", cluster, pair, kind, query_of(request), today(self.library)
-        return page_answer(request, self.rendered.page(key, lambda: self._page(request, cluster, pair, kind)))
+        chosen = self.pairs.value((cluster.id, before, after), lambda: self._chosen(cluster, before, after))
+        key = "compare", cluster, chosen, kind, query_of(request), today(self.library)
+        return page_answer(request, self.rendered.page(key, lambda: self._answer(request, cluster, chosen, kind)))
 
-    def _pair(self, cluster: StoredCluster, before: str, after: str) -> tuple[str, str]:
-        """The ids of the scans, the earlier one first. Raises _NoPairError if there are no two, BadRequest and NotThere."""
+    def _answer(self, request: Request, cluster: StoredCluster, chosen: _Chosen, kind: CauseKind | None) -> str:
+        match chosen:
+            case _Pair():
+                return self._page(request, cluster, chosen, kind)
+            case _NoPair(why):
+                return self._without(request, cluster, why)
+            case _ as never:
+                assert_never(never)
+
+    def _chosen(self, cluster: StoredCluster, before: str, after: str) -> _Chosen:
+        """The scans that a request names. Raises BadRequest and NotThere."""
         if not before and not after:
             return self._found(lambda reader: reader.newest_scans_to_compare(cluster))
         later = self.library.scan(cluster, moment_of(after))
@@ -91,18 +111,18 @@ class ComparePages:
             return self._found(lambda reader: (reader.earlier_scan_to_compare(later.id), later.id))
         earlier = self.library.scan(cluster, moment_of(before))
         if earlier.id == later.id:
-            raise _NoPairError(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
+            return _NoPair(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
         first, second = sorted((earlier, later), key=lambda scan: scan.started_at)
-        return first.id, second.id
+        return _Pair(first.id, second.id)
 
-    def _found(self, find: Callable[[SqlReader], tuple[str, str]]) -> tuple[str, str]:
+    def _found(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
         with self.library.reading() as reader:
             try:
-                return find(reader)
+                return _Pair(*find(reader))
             except UsageError as error:
-                raise _NoPairError(str(error)) from error
+                return _NoPair(str(error))
 
-    def _page(self, request: Request, cluster: StoredCluster, pair: tuple[str, str], kind: CauseKind | None) -> str:
+    def _page(self, request: Request, cluster: StoredCluster, pair: _Pair, kind: CauseKind | None) -> str:
         with self.library.reading() as reader:
             comparison = comparison_of(reader, self.library.settings, *pair)
             return self._rendered(request, cluster, comparison, kind)

@@ -37,7 +37,7 @@ KEPT_PROBLEMS: Final = 1_000_000
 """The problems of all kept views together: a bound of their memory."""
 _CHECK_AFTER: Final = 10.0
 """The seconds after which the schema of the database is checked again."""
-_RECENT: Final = 2.0
+RECENT: Final = 2.0
 """The seconds for which clusters and their newest scans are remembered: a page follows a new scan that much later."""
 
 _UNSCANNED: Final = 20
@@ -88,9 +88,9 @@ class Library:
         self._checked = 0.0
         self.choices: Final = KeptChoices()
         self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
-        self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(_RECENT)
-        self._scans: Final[Recent[Scan | None]] = Recent(_RECENT)
-        self._fleet: Final[Recent[Fleet]] = Recent(_RECENT)
+        self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(RECENT)
+        self._scans: Final[Recent[Scan | None]] = Recent(RECENT)
+        self._fleet: Final[Recent[Fleet]] = Recent(RECENT)
         self._making: Final[dict[_Key, RLock]] = {}
 
     @contextmanager

@@ -17,7 +17,6 @@ from datetime import UTC, date, datetime
 from threading import BoundedSemaphore
 from typing import Final, Protocol
 
-from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -37,7 +36,7 @@ from scanner.report.openmetrics import register_samples, scan_samples
 from scanner.report.scan_numbers import numbers_of
 from scanner.store.cluster_numbers import AllClusters, ClusterNumbers
 from scanner.web.background import Background
-from scanner.web.health import Log, Readiness, health_routes, reason_of, to_stderr
+from scanner.web.health import Log, reason_of, to_stderr
 
 OPEN_METRICS: Final = "application/openmetrics-text"
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -58,9 +57,6 @@ _FAST: Final = 1
 
 class Database(Protocol):
     """An open database."""
-
-    def check_schema(self) -> None:
-        """Raise AssayError unless the database answers and has the schema of this version."""
 
     def all_clusters(self) -> AllClusters:
         """The scans and runs of every cluster in numbers."""
@@ -206,11 +202,6 @@ def metrics_routes(metrics: ClusterMetrics, *, log: Log = to_stderr) -> list[Rou
 
 def _not_ready(reason: str) -> Response:
     return PlainTextResponse(f"not ready: {reason}\n", 503, headers={"Retry-After": str(_RETRY)})
-
-
-def metrics_application(metrics: ClusterMetrics, readiness: Readiness, *, log: Log = to_stderr) -> Starlette:
-    """The application of `--metrics-listen`: `/metrics`, `/healthz` and `/readyz`, without authentication."""
-    return Starlette(routes=[*metrics_routes(metrics, log=log), *health_routes(readiness)])
 
 
 def _patience(request: Request) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -25,10 +25,11 @@ from scanner.store import SqlReader
 from scanner.store.clusters import StoredCluster
 from scanner.web.addresses import beginning_of
 from scanner.web.answers import page_answer
-from scanner.web.library import Library
+from scanner.web.library import RECENT, Library
 from scanner.web.parameters import after_key, query_of, text_of
+from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere
-from scanner.web.rendered import RenderedPages, rendered
+from scanner.web.rendered import RenderedPages
 from scanner.web.shell import Shell, query_link, render
 from scanner.web.shells import cluster_path, cluster_shell, fleet_shell, today
 
@@ -42,17 +43,19 @@ _GAPS: Final = 500
 
 @dataclass(frozen=True)
 class RunPages:
-    """Answers requests for the runs of a cluster."""
+    """Answers requests for the runs of a cluster. `registers` are remembered for some seconds."""
 
     library: Library
     rendered: RenderedPages
+    registers: Recent[RegisterDocument] = field(default_factory=lambda: Recent(RECENT))
 
     def runs(self, request: Request) -> Response:
         """The register since a date, the newest entry first: beside the schedule of the configuration, if there is one."""
         cluster = self.library.any_cluster(request.path_params["cluster"])
         since = _moment(request, "since") or self._default_since()
-        document = self._register(cluster, since)
-        return page_answer(request, rendered(self._page(request, cluster, document)))
+        document = self.registers.value((cluster.id, since), lambda: self._register(cluster, since))
+        key = "runs", cluster, document, query_of(request), today(self.library)
+        return page_answer(request, self.rendered.page(key, lambda: self._page(request, cluster, document)))
 
     def sheet(self, request: Request) -> Response:
         """The completeness sheet of a run."""

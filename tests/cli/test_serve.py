@@ -10,13 +10,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from scanner.cli import catalog
 from scanner.cli.access_flags import assertion_of, oidc_of, public_url_of, session_key_of
+from scanner.cli.settings import current, expectation
+from scanner.config.configuration import read
 from scanner.errors import UsageError
+from scanner.report.run_document import Expectation
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.command import ASSAY, environment
@@ -181,3 +186,23 @@ def test_without_the_extra_the_command_names_it() -> None:
         "assay: assay serve needs packages that are not installed, such as starlette. Install them with: pip install 'kube-assay[serve]'\n"
         == ran.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("{}", None),
+        ("{schedule: {cron: 17 2 * * *}}", Expectation("17 2 * * *", "Etc/UTC", timedelta(minutes=10))),
+        (
+            "{schedule: {cron: '@daily', timeZone: Europe/Berlin, tolerance: 1h}}",
+            Expectation("@daily", "Europe/Berlin", timedelta(hours=1)),
+        ),
+    ],
+)
+def test_the_pages_expect_scans_at_the_times_of_the_configuration(
+    write: Write, written: str, expected: Expectation | None
+) -> None:
+    """With the time zone and the tolerance of `assay runs`."""
+    path = write("assay.yaml", written)
+    with current(read(catalog.settings(), str(path), {}), ()):
+        assert expected == expectation()

@@ -12,9 +12,8 @@ from scanner.report import FORMATS
 from scanner.report.document import document_of
 
 from .pages import main_of, places_of
-from .records import partial_record, small_record
+from .records import partial_record, previewed, small_record
 from .test_drift import drifting
-from .test_table import previewed
 
 
 def under_other_rules() -> ScanRecord:

@@ -154,18 +154,20 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
     connection.execute(f"ALTER TABLE remaining RENAME TO {table}")
 
 
-def without_search(connection: sqlite3.Connection) -> None:
-    """Undo migration 0027."""
-    for table in (WORDS, "verdict_uses"):
-        connection.execute(f"DROP TABLE {table}")
-    for name in ("workload", "kept"):
-        connection.execute(f"DROP INDEX population_by_{name}")
-    connection.execute("DELETE FROM last_ids WHERE name LIKE 'words of %'")
+WITHOUT_SEARCH = (
+    f"DROP TABLE {WORDS}",
+    "DROP TABLE verdict_uses",
+    "DROP INDEX population_by_workload",
+    "DROP INDEX population_by_kept",
+    "DELETE FROM last_ids WHERE name LIKE 'words of %'",
+)
+"""Undo migration 0027. PostgreSQL has another index, `objects_by_word`."""
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
     """Undo migrations 0008 to 0027, but for foreign keys."""
-    without_search(connection)
+    for statement in WITHOUT_SEARCH:
+        connection.execute(statement)
     without_places(connection)
     connection.execute("UPDATE scans SET state = 'partial' WHERE state = 'incomplete'")
     without_waivers(connection)

@@ -20,7 +20,7 @@ from scanner.store.retention_plan import Rule
 from scanner.store.search_index import PORTION
 from scanner.store.store_errors import as_store_error
 from scanner.store.upkeep import reindex, vacuum
-from tests.store.databases import count, execute, path_of, rows, without_search
+from tests.store.databases import WITHOUT_SEARCH, count, execute, path_of, rows
 from tests.store.made import Round, clock, ended, finding
 from tests.store.test_integrity import problems_of
 from tests.store.test_search_words import only, record
@@ -38,14 +38,9 @@ def answers(url: str) -> list[tuple[object, ...]]:
 
 def downgrade(url: str) -> None:
     """Undo the migration that adds the index."""
-    if url.startswith("postgresql"):
-        for statement in ("DROP TABLE words, verdict_uses", "DROP INDEX objects_by_word"):
-            execute(url, statement)
-        execute(url, "DROP INDEX population_by_workload; DROP INDEX population_by_kept")
-    else:
-        with closing(sqlite3.connect(path_of(url))) as connection, connection:
-            without_search(connection)
-    execute(url, f"UPDATE alembic_version SET version_num = '{BEFORE}'")
+    others = ("DROP INDEX objects_by_word",) if url.startswith("postgresql") else ()
+    for statement in (*others, *WITHOUT_SEARCH, f"UPDATE alembic_version SET version_num = '{BEFORE}'"):
+        execute(url, statement)
 
 
 def test_an_upgrade_makes_the_index(fresh: str) -> None:

@@ -137,8 +137,9 @@ def test_titles_are_those_of_the_scan(store: SqlStore) -> None:
 
 
 def test_drift_is_found_by_its_changes(store: SqlStore) -> None:
-    """Paths and values of changes, as reports show them."""
-    drift = WouldChange((Change("replace", "/spec/replicas", "seven", "three"),), converges=True)
+    """Paths and values of changes, as reports show them; a value may name the object."""
+    changes = Change("replace", "/spec/replicas", "seven", "three"), Change("add", "/metadata/labels/app", "web")
+    drift = WouldChange(changes, converges=True)
     Round((finding("web", outcome=drift),)).record(store, 1)
 
     assert [True, True, False] == [bool(only(store, asked).verdicts) for asked in ("seven", "spec", "converges")]

@@ -23,7 +23,7 @@ from scanner.store.retention_plan import Rule
 from scanner.store.schema import run_migrations
 from scanner.store.view_queries import VIEWS
 from scanner.store.views import create_views, drop_views, views_after
-from tests.store.databases import KINDS, database, execute, rows
+from tests.store.databases import KINDS, WITHOUT_SEARCH, database, execute, rows
 from tests.store.made import CHECK, Round, clock, ended, finding, listed, page_of
 from tests.store.test_endings import REWORDED, Known
 from tests.store.test_integrity import OLD, problems_of
@@ -171,9 +171,17 @@ def test_findings_are_checked_or_not_in_the_newest_scan(store: SqlStore, url: st
     assert [set(), shop, shop, bank, set()] == found
 
 
+def without_search(connection: Any) -> None:
+    """Undo migration 0027."""
+    others = ("DROP INDEX objects_by_word",) if connection.dialect.name == "postgresql" else ()
+    for statement in (*others, *WITHOUT_SEARCH):
+        connection.execute(text(statement))
+
+
 def without_unchecked_now(connection: Any) -> None:
-    """Undo migrations 0023 to 0026."""
+    """Undo migrations 0023 to 0027."""
     drop_views(connection)
+    without_search(connection)
     connection.execute(text("ALTER TABLE scans DROP COLUMN changed_rules"))
     connection.execute(text("DROP TABLE unchecked_now"))
     connection.execute(text("DROP TABLE scan_places"))
@@ -365,7 +373,8 @@ def test_an_upgrade_creates_the_views_of_its_version(url: str) -> None:
 
 
 def partial_before(connection: Any) -> None:
-    """Undo migrations 0025 and 0026."""
+    """Undo migrations 0025 to 0027."""
+    without_search(connection)
     connection.execute(text("DROP TABLE scan_places"))
     connection.execute(text("DROP TABLE places"))
     connection.execute(text("UPDATE scans SET state = 'partial' WHERE state = 'incomplete'"))

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from prometheus_client import Metric as MetricFamily
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from scanner.errors import StoreError, UsageError
@@ -25,8 +26,7 @@ from scanner.report.metric_families import LIVE, METRICS
 from scanner.report.openmetrics import render
 from scanner.store import SqlReader, SqlStore, open_reader
 from scanner.store.cluster_numbers import AllClusters
-from scanner.web.health import Readiness
-from scanner.web.metrics import ClusterMetrics, Database, metrics_application
+from scanner.web.metrics import ClusterMetrics, Database, metrics_routes
 from tests.store.databases import execute
 from tests.store.made import Round, clock, ended, finding
 
@@ -46,9 +46,6 @@ class Watched:
         self.wait: Event | None = None
         self.trouble: StoreError | None = None
         self.gone = ""
-
-    def check_schema(self) -> None:
-        self.reader.check_schema()
 
     def all_clusters(self) -> AllClusters:
         if self.trouble is not None:
@@ -231,13 +228,12 @@ def test_a_cluster_without_a_schedule_expects_nothing(store: SqlStore, database:
 
 
 class Served:
-    """The application of `--metrics-listen`, with its log."""
+    """An application of the metrics alone, with its log."""
 
     def __init__(self, database: Database) -> None:
         self.log: list[str] = []
-        metrics = metrics_of(database)
-        readiness = Readiness(lambda: database, log=self.log.append)
-        self.client = TestClient(metrics_application(metrics, readiness, log=self.log.append))
+        routes = metrics_routes(metrics_of(database), log=self.log.append)
+        self.client = TestClient(Starlette(routes=list(routes)))
 
 
 def test_the_first_answer_is_whole_or_none(store: SqlStore, database: Watched) -> None:
@@ -317,7 +313,6 @@ def test_only_reading_is_possible(store: SqlStore, database: Watched) -> None:
     client = Served(database).client
 
     assert [405] * 3 == [client.request(method, "/metrics").status_code for method in ("POST", "PUT", "DELETE")]
-    assert 200 == client.get("/readyz").status_code
 
 
 def test_an_empty_database_has_no_clusters(store: SqlStore, database: Watched) -> None:

@@ -40,9 +40,12 @@ def evidence(
     outcome = check_result.outcome
     if not isinstance(outcome, Violated | Errored):
         return NO_EVIDENCE
+    of = invocation_result, check_result.check, outcome, bound, inputs
     try:
-        explained = with_room(lambda: _explained(invocation_result, check_result.check, outcome, bound, inputs))
-        return _LATEST.of(explained, excerpt(invocation_result, explained.trail))
+        try:
+            return _evidence(*of)
+        except RecursionError:
+            return with_room(lambda: _evidence(*of))
     except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
         why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
         return Evidence((Reason("", why, erred=True),))
@@ -68,46 +71,80 @@ class _LatestEvidence:
 _LATEST = _LatestEvidence()
 
 
-def _explained(
+def _evidence(
     invocation_result: InvocationResult,
     check: Check,
     outcome: Violated | Errored,
     bound: BoundPolicy,
     inputs: Mapping[str, object] | None,
-) -> Explained:
+) -> Evidence:
     if _CANCELLED in outcome.message or _INTERRUPTED in outcome.message:  # it exceeded a cost limit
-        return UNEXPLAINED
-    direct = None if _CACHE.repeats(check, bound.compiled) else _directly(check, outcome, bound, inputs)
-    if direct is not None:
-        return _redacted(direct.reasons, direct.left_out, invocation_result, bound)
+        return _LATEST.of(UNEXPLAINED, "")
+    direct = _direct_parts(check, outcome, bound, inputs)
+    if direct is not None and inputs is not None and not _CACHE.repeats(check, bound.compiled):
+        shown = _of_parts(direct, invocation_result, bound, inputs)
+        if shown is not None:
+            return shown
+    explained = _explained(invocation_result, check, outcome, bound, direct, inputs)
+    return _LATEST.of(explained, excerpt(invocation_result, explained.trail))
+
+
+def _of_parts(
+    direct: cel.DirectParts, invocation_result: InvocationResult, bound: BoundPolicy, inputs: Mapping[str, object]
+) -> Evidence | None:
+    """The evidence of a violation by the parts of its expression: policies often fail for the same value of an object."""
+    redaction = EvidenceRedaction(invocation_result, bound.compiled)
+    shown = redaction.known(direct, inputs)
+    if shown is None:
+        reasons = cel.reasons_at(direct, inputs)
+        if reasons is None:
+            return None
+        explained = _redacted(reasons, 0, redaction)
+        shown = _LATEST.of(explained, excerpt(invocation_result, explained.trail))
+        redaction.keep(direct, inputs, shown)
+    return shown
+
+
+def _explained(
+    invocation_result: InvocationResult,
+    check: Check,
+    outcome: Violated | Errored,
+    bound: BoundPolicy,
+    direct: cel.DirectParts | None,
+    inputs: Mapping[str, object] | None,
+) -> Explained:
     key = _CACHE.key(invocation_result, check, outcome, bound.compiled)
-    explained = None if key is None else _CACHE.get(key)
+    explained = None if key is None else _CACHE.get(key, check, bound.compiled)
     if explained is None:
-        direct = _directly(check, outcome, bound, inputs)
-        explanations = [direct] if direct else list(_explanations(invocation_result, check, outcome, bound))
-        given = [reason for explanation in explanations for reason in explanation.reasons]
-        left_out = sum(explanation.left_out for explanation in explanations)
-        explained = _redacted(given, left_out, invocation_result, bound)
+        given = None if direct is None or inputs is None else cel.reasons_at(direct, inputs)
+        left_out = 0
+        if given is None:
+            explanations = list(_explanations(invocation_result, check, outcome, bound))
+            given = tuple(reason for explanation in explanations for reason in explanation.reasons)
+            left_out = sum(explanation.left_out for explanation in explanations)
+        explained = _redacted(given, left_out, EvidenceRedaction(invocation_result, bound.compiled))
         if key is not None and _CACHE.determines(check, bound.compiled, given):
             _CACHE.keep(key, explained)
     return explained
 
 
-def _directly(
+def _direct_parts(
     check: Check, outcome: Violated | Errored, bound: BoundPolicy, inputs: Mapping[str, object] | None
-) -> cel.Explanation | None:
-    """The explanation of a violation by the inputs of its evaluation; None if it needs notes."""
-    if inputs is None or check.kind is not CheckKind.VALIDATION:
+) -> cel.DirectParts | None:
+    """The parts that explain a violation by the inputs of its evaluation; None if it needs notes, or is not reproduced."""
+    if inputs is None or check.kind is not CheckKind.VALIDATION or isinstance(outcome, Errored):
         return None
     program = bound.compiled.validations[check.index][1].program
-    explanation = None if program is None else cel.direct_reasons(program, inputs)
-    return explanation if explanation is not None and _agrees(explanation.outcome, outcome) else None
+    direct = None if program is None else cel.direct_parts(program)
+    if program is None or direct is None:
+        return None
+    try:
+        return direct if _agrees(program.evaluate(inputs), outcome) else None
+    except cel.EvaluationError:
+        return None
 
 
-def _redacted(
-    given: Sequence[cel.Reason], left_out: int, invocation_result: InvocationResult, bound: BoundPolicy
-) -> Explained:
-    redaction = EvidenceRedaction(invocation_result, bound.compiled)
+def _redacted(given: Sequence[cel.Reason], left_out: int, redaction: EvidenceRedaction) -> Explained:
     reasons = [redaction.reason(reason) for reason in given]
     if len(reasons) > 1:
         reasons = list(dict.fromkeys(reasons))

@@ -26,6 +26,7 @@ from scanner.model.outcome import Check, Errored, Violated
 from scanner.model.resource import Resource
 
 _MOST = 2048
+_MOST_MISSES = 64
 _SHORT = 512
 _SCALARS = (str, bytes, bool, int, float, type(None), cel.EvaluationError)
 _VARIABLES = "variables"
@@ -62,16 +63,24 @@ _Paths: TypeAlias = tuple[tuple[str, _Path], ...]
 """Documents by the first name of a path, and the path in each."""
 
 
-class _Reads(NamedTuple):
+class _Reads:
     """The paths that a check reads; None for a check that reads a whole document or other inputs. The policy stays in memory.
 
-    `repeat` is True where other objects often have the same values there: names and annotations differ.
+    `repeat` is True where other objects often have the same values there: names and annotations differ. It is also False after
+    many objects in a row whose values no other had.
     """
 
-    compiled: CompiledPolicy
-    check: Check
-    paths: _Paths | None
-    repeat: bool
+    __slots__ = ("_misses", "check", "compiled", "paths", "repeat")
+
+    def __init__(self, compiled: CompiledPolicy, check: Check, paths: _Paths | None, *, repeat: bool) -> None:
+        self.compiled, self.check, self.paths, self.repeat = compiled, check, paths, repeat
+        self._misses = 0
+
+    def count(self, *, found: bool) -> None:
+        """Count an object, and whether evidence was found for its values."""
+        self._misses = 0 if found else self._misses + 1
+        if self._misses == _MOST_MISSES:
+            self.repeat = False
 
 
 class _Documents:
@@ -106,7 +115,7 @@ class _Documents:
 
 
 class EvidenceCache:
-    """Evidence by key, at most 2048 items; the cache is cleared when it is full."""
+    """Evidence by key, at most 2048 items, and what is known about at most 2048 checks."""
 
     def __init__(self) -> None:
         """An empty cache."""
@@ -155,7 +164,7 @@ class EvidenceCache:
             paths = _of_check(compiled, check)
             repeat = paths is not None and not any(_METADATA in path.fields for _, path in paths)
             # Equal paths are one tuple. The entry keeps policy and check alive, so that no others get their ids.
-            reads = _Reads(compiled, check, self._paths.setdefault(paths, paths), repeat)
+            reads = _Reads(compiled, check, self._paths.setdefault(paths, paths), repeat=repeat)
             self._reads[id(compiled), id(check)] = reads
         return reads
 
@@ -169,16 +178,17 @@ class EvidenceCache:
             latest = self._latest = _Documents(resource, param, request)
         return latest
 
-    def get(self, key: _Key) -> Explained | None:
-        """The evidence for a key; None if the cache does not have it."""
-        return self._evidence.get(key)
+    def get(self, key: _Key, check: Check, compiled: CompiledPolicy) -> Explained | None:
+        """The evidence of a check for a key; None if the cache does not have it."""
+        explained = self._evidence.get(key)
+        self._reads_of(compiled, check).count(found=explained is not None)
+        return explained
 
     def keep(self, key: _Key, explained: Explained) -> None:
-        """Keep evidence; a full cache is cleared instead."""
+        """Keep evidence; all evidence of a full cache is dropped first."""
         if len(self._evidence) >= _MOST:
-            self._clear()
-        else:
-            self._evidence[key] = explained
+            self._evidence.clear()
+        self._evidence[key] = explained
 
     def _clear(self) -> None:
         self._evidence.clear()

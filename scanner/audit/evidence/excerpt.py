@@ -27,10 +27,11 @@ _NESTED = (dict, list)
 _NONE: Final[frozenset[str]] = frozenset()
 _MOST = 1024
 _LONGEST_KEPT = 256
-_Key: TypeAlias = tuple[Trail, frozenset[str], bytes, tuple[str, ...], tuple[type, ...], tuple[Json, ...]]
+_Field: TypeAlias = "str | tuple[type, Json]"
+_Key: TypeAlias = tuple[Trail, frozenset[str], bytes, tuple[str, ...], tuple[_Field, ...]]
 _TEXTS: Final[dict[_Key, str]] = {}
-"""Excerpts by all that they depend on: the field, the values to hide, the JSON of a list or map in the field, and the keys, types
-and values of the map around the field.
+"""Excerpts by all that they depend on: the field, the values to hide, the JSON of a list or map in the field, and the keys and
+the values of the map around the field.
 
 Objects of one workload have many maps in common.
 """
@@ -53,15 +54,15 @@ def excerpt_of(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
     parent = _container(body, outer) if outer and outer != _METADATA else None
     if parent is None or not isinstance(last, str) or len(parent) == (last in parent):
         return ""
-    kinds, own = tuple(map(type, parent.values())), parent.get(last)
+    own = parent.get(last)
     try:
         opened = orjson.dumps(own) if isinstance(own, _NESTED) else b""
     except TypeError:  # no JSON
         return _text(parent, trail, hidden)
-    if float in kinds or len(opened) > _LONGEST_KEPT:  # 0.0 and -0.0 are equal keys
+    if len(opened) > _LONGEST_KEPT:
         return _text(parent, trail, hidden)
-    fields = tuple([bool(value) if isinstance(value, _NESTED) else value for value in parent.values()])
-    key = trail, hidden, opened, tuple(parent), kinds, fields
+    fields = tuple([value if value.__class__ is str else _field(value) for value in parent.values()])
+    key = trail, hidden, opened, tuple(parent), fields
     text = _TEXTS.get(key)
     if text is None:
         text = _text(parent, trail, hidden)
@@ -69,9 +70,16 @@ def excerpt_of(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
     return text
 
 
+def _field(value: Json) -> _Field:
+    """A value beside the field, as a part of a key: of a list or map only its type and whether it is empty."""
+    if isinstance(value, _NESTED):
+        return type(value), bool(value)
+    return type(value), repr(value) if isinstance(value, float) else value  # 0.0 and -0.0 are equal keys
+
+
 def _keep(key: _Key, text: str) -> None:
     """Keep an excerpt of short values. A full cache is cleared first."""
-    _, hidden, _, _, _, fields = key
+    _, hidden, _, _, fields = key
     if all(not isinstance(value, str) or len(value) <= _LONGEST_KEPT for value in (*hidden, *fields)):
         if len(_TEXTS) >= _MOST:
             _TEXTS.clear()

@@ -9,7 +9,7 @@ number of such values may be shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from scanner import cel
@@ -27,7 +27,7 @@ from scanner.audit.sensitive_fields import (
     names_secret,
 )
 from scanner.cel.explanation.explained import path_of
-from scanner.model.evidence import Reason
+from scanner.model.evidence import Evidence, Reason
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Resource
 
@@ -40,6 +40,7 @@ _OPEN = frozenset({"object", "oldObject", "params", "namespaceObject", "request"
 """The documents of an admission request, whose values may be shown."""
 _COMPUTED = "variables"
 _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
+_OBJECT = frozenset({"object"})
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
 
 
@@ -61,6 +62,7 @@ class _Documents:
         }
         self.reasons: _Reasons = {}
         """The reasons with the values that they show: policies often fail for the same value."""
+        self.shown: dict[tuple[int, frozenset[str], frozenset[str]], tuple[cel.DirectParts, Evidence]] = {}
         self._sensitive: dict[cel.Place, bool] = {}
 
     def has_sensitive(self, root: str, steps: Trail, value: Json) -> bool:
@@ -118,6 +120,24 @@ class EvidenceRedaction:
     @property
     def _texts(self) -> tuple[str, ...]:
         return tuple(expression.text for _, expression in self._compiled.expressions())
+
+    def known(self, direct: cel.DirectParts, inputs: Mapping[str, object]) -> Evidence | None:
+        """The evidence of the same parts of the same object, from another check; None if it is not known."""
+        if direct.roots != _OBJECT or inputs.get("object") is not self._documents.resource.body:
+            return None
+        entry = self._documents.shown.get(self._key(direct))
+        return None if entry is None else entry[1]
+
+    def keep(self, direct: cel.DirectParts, inputs: Mapping[str, object], evidence: Evidence) -> None:
+        """Keep evidence for other checks, unless it depends on the words of the policy: see `reason`."""
+        if direct.roots != _OBJECT or inputs.get("object") is not self._documents.resource.body:
+            return
+        if not is_secret(self._documents.resource) and all(reason.value != WITHHELD for reason in evidence.reasons):
+            self._documents.shown[self._key(direct)] = direct, evidence
+
+    def _key(self, direct: cel.DirectParts) -> tuple[int, frozenset[str], frozenset[str]]:
+        """What the evidence of the parts of an object depends on. An entry keeps the parts alive, so that no others get their id."""
+        return id(direct), self._compiled.secret_roots, self._compiled.open_roots
 
     def reason(self, reason: cel.Reason) -> Reason:
         """A reason in the form that may be stored and shown; its value is `WITHHELD` if it may contain a secret."""

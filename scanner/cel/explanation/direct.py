@@ -45,24 +45,45 @@ class _Part(NamedTuple):
     itself: frozenset[Place]
 
 
+class DirectParts(NamedTuple):
+    """The parts of an expression whose values are its reasons, and the names of the documents that they are in.
+
+    Those of two expressions with equal parts are one instance.
+    """
+
+    parts: tuple[_Part, ...]
+    roots: frozenset[str]
+
+
 def direct_reasons(program: Program, activation: Mapping[str, object]) -> Explanation | None:
     """Return the explanation of an expression; None if only notes can explain it.
 
     `activation` needs only the variables that the expression reads.
     """
-    parts = _parts(program.analysis)
-    if parts is None:
+    direct = direct_parts(program)
+    reasons = None if direct is None else reasons_at(direct, activation)
+    if reasons is None:
         return None
+    try:
+        return Explanation(program.evaluate(activation), reasons)
+    except EvaluationError:
+        return None
+
+
+def direct_parts(program: Program) -> DirectParts | None:
+    """Return the parts of an expression whose values are its reasons; None if only notes can explain it."""
+    return _parts(program.analysis)
+
+
+def reasons_at(direct: DirectParts, activation: Mapping[str, object]) -> tuple[Reason, ...] | None:
+    """Return the values of the parts of an expression; None where one of them is missing."""
     reasons: list[Reason] = []
-    for part in parts:
+    for part in direct.parts:
         reason = _reason(part, activation)
         if reason is None:
             return None
         reasons.append(reason)
-    try:
-        return Explanation(program.evaluate(activation), tuple(reasons))
-    except EvaluationError:
-        return None
+    return tuple(reasons)
 
 
 def _reason(part: _Part, activation: Mapping[str, object]) -> Reason | None:
@@ -90,13 +111,18 @@ def _of_value(part: _Part, value: Any) -> Reason | None:
 
 
 @lru_cache(maxsize=4096)
-def _parts(analysis: Analysis) -> tuple[_Part, ...] | None:
+def _parts(analysis: Analysis) -> DirectParts | None:
     """The parts whose values are reasons, in the order of evaluation; None for an expression with other operations."""
     try:
         parts = tuple(dict.fromkeys(_Outline(analysis).compared(analysis.root)))
     except _OtherOperation:
         return None
-    return parts if 0 < len(parts) <= _MOST_PARTS else None
+    return _direct(parts) if 0 < len(parts) <= _MOST_PARTS else None
+
+
+@lru_cache(maxsize=4096)
+def _direct(parts: tuple[_Part, ...]) -> DirectParts:
+    return DirectParts(parts, frozenset(part.root for part in parts))
 
 
 def _part(node: Node, place: Place, form: _Form) -> _Part:

@@ -266,7 +266,7 @@ def _exempted(compiled: CompiledPolicy, applied: _AppliedExceptions) -> tuple[Ch
 
 def _excepted(check_result: CheckResult, keys: str) -> CheckResult:
     if isinstance(check_result.outcome, Violated | Errored):
-        return replace(check_result, excepted_by=keys)
+        return check_result._replace(excepted_by=keys)
     return check_result
 
 
@@ -279,7 +279,7 @@ def _taken(check_result: CheckResult, without: CheckResult | None, keys: str) ->
 
 def _undecided(check_result: CheckResult, reason: str) -> CheckResult:
     if isinstance(check_result.outcome, Violated | Errored):
-        return replace(check_result, outcome=Skipped(SkipReason.NOT_AUDITABLE, reason))
+        return check_result._replace(outcome=Skipped(SkipReason.NOT_AUDITABLE, reason))
     return check_result
 
 

@@ -78,6 +78,11 @@ def of_scan(asked: Asked[Query]) -> Hashable:
     return asked.scan.id, asked.day
 
 
+def of_scan_and_newest(asked: Asked[Query]) -> Hashable:
+    """The key of an answer about a scan that also has what later scans saw."""
+    return of_scan(asked), of_newest(asked)
+
+
 def of_newest(asked: Asked[Query]) -> Hashable:
     """The key of an answer that changes with the newest scan of a cluster, and with the day."""
     return asked.library.scan(asked.cluster, Moment()).id, asked.today

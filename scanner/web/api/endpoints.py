@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from scanner.report.escaped import dump
 from scanner.web.answers import page_answer
-from scanner.web.api.asked import Asked
+from scanner.web.api.asked import Asked, of_scan
 from scanner.web.api.pages import Answer
 from scanner.web.api.parameters import path_of, query_of
 from scanner.web.api.queries import Query
@@ -49,7 +49,7 @@ class Endpoint(Generic[QueryT]):
             return page_answer(request, rendered(self._body(asked)), "application/json")
         key = self.name, query, tuple(asked.path.items()), self.key(asked)
         page = kept.page(key, lambda: self._body(asked))
-        return page_answer(request, page, "application/json", lasting=asked.names_scan)
+        return page_answer(request, page, "application/json", lasting=self.key is of_scan and asked.names_scan)
 
     def _body(self, asked: Asked[QueryT]) -> bytes:
         made = self.make(asked)

@@ -13,7 +13,7 @@ from scanner.model.scan import ProblemFinding
 from scanner.posture.problem_rows import Problem, problem_of
 from scanner.report.json import problem_json
 from scanner.report.words import iso
-from scanner.web.api.asked import Asked, of_scan
+from scanner.web.api.asked import Asked, of_scan, of_scan_and_newest
 from scanner.web.api.cursors import NOT_HERE, Cursor
 from scanner.web.api.endpoints import Endpoint
 from scanner.web.api.pages import Answer, ScanAnswer, ScanPage, head_of
@@ -145,5 +145,6 @@ ENDPOINTS: Final = (
         ScanQuery,
         ProblemWithHistory,
         problem,
+        of_scan_and_newest,
     ),
 )

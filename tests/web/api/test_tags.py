@@ -44,3 +44,6 @@ def test_an_answer_about_a_named_scan_may_be_kept(history: Api) -> None:
     client, findings = history.site.client, f"{ROOT}/clusters/{history.key}/findings"
     assert "private, no-cache" == client.get(findings).headers["cache-control"]
     assert "private, max-age=60" == client.get(f"{findings}?scan=scan-1").headers["cache-control"]
+    problem = client.get(f"{findings}?scan=scan-1").json()["findings"][0]["problem"]
+    history_of = f"{ROOT}/clusters/{history.key}/problems/{problem}?scan=scan-1"
+    assert "private, no-cache" == client.get(history_of).headers["cache-control"]
