@@ -7,7 +7,6 @@ answer, would keep its connection, and what the answer needs, for ever.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -39,7 +38,8 @@ class TimedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the limits with the connection."""
-        self._head, self._receipt = _cancelled(self._head), _cancelled(self._receipt)
+        self._head_arrived()
+        self._part_received()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -48,7 +48,7 @@ class TimedProtocol(H11Protocol):
             self._head = self._later(self.limits.head_seconds)
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
-            self._head = _cancelled(self._head)
+            self._head_arrived()
 
     def pause_writing(self) -> None:
         """Wait for the client to receive, but not for ever."""
@@ -57,7 +57,7 @@ class TimedProtocol(H11Protocol):
 
     def resume_writing(self) -> None:
         """Continue to write."""
-        self._receipt = _cancelled(self._receipt)
+        self._part_received()
         super().resume_writing()
 
     def on_response_complete(self) -> None:
@@ -71,10 +71,15 @@ class TimedProtocol(H11Protocol):
         super().timeout_keep_alive_handler()
         self._later(self.limits.send_seconds)
 
+    def _head_arrived(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+    def _part_received(self) -> None:
+        if self._receipt is not None:
+            self._receipt.cancel()
+            self._receipt = None
+
     def _later(self, seconds: float) -> asyncio.TimerHandle:
         return self.loop.call_later(seconds, self.transport.abort)
-
-
-def _cancelled(timer: asyncio.TimerHandle | None) -> Any:
-    if timer is not None:
-        timer.cancel()
