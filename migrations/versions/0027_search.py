@@ -21,12 +21,14 @@ WORDS_OF_SQLITE = (
 WORDS = (
     "CREATE TABLE words (rowid BIGINT NOT NULL, entries TSVECTOR NOT NULL, CONSTRAINT words_pkey PRIMARY KEY (rowid))"
 )
-WORDS_BY_BEGINNING = "CREATE INDEX words_by_beginning ON words USING gin (entries)"
+# A list of pending entries would be read by every search, and takes as much space as the index.
+AT_ONCE = "WITH (fastupdate = off)"
+WORDS_BY_BEGINNING = f"CREATE INDEX words_by_beginning ON words USING gin (entries) {AT_ONCE}"
 OBJECTS_BY_WORD = (
     "CREATE INDEX objects_by_word ON objects USING gin ("
     "(array_to_tsvector(array_remove(regexp_split_to_array(lower((namespace || ' ') || name), '[^a-z0-9]+'), '')"
     " || ('--' || kind::text)))"
-    ") WHERE (octet_length(namespace || name) <= 300"
+    f") {AT_ONCE} WHERE (octet_length(namespace || name) <= 300"
     " AND char_length(namespace || name) = octet_length(namespace || name))"
 )
 

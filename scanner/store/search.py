@@ -133,6 +133,8 @@ def _titles(connection: Connection, keys: Iterable[PolicyKey]) -> dict[PolicyKey
     """The titles of policies, as their newest version has them."""
     own = POLICIES.c
     titles = {key: key[1] for key in keys}
+    if not titles:
+        return {}
     newest = select(func.max(own.id)).group_by(own.language, own.name).scalar_subquery()
     wanted = select(own.language, own.name, own.document).where(own.id.in_(newest))
     for language, name, document in connection.execute(wanted):
