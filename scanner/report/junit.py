@@ -75,7 +75,7 @@ def _write_missed(document: Document, out: TextIO) -> None:
     cases = (
         f"    <testcase name={_attribute(text)} classname={_attribute(title)}>"
         f"<error type={_attribute(title)} message={_attribute(text)}/></testcase>\n"
-        for title, text in parts
+        for title, text, *_ in parts
     )
     if parts:
         _write_element(document, out, "Not examined", Counter(tests=len(parts), errors=len(parts)), cases)

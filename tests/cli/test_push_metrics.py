@@ -123,9 +123,7 @@ def test_the_schedule_of_the_configuration_is_pushed(assay: Assay, shop: str, se
 
 def test_a_report_that_cannot_be_written_has_its_exit_code(assay: Assay, shop: str, server: Gateway) -> None:
     """The metrics of the scan are sent all the same."""
-    write_to = Path("pages")
-    write_to.write_text("no folder")
-    pushed = scan(assay, server, "--from", shop, "--html", "pages", code=2)
+    pushed = scan(assay, server, "--from", shop, "--export", "json=/dev/full", code=2)
 
     assert {"assay_last_run_exit_code": 2, "assay_scan_complete": 1}.items() <= values(pushed).items()
 

@@ -135,7 +135,7 @@ def test_resolved_findings_are_counted_by_reason() -> None:
     counted = replace(small_record(), resolutions=lambda: {"fixed": 7, "objectGone": 2})
 
     assert {("fixed",): 7, ("objectGone",): 2} == samples(rendered(counted), "assay_findings_resolved")
-    assert {("",): 2} == samples(rendered(small_record()), "assay_findings_resolved")
+    assert {("unknown",): 2} == samples(rendered(small_record()), "assay_findings_resolved")
 
 
 @pytest.mark.parametrize(("scope", "limited"), [(Scope(), 0), (Scope(namespaces=("shop",)), 1)])

@@ -48,10 +48,10 @@ def test_the_counted_findings_decide(findings: list[FindingFacts], expected: tup
 def test_what_counts_comes_first() -> None:
     """The findings of a problem, and the problems of a list, are ordered alike."""
     ordered = [REFUSED, WARNED, WAIVED, UNCHECKED, RESOLVED]
-    assert ordered == sorted(reversed(ordered), key=lambda finding: finding.badness)
+    assert ordered == sorted((*ordered[2:], *ordered[:2]), key=lambda finding: finding.badness)
 
 
 def test_the_list_begins_with_what_the_verdict_counts() -> None:
     """A waived refusal comes after every problem that counts, and a resolved one last."""
     problems = [problem_facts([each]) for each in (REFUSED, WARNED, WAIVED, EXCEPTED, PREVIEW, UNCHECKED, RESOLVED)]
-    assert problems == sorted(reversed(problems), key=lambda problem: problem.order(2))
+    assert problems == sorted((*problems[3:], *problems[:3]), key=lambda problem: problem.order(2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import Callable, Mapping
 
@@ -15,6 +14,7 @@ from starlette.types import ASGIApp, Message
 from scanner.web.access.settings import AccessSettings, AssertionSettings, OidcSettings
 from scanner.web.listen import Address
 from scanner.web.server import Output, ServerSettings, protected
+from tests.web.access.apart import run_apart
 from tests.web.access.conftest import TOKEN, TOKENS
 from tests.web.access.provider import key_set, signed, signed_by_nothing
 from tests.web.access.running import access, pages
@@ -103,7 +103,7 @@ def test_a_stranger_reads_nothing(
         "headers": [(b"host", b"localhost"), *((name.encode(), value.encode("latin-1")) for name, value in headers)],
         "client": ("127.0.0.1", 1),
     }
-    status, body = asyncio.run(answered(app, scope))
+    status, body = run_apart(answered(app, scope))
     assert status in REFUSED or (path in OWN and status == 200)
     assert b'"user"' not in body
     assert [] == events
@@ -126,4 +126,4 @@ def test_the_same_settings_admit_those_who_may(
     app = protected(pages(), ServerSettings(Address("127.0.0.1", 0), settings), output)
     headers = [(b"host", b"localhost"), (name.lower().encode(), value().encode())]
     scope = {"type": "http", "method": "GET", "path": "/a", "query_string": b"", "headers": headers}
-    assert status == asyncio.run(answered(app, scope))[0]
+    assert status == run_apart(answered(app, scope))[0]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from scanner.model.json import Json
 from scanner.web.access.keys import Keys, key_set_of
 from scanner.web.access.refused import ProviderUnavailable
+from tests.web.access.apart import run_apart
 from tests.web.access.provider import key_set
 
 
@@ -38,7 +37,7 @@ def test_unknown_keys_do_not_make_a_client_read_again_and_again() -> None:
             await keys.newer(known)
         return place.reads
 
-    assert 2 == asyncio.run(ask())
+    assert 2 == run_apart(ask())
 
 
 def test_keys_are_read_again_after_an_hour() -> None:
@@ -51,7 +50,7 @@ def test_keys_are_read_again_after_an_hour() -> None:
         place.document, now[0] = key_set("second"), 3_601.0
         return [key.kid for key in await keys.current()]
 
-    assert ["second"] == asyncio.run(ask())
+    assert ["second"] == run_apart(ask())
 
 
 def test_keys_stay_while_their_place_does_not_answer() -> None:
@@ -64,7 +63,7 @@ def test_keys_stay_while_their_place_does_not_answer() -> None:
         place.document, now[0] = None, 3_601.0
         return [key.kid for key in await keys.current()]
 
-    assert ["first"] == asyncio.run(ask())
+    assert ["first"] == run_apart(ask())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import Mapping
 from urllib.parse import urlencode
@@ -13,6 +12,7 @@ from starlette.responses import PlainTextResponse
 from scanner.web.listen import Address
 from scanner.web.log import query_without_secrets
 from scanner.web.server import Output, ServerSettings, protected
+from tests.web.access.apart import run_apart
 from tests.web.access.conftest import TOKEN
 from tests.web.access.provider import Provider
 from tests.web.access.running import CANARY, Running, access, running
@@ -167,7 +167,7 @@ def test_a_log_that_cannot_be_written_ends_with_a_message() -> None:
         for _ in range(2):
             await app(dict(scope), None, send)  # type: ignore[arg-type]
 
-    asyncio.run(ask())
+    run_apart(ask())
     assert [200, 200] == statuses
     assert 1 == len(events)
     assert "the access log ends" in events[0]
