@@ -146,6 +146,12 @@ def _readable(uri: str) -> sqlite3.Connection:
     return connection
 
 
+def close_connections(engine: Engine) -> None:
+    """Close all connections: those that other threads still use when they give them back."""
+    event.listen(engine.pool, "checkin", lambda _connection, record: record.close())
+    engine.dispose()
+
+
 def create_file(path: Path) -> None:
     """Create the file of a SQLite database and its folder, accessible to the owner alone. Raises StoreError."""
     try:

@@ -53,6 +53,7 @@ from scanner.store import (
 from scanner.store.address import Address, address_of
 from scanner.store.clusters import StoredCluster
 from scanner.store.engine import (
+    close_connections,
     create_file,
     engine_for,
     merge_log,
@@ -368,7 +369,7 @@ class SqlReader:
 
     def close(self) -> None:
         """Close the connections."""
-        self._engine.dispose()
+        close_connections(self._engine)
 
     def __enter__(self) -> Self:
         """Use the store, and close it at the end."""

@@ -1,0 +1,31 @@
+"""A closed reader leaves no connection open."""
+
+from __future__ import annotations
+
+from scanner.store import open_store
+from scanner.store.address import address_of
+from scanner.store.engine import close_connections, reading_engine_for
+from tests.store.made import clock
+
+
+def test_a_connection_in_use_is_closed_when_it_is_given_back(fresh: str) -> None:
+    """The reader may be closed by one thread while another one reads."""
+    open_store(fresh, clock).close()
+    engine = reading_engine_for(address_of(fresh))
+    used = engine.connect()
+    driver = used.connection.driver_connection
+    close_connections(engine)
+    used.close()
+    assert driver is not None
+    assert _is_closed(driver)
+
+
+def _is_closed(driver: object) -> bool:
+    closed = getattr(driver, "closed", None)
+    if closed is not None:
+        return bool(closed)
+    try:
+        driver.execute("SELECT 1")  # type: ignore[attr-defined] # a connection of sqlite3
+    except Exception as error:  # noqa: BLE001 - the driver's own error
+        return "closed" in str(error)
+    return False
