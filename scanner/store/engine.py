@@ -35,6 +35,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.engine import make_url
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from scanner.errors import StoreError
 from scanner.store.address import Address
@@ -147,9 +148,14 @@ def _readable(uri: str) -> sqlite3.Connection:
 
 
 def close_connections(engine: Engine) -> None:
-    """Close all connections: those that other threads still use when they give them back."""
-    event.listen(engine.pool, "checkin", lambda _connection, record: record.close())
+    """Close all connections: those that other threads still use, or make later, when they give them back."""
+    event.listen(engine.pool, "checkin", _close_record)
     engine.dispose()
+    event.listen(engine.pool, "checkin", _close_record)  # another pool since then
+
+
+def _close_record(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.close()
 
 
 def create_file(path: Path) -> None:

@@ -86,6 +86,7 @@ class Library:
         self._lock: Final = Lock()
         self._reader: SqlReader | None = None
         self._checked = 0.0
+        self._ended = False
         self.choices: Final = KeptChoices()
         self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
         self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(RECENT)
@@ -118,6 +119,8 @@ class Library:
             if self._reader is not None and monotonic() - self._checked > _CHECK_AFTER:
                 self._reader.check()
                 self._checked = monotonic()
+            if self._ended:
+                raise StoreError("The application ends.")
             if self._reader is None:
                 self._reader = open_reader(self._url, self.clock, most_seconds=self._most_seconds)
                 self._checked = monotonic()
@@ -132,7 +135,9 @@ class Library:
             reader.close()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections. A thread that still works opens no other ones."""
+        with self._lock:
+            self._ended = True
         self._close()
 
     def clusters(self) -> tuple[StoredCluster, ...]:

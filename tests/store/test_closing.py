@@ -20,6 +20,17 @@ def test_a_connection_in_use_is_closed_when_it_is_given_back(fresh: str) -> None
     assert _is_closed(driver)
 
 
+def test_a_connection_that_is_made_later_is_closed_too(fresh: str) -> None:
+    """A thread may still have the engine."""
+    open_store(fresh, clock).close()
+    engine = reading_engine_for(address_of(fresh))
+    close_connections(engine)
+    with engine.connect() as late:
+        driver = late.connection.driver_connection
+    assert driver is not None
+    assert _is_closed(driver)
+
+
 def _is_closed(driver: object) -> bool:
     closed = getattr(driver, "closed", None)
     if closed is not None:

@@ -1,0 +1,17 @@
+"""A closed library reads nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner.web.library import Library
+from scanner.web.refusals import Unavailable
+
+
+def test_a_closed_library_opens_no_other_connection(examples: str) -> None:
+    """A thread that still counts gets an error, and no connection that is never closed."""
+    library = Library(examples)
+    assert library.clusters()
+    library.close()
+    with pytest.raises(Unavailable, match="ends"), library.reading():
+        pass
