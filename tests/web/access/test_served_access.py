@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 
 from scanner.web.application import application
 from scanner.web.library import Library
@@ -12,8 +13,7 @@ from tests.web.access.running import access, running
 
 def test_pages_are_read_by_those_who_may(examples: str) -> None:
     """A page, and nothing of it without a token."""
-    app = application(Library(examples))
-    with running(access(tokens=TOKENS), app=app) as server:
+    with closing(Library(examples)) as library, running(access(tokens=TOKENS), app=application(library)) as server:
         page = server.get("/", authorization=f"Bearer {TOKEN}", accept="text/html")
         refused = server.get("/", accept="text/html")
         assert (200, True) == (page.status_code, "shop" in page.text)
@@ -24,8 +24,7 @@ def test_pages_are_read_by_those_who_may(examples: str) -> None:
 
 def test_a_page_may_run_no_script(examples: str) -> None:
     """The policy in the header forbids all, and the one in the page allows one style sheet."""
-    app = application(Library(examples))
-    with running(access(), app=app) as server:
+    with closing(Library(examples)) as library, running(access(), app=application(library)) as server:
         page = server.get("/", accept="text/html")
         assert "/logout" not in page.text
     policy = page.headers["content-security-policy"]
