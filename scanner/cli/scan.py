@@ -289,7 +289,6 @@ def command(
     """Evaluate every object against every bound policy, store the results and print a report."""
     from scanner.cluster.labels import parse_selector
     from scanner.model.population import DEFAULT_KEYS
-    from scanner.model.scan import SILENCE
     from scanner.report.document import document_of
 
     use_log_format(log_format)
@@ -339,7 +338,7 @@ def command(
             without_cluster_policies=no_cluster_policies,
             kept_labels=kept.labels - DEFAULT_KEYS.labels,
         ),
-        silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
+        silence=_silence(kind_timeout),
         allow_empty=allow_empty,
     )
     posture = Posture(settings(controls or ()))
@@ -386,6 +385,13 @@ def command(
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(code)
+
+
+def _silence(kind_timeout: str) -> int:
+    """The seconds without a beat after which a scan that was killed is given up: a kind may be listed for that long."""
+    from scanner.model.scan import SILENCE
+
+    return SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK))
 
 
 def _exit_code(record: ScanRecord, min_coverage: float, *, allow_empty: bool) -> int:

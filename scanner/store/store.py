@@ -69,7 +69,6 @@ from scanner.store.store_errors import as_store_error
 if TYPE_CHECKING:
     from scanner.posture.daily import Day, TimeToFix
     from scanner.posture.scan_diff import ScanDiff
-    from scanner.store import fixes
 
 Clock = Callable[[], datetime]
 
