@@ -7,7 +7,6 @@ import io
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -91,6 +90,8 @@ def _interrupted(error: BaseException) -> int:
 
 def _fault(error: Exception) -> str:
     """The message for a bug of Assay. Its details may quote an object, so they are printed on request only."""
+    import traceback
+
     if os.environ.get("ASSAY_DEBUG"):
         return "".join(traceback.format_exception(error)).rstrip()
     frames = traceback.extract_tb(error.__traceback__)

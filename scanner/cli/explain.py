@@ -13,8 +13,6 @@ import typer
 from scanner.cli.completion import subjects
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.explain_description import description_of, expression
-from scanner.cli.explain_finding import finding, problem
-from scanner.cli.explain_finding import line as of_finding
 from scanner.cli.screen import later_flags
 from scanner.cli.stored_scan import stored_scan
 from scanner.errors import NotFound, UsageError
@@ -58,6 +56,8 @@ def command(
 
 def _lines(store: SqlReader, subject: str, cluster: str, *, python: bool, flags: str) -> Iterator[str]:
     """The explanation of a subject; `flags` are those that a command about the same scan needs."""
+    from scanner.cli.explain_finding import problem
+
     if not python and (match := _ID.fullmatch(subject)) and match["problem"]:
         return problem(store.problem(subject, cluster or None), flags)
     record = stored_scan(store, "last", cluster)
@@ -87,6 +87,8 @@ def _python_of(used: Sequence[PolicyRecord], record: ScanRecord) -> Iterator[str
 
 def _finding_or_policy(store: SqlReader, subject: str, record: ScanRecord, flags: str) -> Iterator[str]:
     """Digits that are the beginning of an id, of the name of a policy, or of both. Raises UsageError unless of one."""
+    from scanner.cli.explain_finding import finding
+
     begun = _begun(subject, record)
     try:
         explained = store.finding(subject)
@@ -169,8 +171,10 @@ def _policy(policy_record: PolicyRecord, record: ScanRecord, flags: str) -> Iter
 
 def _findings(policy: Policy, record: ScanRecord, total: int, flags: str) -> Iterator[str]:
     """The first findings of a policy, in the order of the report."""
+    from scanner.cli.explain_finding import line
+
     own = (stored for stored in record.findings() if stored.finding.policy_key == policy.key) if total else iter(())
-    yield from (f"    {of_finding(stored)}" for stored in islice(own, _SHOWN))
+    yield from (f"    {line(stored)}" for stored in islice(own, _SHOWN))
     if total > _SHOWN:
         command_line = f"assay findings --policy {quote(policy.name)} --limit 0 {flags}".rstrip()
         yield f"    and {total - _SHOWN:,} more: {command_line}"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from scanner.errors import UsageError
 from scanner.model.json import as_text
-from scanner.model.scan import Scope
 
 if TYPE_CHECKING:
     from scanner.cluster.files import SnapshotCluster
+    from scanner.model.scan import Scope
     from scanner.scan.documents import Manifest
 
 _STDIN = Path("-")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -67,7 +66,6 @@ from scanner.cli.simulated_request import (
 )
 from scanner.cli.values import assumption, kubernetes_version, seconds
 from scanner.cli.waivers import Posture, WaiversNamespaceOption, WaiversOption, waivers_of_scan
-from scanner.model.scan import SILENCE, ScanState
 from scanner.report.screen import Color
 
 if TYPE_CHECKING:
@@ -340,7 +338,7 @@ def command(
             without_cluster_policies=no_cluster_policies,
             kept_labels=kept.labels - DEFAULT_KEYS.labels,
         ),
-        silence=SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK)),
+        silence=_silence(kind_timeout),
         allow_empty=allow_empty,
     )
     posture = Posture(settings(controls or ()))
@@ -389,9 +387,17 @@ def command(
         raise typer.Exit(code)
 
 
+def _silence(kind_timeout: str) -> int:
+    """The seconds without a beat after which a scan that was killed is given up: a kind may be listed for that long."""
+    from scanner.model.scan import SILENCE
+
+    return SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK))
+
+
 def _exit_code(record: ScanRecord, min_coverage: float, *, allow_empty: bool) -> int:
     """0 for a complete scan. --min-coverage accepts kinds that were not listed, and no other gap."""
     from scanner.model.emptiness import is_empty
+    from scanner.model.scan import ScanState
     from scanner.report.coverage import beyond_kinds, percent_listed
 
     if record.scan.state is ScanState.COMPLETE:
@@ -412,6 +418,7 @@ def _reason(record: ScanRecord, code: int) -> str:
 def _nothing(record: ScanRecord) -> str:
     """The reason why an incomplete scan had nothing to evaluate, or an empty string."""
     from scanner.model.emptiness import is_empty
+    from scanner.model.scan import ScanState
     from scanner.report.document import document_of
     from scanner.report.sentences import nothing_line
 
@@ -503,6 +510,8 @@ def _run(
     comparison: Comparison | None,
     run_record: RunRecord,
 ) -> Scan:
+    import secrets
+
     from scanner.scan.run import run
     from scanner.scan.workers import FORK_AFTER_BYTES, cores, return_freed_memory
 
@@ -541,6 +550,7 @@ def _print_report(
     screen: Screen,
 ) -> None:
     from scanner.cli.render import to_exports, to_stdout
+    from scanner.model.scan import ScanState
 
     _print_requests(cluster, progress)
     scan = record.scan

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from scanner.cli.values import reject_empty
-from scanner.model.scan import Scope
+
+if TYPE_CHECKING:
+    from scanner.model.scan import Scope
 
 SCOPE = "Scope"
 POLICIES = "Policies"
@@ -58,6 +60,8 @@ NoClusterPoliciesOption = Annotated[
 
 def scope_of(*, selector: str = "", operation: str = "auto", **names: list[str] | None) -> Scope:
     """The scope that these flags name. Raises UsageError for empty values."""
+    from scanner.model.scan import Scope
+
     given = {field: tuple(values or ()) for field, values in names.items()}
     reject_empty({_FLAGS[field]: values for field, values in given.items()})
     fields: dict[str, Any] = given

@@ -25,7 +25,6 @@ from scanner.cli.output import standard_output
 from scanner.cli.stored_scan import name_chosen_cluster
 from scanner.cli.terminal import table, text, visible
 from scanner.errors import UsageError
-from scanner.model.scan import OutcomeName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,16 +47,6 @@ _NAME: Final = 28
 """The longest name of a policy: the table fits 80 columns."""
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _ASCII_LEVELS: Final = "_.-:=+*#"
-_FAILING: Final = frozenset(
-    name.value for name in (OutcomeName.VIOLATED, OutcomeName.ERRORED_DENY, OutcomeName.WOULD_CHANGE)
-)
-_COLUMNS: Final[Mapping[str, str]] = {
-    OutcomeName.PASSED.value: "PASSED",
-    OutcomeName.VIOLATED.value: "VIOLATED",
-    OutcomeName.ERRORED_DENY.value: "ERRORED",
-    OutcomeName.ERRORED_ADMIT.value: "ERRORED",
-    OutcomeName.WOULD_CHANGE.value: "DRIFT",
-}
 _OTHER: Final = "OTHER"
 _RULES: Final = "(rules changed)"
 _MARK: Final = "^"
@@ -161,10 +150,31 @@ def _print_table(store: SqlReader, cluster: int, policy: str, fixed: Sequence[Ti
         _print_fixes(fixed, period)
 
 
+@cache
+def _failing() -> frozenset[str]:
+    from scanner.model.scan import OutcomeName
+
+    return frozenset((OutcomeName.VIOLATED.value, OutcomeName.ERRORED_DENY.value, OutcomeName.WOULD_CHANGE.value))
+
+
+@cache
+def _columns() -> Mapping[str, str]:
+    """The columns of the table by the outcomes that they count."""
+    from scanner.model.scan import OutcomeName
+
+    return {
+        OutcomeName.PASSED.value: "PASSED",
+        OutcomeName.VIOLATED.value: "VIOLATED",
+        OutcomeName.ERRORED_DENY.value: "ERRORED",
+        OutcomeName.ERRORED_ADMIT.value: "ERRORED",
+        OutcomeName.WOULD_CHANGE.value: "DRIFT",
+    }
+
+
 def _tables(store: SqlReader, cluster: int, policy: str, period: Period) -> tuple[Sequence[Day], Show | None]:
     """The recorded days, and the table of all policies, or of the days of some; None if no tally is of these."""
     if not policy:
-        by_policy = store.trend_of_policies(cluster, period.first, _FAILING)
+        by_policy = store.trend_of_policies(cluster, period.first, _failing())
         return by_policy.days, partial(_print_policies, by_policy, period)
     by_day = store.trend_of_days(cluster, period.first, partial(_chosen, policy))
     return by_day.days, partial(_print_days, by_day, period) if by_day.outcomes else None
@@ -213,11 +223,11 @@ def _print_days(trend: TrendOfDays, period: Period) -> None:
     outcomes = {day.day: trend.outcomes.get(day.day, {}) for day in recorded}
     counted = {day: _by_column(counts) for day, counts in outcomes.items()}
     failing = {
-        day: sum(count for (outcome, _), count in counts.items() if outcome in _FAILING)
+        day: sum(count for (outcome, _), count in counts.items() if outcome in _failing())
         for day, counts in outcomes.items()
     }
     text([f"Failing outcomes: {_line(failing, period)}", ""])
-    columns = (*dict.fromkeys(_COLUMNS.values()), _DEPENDS, _OTHER)
+    columns = (*dict.fromkeys(_columns().values()), _DEPENDS, _OTHER)
     shown = [name for name in columns if any(counts[name] for counts in counted.values())]
     changed = {day.day: _CHANGED for day in recorded if day.rules_changed}
     rules = ("RULES",) if changed else ()
@@ -255,8 +265,8 @@ def _rules(recorded: Iterable[Day]) -> list[str]:
 def _by_column(outcomes: Mapping[tuple[str, bool], int]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for (outcome, requester), count in outcomes.items():
-        depends = requester and outcome not in _FAILING
-        counts[_DEPENDS if depends else _COLUMNS.get(outcome, _OTHER)] += count
+        depends = requester and outcome not in _failing()
+        counts[_DEPENDS if depends else _columns().get(outcome, _OTHER)] += count
     return counts
 
 

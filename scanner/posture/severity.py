@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scanner.model.json import dig, text_map
-from scanner.model.policy import Policy, PolicyKey
+
+if TYPE_CHECKING:
+    from scanner.model.policy import Policy, PolicyKey
 
 OWN: Final = "assay.dev/"
 """The prefix of our own annotations, which come before those of Kyverno."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, Engine
 
@@ -24,13 +24,10 @@ from scanner.model.run import RunDetails
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
 from scanner.model.texts import clean
 from scanner.model.waiver import WaiverSet
-from scanner.posture.daily import Day, TimeToFix
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
-from scanner.posture.scan_diff import ScanDiff
 from scanner.store import (
     cluster_numbers,
     clusters,
-    fixes,
     lookup,
     newest_scans,
     object_counts,
@@ -42,13 +39,11 @@ from scanner.store import (
     reader,
     rule_texts,
     runs,
-    scan_diff,
     scan_pages,
     search_hits,
     sizes,
     trends,
     waivers,
-    writer,
 )
 from scanner.store.address import Address, address_of
 from scanner.store.clusters import StoredCluster
@@ -70,6 +65,10 @@ from scanner.store.schema import Upgraded, check, migrate, prepare
 from scanner.store.search import search
 from scanner.store.search_words import WordMatches, search_words
 from scanner.store.store_errors import as_store_error
+
+if TYPE_CHECKING:
+    from scanner.posture.daily import Day, TimeToFix
+    from scanner.posture.scan_diff import ScanDiff
 
 Clock = Callable[[], datetime]
 
@@ -205,6 +204,8 @@ class SqlReader:
 
     def times_to_fix(self, cluster: int, since: date) -> tuple[TimeToFix, ...]:
         """The times of the problems of a cluster, by its id, that scans saw fixed from a date on, by policy."""
+        from scanner.store import fixes
+
         with self._reading() as connection:
             return fixes.times_to_fix(connection, cluster, since)
 
@@ -321,11 +322,15 @@ class SqlReader:
 
     def newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
         """The ids of the two last complete and comparable scans of a cluster, the earlier one first. Raises UsageError."""
+        from scanner.store import scan_diff
+
         with self._reading() as connection:
             return scan_diff.newest_scans_to_compare(connection, cluster.id, cluster.name)
 
     def earlier_scan_to_compare(self, scan_id: str) -> str:
         """The id of the newest earlier scan that is comparable with a scan, by its full id. Raises UsageError."""
+        from scanner.store import scan_diff
+
         with self._reading() as connection:
             return scan_diff.earlier_scan_to_compare(connection, scan_id, self._clock())
 
@@ -334,6 +339,8 @@ class SqlReader:
 
         Raises UsageError for scans of two clusters, for scans without findings or without a report, and for the wrong order.
         """
+        from scanner.store import scan_diff
+
         with as_store_error(self._address):
             return scan_diff.scan_diff(self._engine, self._address, before_id, now_id, self._clock())
 
@@ -429,12 +436,16 @@ class SqlStore(SqlReader):
 
         Raises StoreError, and UsageError if the name of the cluster is that of another one.
         """
+        from scanner.store import writer
+
         with as_store_error(self._address):
             self._mark_dead_scans_failed()
             writer.begin(self._engine, start, self._clock())
 
     def packed(self, result: PageResult) -> PageResult:
         """The result with `content` in place of its findings. Does not use the database."""
+        from scanner.store import writer
+
         return writer.packed(result)
 
     def beat(self, scan_id: str) -> None:
@@ -442,6 +453,8 @@ class SqlStore(SqlReader):
 
         A database that is busy or does not answer gets no heartbeat: the next page reports the error.
         """
+        from scanner.store import writer
+
         now = self._clock()
         if timedelta() <= now - self._beat < writer.BEAT:
             return
@@ -454,6 +467,8 @@ class SqlStore(SqlReader):
 
         Raises StoreError, also if the scan does not run.
         """
+        from scanner.store import writer
+
         with as_store_error(self._address):
             writer.stage(self._engine, scan_id, result, self._clock())
 
@@ -462,6 +477,8 @@ class SqlStore(SqlReader):
 
         Raises StoreError, also if the scan does not run.
         """
+        from scanner.store import writer
+
         with as_store_error(self._address):
             writer.stage_controllers(self._engine, scan_id, kind, objects, self._clock())
 
@@ -472,6 +489,8 @@ class SqlStore(SqlReader):
 
         Raises StoreError, also if the scan does not run.
         """
+        from scanner.store import writer
+
         with as_store_error(self._address):
             self.beat(scan_id)
             scan = writer.finish(self._engine, scan_id, end)

@@ -482,6 +482,22 @@ def test_an_error_about_a_list_shows_the_list_of_its_own_object() -> None:
     assert expected == sorted(explained.reasons[0].value for explained in found)
 
 
+def test_each_of_many_different_objects_has_its_own_value() -> None:
+    """Evidence is looked up by values only as long as other objects repeat them: what it shows stays that of the object."""
+    maps = [thing(CONFIG_MAPS, f"c{at:03}", "default", data={f"key{at}": "x"}) for at in range(200)]
+    found = evidence(maps[0], "'wanted' in object.data", more=tuple(maps[1:]))
+    assert [f'{{"key{at}": "x"}}' for at in range(200)] == [explained.reasons[0].value for explained in found]
+
+
+def test_policies_that_fail_for_one_value_share_evidence_and_keep_their_own_words() -> None:
+    """The same part of an object gives the same reason, whichever policy fails for it, and no other object has it."""
+    maps = [thing(CONFIG_MAPS, name, "default", data={name: "x"}) for name in ("a", "b")]
+    found = evidence(maps[0], "'y' in object.data", "'z' in object.data", "size(object.data) > 1", more=(maps[1],))
+    shown = sorted((reason.expression, reason.value) for explained in found for reason in explained.reasons)
+    values = [('{"a": "x"}'), ('{"b": "x"}')]
+    assert [("object.data", value) for value in values for _ in range(2)] + [("size(object.data)", "1")] * 2 == shown
+
+
 SHAPES = st.fixed_dictionaries(
     {
         "labels": st.dictionaries(st.sampled_from("ab#*"), st.sampled_from(["x", "y"]), max_size=2),

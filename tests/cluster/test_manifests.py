@@ -56,6 +56,26 @@ def test_a_file_that_was_named_is_read_with_any_extension(tmp_path: Path) -> Non
     assert ["a"] == names(read_documents(written(tmp_path, POD, "pods.txt"))[0])
 
 
+@pytest.mark.parametrize(
+    ("before", "read"),
+    [
+        (": ", 9223372036854775808.0),
+        (": -", -9223372036854775808.0),
+        (":", 9223372036854775808.0),
+        (":[1,", [1, 9223372036854775808.0]),
+    ],
+)
+def test_an_integer_beyond_64_bits_is_a_float_in_json(tmp_path: Path, before: str, read: Json) -> None:
+    """As Go decodes it. The digits of a checksum beside it are a text."""
+    number = 9223372036854775808 if read != -9223372036854775808.0 else 9223372036854775809
+    checksum = "a" + "1" * 30
+    end = "]" if before.endswith(",") else ""
+    text = f'{{"apiVersion":"v1","kind":"A","metadata":{{"name":"{checksum}"}},"spec"{before}{number}{end}}}'
+    [document], _ = read_documents(written(tmp_path, text, "a.json"))
+    assert (checksum, read) == (names((document,))[0], document.body["spec"])
+    assert type(read) is type(document.body["spec"])
+
+
 def test_standard_input_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """`-` is standard input, as for kubectl."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(POD.encode())))
