@@ -83,7 +83,7 @@ def _zone(fields: dict[str, Node]) -> str:
     zone = fields["timeZone"].string() if "timeZone" in fields else ""
     try:
         known = ZoneInfo(zone or "Etc/UTC")
-    except (ValueError, OSError):
+    except (KeyError, ValueError, OSError):
         fields["timeZone"].fail(f"{shown(zone)} is no time zone: write a name such as Europe/Berlin")
     if "schedule" in fields:
         try:
