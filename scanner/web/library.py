@@ -6,6 +6,7 @@ tries again.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from threading import Lock, RLock
 from time import monotonic
 from typing import Final, NamedTuple
 
-from scanner.errors import QueryTooLong, StoreError, UsageError
+from scanner.errors import AssayError, QueryTooLong, StoreError, UsageError
 from scanner.model.scan import Scan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.report.document import document_of
@@ -28,9 +29,10 @@ from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
 from scanner.web.kept_choices import KeptChoices
 from scanner.web.recent import Recent
-from scanner.web.refusals import BadRequest, NotThere, Unavailable
+from scanner.web.refusals import BadRequest, NotThere, Unavailable, reason_of
 from scanner.web.scan_view import ScanView
 
+_LOG: Final = logging.getLogger("assay.web")
 KEPT_SCANS: Final = 64
 """The views that are kept: those of the newest scans of a fleet, and some of other dates."""
 KEPT_PROBLEMS: Final = 1_000_000
@@ -103,7 +105,7 @@ class Library:
             raise Unavailable(str(error)) from error
         except StoreError as error:
             self._close()
-            raise Unavailable(str(error)) from error
+            raise _unavailable(error) from error
         except UsageError as error:
             raise NotThere(str(error)) from error
 
@@ -111,7 +113,7 @@ class Library:
         try:
             return self.database()
         except UsageError as error:
-            raise Unavailable(str(error)) from error
+            raise _unavailable(error) from error
 
     def database(self) -> SqlReader:
         """The open database. Raises UsageError if there is none, and StoreError while it cannot be read."""
@@ -228,6 +230,12 @@ class Library:
     def key(self, cluster: StoredCluster) -> str:
         """The part of a path that names a cluster."""
         return cluster_key(cluster)
+
+
+def _unavailable(error: AssayError) -> Unavailable:
+    """The answer for readers, who do not see the address of the database; the log has the whole message."""
+    _LOG.warning("%s", error)
+    return Unavailable(reason_of(error))
 
 
 def _named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:

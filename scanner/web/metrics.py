@@ -36,7 +36,8 @@ from scanner.report.openmetrics import register_samples, scan_samples
 from scanner.report.scan_numbers import numbers_of
 from scanner.store.cluster_numbers import AllClusters, ClusterNumbers
 from scanner.web.background import Background
-from scanner.web.health import Log, reason_of, to_stderr
+from scanner.web.health import Log, to_stderr
+from scanner.web.refusals import reason_of
 
 OPEN_METRICS: Final = "application/openmetrics-text"
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
