@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scanner.posture.controls import Framework
     from scanner.posture.expected_run import ExpectedRun
     from scanner.posture.settings import Settings
-    from scanner.report.run_document import Expectation
+    from scanner.report.run_document import Expectation, Expectations
 
 UTC_ZONE: Final = "Etc/UTC"
 """The time zone of a schedule without one."""
@@ -50,6 +50,7 @@ class _Current:
 
 
 _CURRENT: Final[ContextVar[_Current | None]] = ContextVar("assay", default=None)
+_SCHEDULE: Final[ContextVar[tuple[str, str] | None]] = ContextVar("schedule", default=None)
 
 
 @contextmanager
@@ -60,6 +61,16 @@ def current(configuration: Configuration, used: Iterable[Value]) -> Iterator[Non
         yield
     finally:
         _CURRENT.reset(token)
+
+
+@contextmanager
+def expecting(schedule: str, time_zone: str) -> Iterator[None]:
+    """A block in which runs are expected by the schedule of a cluster of a fleet, if it has one, instead of the configuration's."""
+    token = _SCHEDULE.set((schedule, time_zone) if schedule else None)
+    try:
+        yield
+    finally:
+        _SCHEDULE.reset(token)
 
 
 def settings(controls: Sequence[Path] = ()) -> Settings:
@@ -87,9 +98,10 @@ def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
 
 
 def schedule() -> Schedule | None:
-    """The schedule at which the configuration expects runs, None without one. Raises UsageError."""
+    """The schedule at which the cluster of a fleet, or the configuration, expects runs; None without one. Raises UsageError."""
     running = _CURRENT.get()
-    cron, zone = (str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
+    configured = tuple(str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
+    cron, zone = _SCHEDULE.get() or configured
     if not cron:
         return None
     from scanner.cli.values import time_zone
@@ -113,6 +125,30 @@ def expectation() -> Expectation | None:
 
     allowed = seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0
     return Expectation(cron, zone or UTC_ZONE, timedelta(seconds=allowed))
+
+
+def expectations(fleet: Path | None) -> Expectations:
+    """The schedules of the clusters of a fleet, and that of the configuration for all others. Raises UsageError."""
+    from datetime import timedelta
+
+    from scanner.cli.values import seconds
+    from scanner.report.run_document import Expectation, Expectations
+
+    others = expectation()
+    if others:
+        _ = others.times  # an invalid schedule is reported before anything is shown
+    if fleet is None:
+        return Expectations(others)
+    from scanner.documents.fleet import read_fleet
+
+    members = read_fleet(fleet)
+    tolerance = others.tolerance if others else timedelta(seconds=seconds(TOLERANCE, "schedule.tolerance") or 0)
+    own = {
+        member.name: Expectation(member.schedule, member.time_zone or UTC_ZONE, tolerance)
+        for member in members
+        if member.schedule
+    }
+    return Expectations(others, own, tuple(member.name for member in members))
 
 
 def _value(running: _Current | None, key: str) -> Plain | None:

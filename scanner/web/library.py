@@ -19,7 +19,7 @@ from scanner.errors import QueryTooLong, StoreError, UsageError
 from scanner.model.scan import Scan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.report.document import document_of
-from scanner.report.run_document import Expectation
+from scanner.report.run_document import Expectations
 from scanner.store import SqlReader, open_reader
 from scanner.store.clusters import StoredCluster
 from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
@@ -56,10 +56,14 @@ class _Key(NamedTuple):
 
 
 class Fleet(NamedTuple):
-    """The newest scans of every cluster, also of those without a scan in history, and the names of runs that never began a scan."""
+    """The newest scans of every cluster, also of those without a scan in history, and the names of runs that never began a scan.
+
+    `without_run` are the names of expected clusters that no run in the database has.
+    """
 
     clusters: tuple[ClusterScans, ...]
     unscanned: tuple[RunsWithoutScan, ...]
+    without_run: tuple[str, ...] = ()
 
 
 class Library:
@@ -70,17 +74,13 @@ class Library:
         url: str,
         settings: Settings = DEFAULT_SETTINGS,
         clock: Clock = _utc_now,
-        expectation: Expectation | None = None,
+        expectations: Expectations | None = None,
         most_seconds: float | None = None,
     ) -> None:
-        """`expectation` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most.
-
-        Raises UsageError for an invalid schedule.
-        """
+        """`expectations` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most."""
         self.settings: Final = settings
         self.clock: Final = clock
-        self.expectation: Final = expectation
-        self.schedule: Final = expectation.times if expectation else None
+        self.expectations: Final = expectations or Expectations()
         self._url: Final = url
         self._most_seconds: Final = most_seconds
         self._lock: Final = Lock()
@@ -154,7 +154,9 @@ class Library:
 
     def _read_fleet(self) -> Fleet:
         with self.reading() as reader:
-            return Fleet(reader.newest_scans(), reader.runs_without_scan(_UNSCANNED))
+            clusters, unscanned = reader.newest_scans(), reader.runs_without_scan(_UNSCANNED)
+        known = {scans.cluster.name for scans in clusters} | {runs.name for runs in unscanned}
+        return Fleet(clusters, unscanned, tuple(name for name in self.expectations.members if name not in known))
 
     def cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names. Raises NotThere."""
