@@ -58,7 +58,6 @@ from scanner.store.engine import (
     writing,
     writing_shared,
 )
-from scanner.store.network_files import reject_network
 from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
 from scanner.store.open_workloads import OpenWorkload
 from scanner.store.scans import abandoned, mark_failed, pruned, with_current_state
@@ -561,6 +560,5 @@ def upgrade(url: str, *, backup: bool = True) -> Upgraded:
 
 def _connected(address: Address) -> Engine:
     if address.path is not None:
-        reject_network(address.path)
         create_file(address.path)
     return engine_for(address)
