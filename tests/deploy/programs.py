@@ -44,18 +44,36 @@ def program(name: str) -> Path:
 
 
 def helm(command: str, *arguments: str, values: JsonObject | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command of helm with values, without the configuration and the plugins of a user."""
+    """Run a command of helm that renders the chart with values."""
     with tempfile.TemporaryDirectory() as home:
-        file = Path(home) / "values.yaml"
-        file.write_text(yaml.safe_dump(values or {}))
-        return subprocess.run(
-            [program("helm"), command, *arguments, "--values", file, "--kube-version", KUBERNETES],
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            env={"HOME": home, "PATH": os.environ["PATH"]},
-        )
+        return _helm(home, command, *arguments, *_values(home, values), "--kube-version", KUBERNETES)
+
+
+def against_a_server(
+    command: str, *arguments: str, values: JsonObject | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of helm that changes a release, with values if there are any."""
+    with tempfile.TemporaryDirectory() as home:
+        return _helm(home, command, *arguments, *(_values(home, values) if values else ()))
+
+
+def _values(home: str, values: JsonObject | None) -> tuple[str, str]:
+    """The flag that reads values from a file in a folder."""
+    file = Path(home) / "values.yaml"
+    file.write_text(yaml.safe_dump(values or {}))
+    return "--values", str(file)
+
+
+def _helm(home: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run helm without the configuration and the plugins of a user."""
+    return subprocess.run(
+        [program("helm"), *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        env={"HOME": home, "PATH": os.environ["PATH"]},
+    )
 
 
 def rendered(values: JsonObject | None = None, *, release: str = "assay") -> list[JsonObject]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from scanner.model.json import JsonObject, as_object, as_text, dig
+from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
 from tests.deploy.matrix import MATRIX
-from tests.deploy.programs import NAMESPACE, base, built, rendered
+from tests.deploy.programs import CHART, DEPLOY, NAMESPACE, against_a_server, base, built, documents, rendered
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.client import Answer
 from tests.integration.made import namespace
@@ -129,8 +129,32 @@ def test_the_server_accepts_every_object_of_kustomize(server: ApiServer, folder:
     assert [] == refusals(server, built(folder))
 
 
+def test_the_server_accepts_the_cronjob_of_a_fleet(server: ApiServer) -> None:
+    """The same for the file beside them."""
+    assert [] == refusals(server, documents((DEPLOY / "fleet.yaml").read_text()))
+
+
 def test_a_pod_that_is_not_restricted_is_refused(server: ApiServer) -> None:
     """The server of these tests enforces the standard."""
     case: JsonObject = {"securityContext": {"allowPrivilegeEscalation": True}}
     (pod,) = pods_of([document for document in rendered(case) if document["kind"] == "CronJob"])
     assert 403 == dry_run(server, pod).status
+
+
+def test_helm_installs_upgrades_and_uninstalls_a_release(server: ApiServer) -> None:
+    """The history stays when the release goes."""
+    apply(server, [namespace("released")])
+    flags = ("--namespace", "released", "--kubeconfig", str(server.kubeconfig))
+    ran = [
+        against_a_server("install", "assay", str(CHART), *flags),
+        against_a_server(
+            "upgrade", "assay", str(CHART), *flags, values={"schedule": "@hourly", "waivers": {"enabled": True}}
+        ),
+    ]
+    schedule = dig(server.request("GET", "/apis/batch/v1/namespaces/released/cronjobs/assay").body, "spec", "schedule")
+    ran.append(against_a_server("uninstall", "assay", *flags))
+    claims = as_list(dig(server.request("GET", "/api/v1/namespaces/released/persistentvolumeclaims").body, "items"))
+    jobs = as_list(dig(server.request("GET", "/apis/batch/v1/namespaces/released/cronjobs").body, "items"))
+
+    assert [0, 0, 0] == [each.returncode for each in ran], [each.stderr for each in ran]
+    assert ("@hourly", ["assay"], []) == (schedule, [dig(claim, "metadata", "name") for claim in claims], jobs)
