@@ -89,15 +89,30 @@ class Reader:
         reader, writer = self._streams
         started = time.perf_counter()
         writer.write(f"GET {path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\n\r\n".encode())
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"(?i)content-length: (\d+)", head)[1])  # type: ignore[index]
-        body = await reader.readexactly(length)
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.failed.append(f"closed {path}")
+            self._streams = await asyncio.open_connection(self._host, self._port)
+            return
+        body = await _body(reader, head)
         self.seconds[kind].append(time.perf_counter() - started)
         status = int(head.split(b" ", 2)[1])
         if status != 200:
             self.failed.append(f"{status} {path}")
         if kind.startswith("findings"):
             self._last_list = body
+
+
+async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
+    """The body of an answer, with its length in the head or in pieces with lengths of their own."""
+    if length := re.search(rb"(?i)content-length: (\d+)", head):
+        return await reader.readexactly(int(length[1]))
+    pieces: list[bytes] = []
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        pieces.append((await reader.readexactly(size + 2))[:-2])
+    await reader.readexactly(2)
+    return b"".join(pieces)
 
 
 async def _read(host: str, port: int, clusters: list[str], dates: list[str], readers: int, seconds: float) -> None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 METRICS: Final = "/metrics"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _BACKLOG: Final = 512
+_KEEP_ALIVE: Final = 60
+"""Seconds without a request after which a connection ends: a busy server must not take a request that waits for a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,7 @@ def _server(app: ASGIApp, settings: ServerSettings, *, lifespan: bool) -> _Serve
         server_header=False,
         limit_concurrency=limits.connections,
         backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=limits.shutdown_seconds,
         h11_max_incomplete_event_size=limits.head,
         ssl_certfile=settings.certificate,

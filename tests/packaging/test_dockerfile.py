@@ -46,9 +46,18 @@ def copied() -> list[str]:
 
 
 def test_bases_are_pinned_to_a_tag_of_a_glibc_distribution() -> None:
-    """Every stage starts from the same slim Debian image, named with its Python version."""
-    bases = {text.split()[0] for text in arguments(instructions(), "FROM")}
-    assert {"python:3.13-slim-bookworm"} == bases
+    """Every stage starts from the same slim Debian image, named with its Python version and the digest of its index."""
+    [base] = {text.split()[0] for text in arguments(instructions(), "FROM")}
+    assert re.fullmatch(r"python:3\.13\.\d+-slim-bookworm@sha256:[0-9a-f]{64}", base)
+
+
+def test_labels_name_the_version_the_commit_and_the_licence() -> None:
+    """In the words of the Open Container Initiative; the licence is in the image, too."""
+    [labels] = arguments(final_stage(), "LABEL")
+    names = set(re.findall(r"org\.opencontainers\.image\.([\w.]+)=", labels))
+    assert {"title", "description", "licenses", "version", "revision", "base.name"} == names
+    assert 'base.name="docker.io/library/python:3.13' in labels
+    assert "LICENSE /usr/share/doc/kube-assay/LICENSE" in arguments(final_stage(), "COPY")
 
 
 def test_the_user_is_a_number_and_not_root() -> None:
