@@ -105,7 +105,7 @@ conformance: setup ## recorded verdicts of real servers: make conformance [CASES
 bench: setup ## measure one row of benchmarks/README.md: make bench ROW=n [OBJECTS=20000,100000] [ROUNDS=5]
 	@OBJECTS=$(OBJECTS) ROUNDS=$(ROUNDS) $(BIN)/python -m benchmarks $(ROW)
 
-apiserver: ## build kube-apiserver and etcd for the integration tests; prints KUBEBUILDER_ASSETS
+apiserver: ## build kube-apiserver, kube-controller-manager and etcd for the integration tests; prints KUBEBUILDER_ASSETS
 	@.ci/apiserver
 
 promtool: ## build promtool and the Pushgateway of the tests; prints ASSAY_TEST_PROMETHEUS

@@ -3,7 +3,7 @@
 The binaries come from the directory that KUBEBUILDER_ASSETS names, as envtest expects them. The switches are those under
 which the conformance cases were recorded: RBAC, every API version served, and without the admission plugins that would
 add volumes, taints or refusals of their own. No controllers run: nothing fills in a status, gives a ReplicaSet its pods
-or finishes the deletion of a namespace.
+or finishes the deletion of a namespace. Tests in controllers/ enable the plugins, and run the controllers.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from tests.integration.processes import NotStartedError, Server, free_port, serv
 ADMIN = "admin"
 USERS = {ADMIN: "system:masters", "auditor": "auditors", "guest": "guests"}
 SECONDS_TO_READY = 90.0
+WITHOUT_PLUGINS = ("ServiceAccount", "TaintNodesByCondition", "PodSecurity")
+"""Admission plugins that would change or deny the objects of most tests."""
 RARE_COLLECTION = {"GOGC": "off", "GOMEMLIMIT": "768MiB"}
 """Settings of Go's garbage collector: an API server that starts runs it a dozen times, for a quarter of the CPU time."""
 
@@ -85,11 +87,17 @@ class ApiServer:
 
 @contextmanager
 def running(
-    assets: Path, directory: Path, *, flags: Sequence[str] = (), variables: Mapping[str, str] = RARE_COLLECTION
+    assets: Path,
+    directory: Path,
+    *,
+    flags: Sequence[str] = (),
+    variables: Mapping[str, str] = RARE_COLLECTION,
+    without_plugins: Sequence[str] = WITHOUT_PLUGINS,
 ) -> Iterator[ApiServer]:
     """Start etcd and kube-apiserver from `assets`, keeping their files in `directory`.
 
-    `flags` are added to the command line of kube-apiserver, `variables` to its environment. Raises NotStartedError, with
+    `flags` are added to the command line of kube-apiserver, `variables` to its environment; `without_plugins` are the
+    admission plugins that are disabled. Raises NotStartedError, with
     the end of the log, when the server is not ready in time; both processes are gone when the block is left, however it
     is left.
     """
@@ -100,7 +108,11 @@ def running(
     with (
         serving(_etcd_command(assets, directory, etcd_url), directory / "etcd.log") as etcd,
         serving(
-            [*_apiserver_command(assets, directory, etcd_url, port, tokens), *flags],
+            [
+                *_apiserver_command(assets, directory, etcd_url, port, tokens),
+                f"--disable-admission-plugins={','.join(without_plugins)}",
+                *flags,
+            ],
             directory / "kube-apiserver.log",
             variables=variables,
         ) as apiserver,
@@ -146,7 +158,6 @@ def _apiserver_command(
         "--authorization-mode=RBAC",
         f"--token-auth-file={_written_tokens(directory, tokens)}",
         "--runtime-config=api/all=true",
-        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,PodSecurity",
         "--allow-privileged=true",
         "--endpoint-reconciler-type=none",
         "--service-cluster-ip-range=10.0.0.0/16",
