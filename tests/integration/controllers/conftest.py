@@ -1,4 +1,4 @@
-"""One cluster that runs pods, shared by the tests of a module."""
+"""One cluster that runs pods, with the release; each process that runs tests has its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from tests.integration.controllers.cluster import Cluster, running_cluster
 from tests.integration.controllers.container_process import why_impossible
+from tests.integration.controllers.installation import Installed, install
+from tests.store.databases import database
 
 
 @pytest.fixture(scope="session")
@@ -21,8 +23,15 @@ def containers(tmp_path_factory: pytest.TempPathFactory) -> None:
         )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster(assets: Path, containers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster without objects of its own."""
     with running_cluster(assets, tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """The release with a PostgreSQL database of its own."""
+    with database("postgresql", tmp_path_factory.mktemp("database")) as url:
+        yield install(cluster, url)

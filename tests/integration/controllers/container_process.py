@@ -132,10 +132,14 @@ def why_impossible(folder: Path) -> str:
 
 
 def _isolated() -> list[str]:
-    """The command that makes the namespaces; who is not root gets a user namespace, too."""
+    """The command that makes the namespaces; who is not root gets a user namespace, too.
+
+    A shell waits for the container, because `unshare --fork` loses the exit code of a process that is killed.
+    """
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    namespaces = ["--mount", "--uts", "--pid", "--fork", "--kill-child=KILL"]
-    return [*ending_with_parent(), "/usr/bin/unshare", *user, *namespaces, "/bin/sh", "-c", MAKE_ROOT, "sh"]
+    waiting = ["/bin/sh", "-c", '"$@"; exit $?', "sh", *ending_with_parent()]
+    namespaces = ["/usr/bin/unshare", *user, "--mount", "--uts", "--pid"]
+    return [*ending_with_parent(), *namespaces, *waiting, "/bin/sh", "-c", MAKE_ROOT, "sh"]
 
 
 def _inside(command: Sequence[str], folder: str, mounts: Sequence[Mount], *, read_only: bool) -> str:

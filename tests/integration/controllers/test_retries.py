@@ -1,0 +1,105 @@
+"""A scan whose pod is killed is repeated by the Job controller, and the history has it once (`make nightly`)."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import pytest
+
+from scanner.model.json import as_text, dig
+from scanner.model.scan import ScanRecord, ScanState
+from scanner.store import open_reader, open_store
+from tests.integration.controllers.cluster import Ended
+from tests.integration.controllers.installation import Installed
+from tests.integration.controllers.release import CRON_JOB, NAMESPACE, job_from
+from tests.integration.faults import wait_until
+from tests.store.databases import count, database, execute, rows
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("LONG_JOBS"), reason="Jobs that are repeated take minutes: `make nightly` sets LONG_JOBS"
+)
+SLOW = ("--qps", "4", "--burst", "1")
+"""The flags of a scan that takes some 15 seconds, so that it can be killed in the middle."""
+SILENCE = timedelta(hours=2)
+"""Longer than the time without a heartbeat after which a scan on another host is dead."""
+
+
+class Repeated(NamedTuple):
+    """A Job whose first pod was killed while it scanned, with its database as the host and the pods name it."""
+
+    installed: Installed
+    kind: str
+    ended: Ended
+    database: str
+    name_in_pod: str
+
+
+@pytest.fixture(scope="module", params=["postgresql", "sqlite"])
+def repeated(request: pytest.FixtureRequest, installed: Installed) -> Iterator[Repeated]:
+    """A Job with a database of each kind; SQLite lies on the volume of the release."""
+    kind, volume = request.param, installed.cluster.volume("assay")
+    with database(kind, volume) as url:
+        inside = url if kind == "postgresql" else url.replace(str(volume), "/data")
+        open_store(url).close()
+        name = f"killed-{kind}"
+        job = job_from(installed.cluster.cron_job(CRON_JOB), name, *SLOW, env={"ASSAY_DB": inside})
+        installed.cluster.start(job)
+        wait_until(lambda: bool(rows(url, "SELECT id FROM scans WHERE state = 'running'")), seconds=60)
+        [pod] = installed.cluster.pods_of(name)
+        installed.cluster.kubelet.kill(as_text(dig(pod, "metadata", "name")))
+        yield Repeated(installed, kind, installed.cluster.ended(name), url, inside)
+
+
+def test_the_controller_starts_a_second_pod(repeated: Repeated) -> None:
+    """SIGKILL is exit code 137, which no rule of the CronJob calls final; the second pod completes the Job."""
+    assert ([137, 0], "Complete") == (repeated.ended.codes, repeated.ended.condition), repeated.ended.logs
+
+
+def test_the_register_has_both_runs(repeated: Repeated) -> None:
+    """The killed run has no exit code; after its silence it is shown as failed."""
+    later = datetime.now(UTC) + SILENCE
+    with open_reader(repeated.database, lambda: later) as store:
+        runs = store.runs()
+    assert [(0, None), (None, "dead")] == [(run.run.exit_code, run.last_sign and "dead") for run in runs]
+
+
+def test_the_history_has_one_scan(repeated: Repeated) -> None:
+    """The newest scan is complete, is the first of its history, and every finding is new and there once."""
+    record = newest(repeated.database)
+    assert (ScanState.COMPLETE, None) == (record.scan.state, record.previous)
+    findings = Counter(stored.finding.fingerprint for stored in record.findings())
+    assert {1} == set(findings.values())
+    assert len(findings) == count(repeated.database, "findings")
+
+
+def test_the_next_scan_removes_the_rest_of_the_killed_one(repeated: Repeated) -> None:
+    """It marks the scan as failed, deletes its pages, and finds nothing new in the objects that were there before."""
+    execute(
+        repeated.database,
+        "UPDATE scans SET heartbeat = :then WHERE state = 'running'",
+        then="2020-01-01 00:00:00+00:00",
+    )
+    name = f"next-{repeated.kind}"
+    installed = repeated.installed
+    installed.cluster.start(
+        job_from(installed.cluster.cron_job(CRON_JOB), name, env={"ASSAY_DB": repeated.name_in_pod})
+    )
+    ended = installed.cluster.ended(name)
+    assert ("Complete", [0]) == (ended.condition, ended.codes), ended.logs
+    with open_reader(repeated.database) as store:
+        assert [ScanState.COMPLETE, ScanState.COMPLETE, ScanState.FAILED] == [scan.state for scan in store.scans()]
+    assert 0 == count(repeated.database, "staged_pages")
+    new = {stored.finding.namespace for stored in newest(repeated.database).findings() if stored.status == "new"}
+    assert set() == new - {NAMESPACE}
+
+
+def newest(url: str) -> ScanRecord:
+    """The newest scan in history."""
+    with open_reader(url) as store:
+        scan = store.latest()
+        assert scan
+        return store.record(scan.id)

@@ -1,0 +1,78 @@
+"""A new image upgrades the database of version 0.1.0 before it scans, also when two pods start at once (`make nightly`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from scanner.model.json import Json, JsonObject, as_list, as_object, dig
+from scanner.model.scan import ScanState
+from scanner.store import open_reader
+from tests.integration.controllers.installation import Installed
+from tests.integration.controllers.release import CRON_JOB, job_from
+from tests.store.databases import database
+from tests.store.test_upgrade_of_names import older
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("LONG_JOBS"), reason="Jobs that upgrade a database take minutes: `make nightly` sets LONG_JOBS"
+)
+OLD = {"old-1", "old-2", "old-3"}
+"""The scans that version 0.1.0 has recorded."""
+
+
+class Older(NamedTuple):
+    """A database of version 0.1.0, as the host and the pods name it."""
+
+    kind: str
+    database: str
+    name_in_pod: str
+
+
+@pytest.fixture(params=["postgresql", "sqlite"])
+def old(request: pytest.FixtureRequest, installed: Installed) -> Iterator[Older]:
+    """A database of each kind; SQLite lies on the volume of the release."""
+    volume = installed.cluster.volume("assay")
+    with database(request.param, volume) as url:
+        older(url)
+        yield Older(request.param, url, url if request.param == "postgresql" else url.replace(str(volume), "/data"))
+
+
+def with_upgrade(job: JsonObject) -> JsonObject:
+    """The Job with an init container that upgrades the database, as the container scans."""
+    template = as_object(dig(job, "spec", "template"))
+    pod = as_object(template["spec"])
+    [container] = [as_object(item) for item in as_list(pod["containers"])]
+    upgrade: JsonObject = {**container, "name": "upgrade", "args": ["db", "upgrade"]}
+    spec: JsonObject = {
+        **as_object(job["spec"]),
+        "template": {**template, "spec": {**pod, "initContainers": [upgrade]}},
+    }
+    return {**job, "spec": spec}
+
+
+def test_without_the_upgrade_no_scan_is_possible(installed: Installed, old: Older) -> None:
+    """Both pods end with exit code 4, name the command, and leave the database as it was."""
+    name = f"not-upgraded-{old.kind}"
+    installed.cluster.start(job_from(installed.cluster.cron_job(CRON_JOB), name, env={"ASSAY_DB": old.name_in_pod}))
+    ended = installed.cluster.ended(name)
+    assert ([4, 4], "Failed", "BackoffLimitExceeded") == (ended.codes, ended.condition, ended.reason)
+    assert "assay db upgrade" in ended.logs
+
+
+@pytest.mark.parametrize("pods", [1, 2])
+def test_the_upgrade_before_the_scan_keeps_the_history(installed: Installed, old: Older, pods: int) -> None:
+    """With two pods at once, too: one upgrades, the other waits; each then records its scan after the old ones."""
+    name = f"upgraded-by-{pods}-{old.kind}"
+    together: dict[str, Json] = {"completions": pods, "parallelism": pods}
+    variables = {"ASSAY_DB": old.name_in_pod}
+    job = job_from(installed.cluster.cron_job(CRON_JOB), name, env=variables, job=together)
+    installed.cluster.start(with_upgrade(job))
+    ended = installed.cluster.ended(name)
+    assert ([0] * pods, "Complete") == (ended.codes, ended.condition), ended.logs
+    with open_reader(old.database) as store:
+        scans = store.scans()
+    assert OLD <= {scan.id for scan in scans}
+    assert [ScanState.COMPLETE] * pods == [scan.state for scan in scans if scan.id not in OLD]
