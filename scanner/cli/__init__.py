@@ -12,8 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from scanner.cli.conclusion import Conclusion, concluding
 from scanner.cli.escaped_stderr import escaped
-from scanner.cli.logs import log, restored
+from scanner.cli.logs import restored
 
 _NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
@@ -27,7 +28,9 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
     """Run the command line and end with an exit code; an AssayError is printed as one sentence on stderr."""
     if platform == _WINDOWS:
         _print_error(
-            "Windows is not supported; run Assay on Linux or macOS, in the Windows Subsystem for Linux or in a container."
+            "Windows is not supported; run Assay on Linux or macOS, in the Windows Subsystem for Linux or in a container.",
+            _COULD_NOT_RUN,
+            Conclusion(),
         )
         sys.exit(_COULD_NOT_RUN)
     gc.set_threshold(_GARBAGE)
@@ -37,8 +40,9 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
     sys.stderr = escaped(sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    with restored():
-        code = _run(arguments)
+    with restored(), concluding() as conclusion:
+        code = _run(arguments, conclusion)
+        conclusion.end(code)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     from scanner.cli.output import flush_streams
@@ -47,7 +51,7 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
     sys.exit(code)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str] | None, conclusion: Conclusion) -> int:
     from scanner.cli.application import commands
     from scanner.errors import AssayError
 
@@ -56,16 +60,16 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         commands()(arguments, prog_name=name if name in _NAMES else _NAMES[0], obj=tuple(given))
     except AssayError as error:
-        _print_error(str(error))
+        _print_error(str(error), error.exit_code, conclusion)
         return error.exit_code
     except KeyboardInterrupt as interruption:
-        return _interrupted(interruption)
+        return _interrupted(interruption, conclusion)
     except SystemExit as end:
         if end.code == _INTERRUPTED:
-            return _interrupted(end)
+            return _interrupted(end, conclusion)
         return end.code if isinstance(end.code, int) else 0
     except Exception as error:  # noqa: BLE001 - Python's own exit code, 1, means that a gate failed
-        _print_error(_fault(error))
+        _print_error(_fault(error), _COULD_NOT_RUN, conclusion)
         return _COULD_NOT_RUN
     return 0
 
@@ -75,7 +79,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _interrupted(error: BaseException) -> int:
+def _interrupted(error: BaseException, conclusion: Conclusion) -> int:
     """The exit code of a command that a signal has ended: its own, if it was exiting already."""
     from typer import Exit
 
@@ -84,7 +88,7 @@ def _interrupted(error: BaseException) -> int:
         if isinstance(ended, Exit) and ended.exit_code != _INTERRUPTED:
             return ended.exit_code
         ended = ended.__context__
-    _print_error("interrupted")
+    _print_error("interrupted", _COULD_NOT_RUN, conclusion)
     return _COULD_NOT_RUN
 
 
@@ -102,6 +106,6 @@ def _fault(error: Exception) -> str:
     )
 
 
-def _print_error(text: str) -> None:
+def _print_error(text: str, exit_code: int, conclusion: Conclusion) -> None:
     with suppress(OSError):
-        log(sys.stderr, f"assay: {text}", {}, level="error")
+        conclusion.fail(text, exit_code)

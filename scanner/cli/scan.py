@@ -13,6 +13,7 @@ import typer
 
 from scanner.cli.completion import clusters
 from scanner.cli.completion import policies as policy_names
+from scanner.cli.conclusion import TerminationLogOption, conclude, use_messages
 from scanner.cli.connection import (
     AsGroupsOption,
     AsOption,
@@ -27,13 +28,14 @@ from scanner.cli.connection import (
     RequestTimeoutOption,
 )
 from scanner.cli.database import DbOption, store_at
+from scanner.cli.exit_codes import ExitZeroOnOption, ending_of, nothing_in
 from scanner.cli.filters import FiltersOption, kyverno_configuration
+from scanner.cli.fleet_flags import with_fleet_flags
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
 from scanner.cli.logs import LogFormat, LogFormatOption
-from scanner.cli.logs import use as use_log_format
 from scanner.cli.method import method_of
 from scanner.cli.named_cluster import NamedCluster
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
@@ -88,8 +90,6 @@ EPILOG = (
     "Exit codes: 0 complete · 1 a --fail-on gate failed · 2 usage or configuration · 3 incomplete: the report lists what could not be "
     "scanned · 4 could not run."
 )
-_INCOMPLETE = 3
-_EVERYTHING = 100
 _WEEK = 7 * 24 * 3600
 
 
@@ -100,6 +100,7 @@ class KyvernoCompat(StrEnum):
     CLI = "cli"
 
 
+@with_fleet_flags
 @with_export_flags
 def command(
     arguments: typer.Context,
@@ -275,6 +276,7 @@ def command(
         bool,
         typer.Option("--allow-empty", help="Accept a scan without a bound policy or without objects as complete."),
     ] = False,
+    exit_zero_on: ExitZeroOnOption = None,
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     min_severity: MinSeverityOption = None,
@@ -285,13 +287,14 @@ def command(
     quiet: QuietOption = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False,
     log_format: LogFormatOption = LogFormat.TEXT,
+    termination_log: TerminationLogOption = None,
 ) -> None:
     """Evaluate every object against every bound policy, store the results and print a report."""
     from scanner.cluster.labels import parse_selector
     from scanner.model.population import DEFAULT_KEYS
     from scanner.report.document import document_of
 
-    use_log_format(log_format)
+    use_messages(log_format, termination_log)
     connection = Connection(
         kubeconfig=kubeconfig,
         context=context,
@@ -373,18 +376,27 @@ def command(
         interruption.recorded()
         record = store.record(scan.id)
         posture = replace(posture, given=options.waivers)
-        gates = evaluate(store, record, fail_on or (), compared, posture, min_severity)
-        code = _exit_code(record, min_coverage, allow_empty=allow_empty) or gates.code
-        run_record.because(_reason(record, code) or gates.line)
+        failure = evaluate(store, record, fail_on or (), compared, posture, min_severity)
+        ending = ending_of(record, failure, min_coverage, exit_zero_on, allow_empty=allow_empty)
+        run_record.because(ending.reason)
         try:
             with interruption.interruptible():
-                screen = screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports))
                 document = document_of(record, posture.of(store, record))
                 metrics.scanned(document)
-                _print_report(record, document, output, exports, progress, code, cluster, screen)
+                conclude(document, ending)
+                _print_report(
+                    record,
+                    document,
+                    output,
+                    exports,
+                    progress,
+                    ending.code,
+                    cluster,
+                    screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports)),
+                )
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
-        raise typer.Exit(code)
+        raise typer.Exit(ending.code)
 
 
 def _silence(kind_timeout: str) -> int:
@@ -392,38 +404,6 @@ def _silence(kind_timeout: str) -> int:
     from scanner.model.scan import SILENCE
 
     return SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK))
-
-
-def _exit_code(record: ScanRecord, min_coverage: float, *, allow_empty: bool) -> int:
-    """0 for a complete scan. --min-coverage accepts kinds that were not listed, and no other gap."""
-    from scanner.model.emptiness import is_empty
-    from scanner.model.scan import ScanState
-    from scanner.report.coverage import beyond_kinds, percent_listed
-
-    if record.scan.state is ScanState.COMPLETE:
-        return 0
-    if is_empty(record) and not allow_empty:
-        return _INCOMPLETE
-    enough = min_coverage < _EVERYTHING and percent_listed(record) >= min_coverage and not beyond_kinds(record)
-    return 0 if enough else _INCOMPLETE
-
-
-def _reason(record: ScanRecord, code: int) -> str:
-    """The reason why a scan is incomplete, as the run records it; empty for another exit code."""
-    if code == _INCOMPLETE:
-        return _nothing(record) or f"the scan is incomplete: {len(record.gaps)} gaps"
-    return ""
-
-
-def _nothing(record: ScanRecord) -> str:
-    """The reason why an incomplete scan had nothing to evaluate, or an empty string."""
-    from scanner.model.emptiness import is_empty
-    from scanner.model.scan import ScanState
-    from scanner.report.document import document_of
-    from scanner.report.sentences import nothing_line
-
-    partial = record.scan.state is ScanState.INCOMPLETE
-    return nothing_line(document_of(record)) if partial and is_empty(record) else ""
 
 
 def _place(source: list[Path]) -> str:
@@ -557,7 +537,7 @@ def _print_report(
     if output != DEFAULT:
         gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""
         progress.print_line(f"Scan {scan.id} is {scan.state}: {scan.findings} findings, {scan.new} new{gaps}")
-        if sentence := _nothing(record):
+        if sentence := nothing_in(record):
             progress.print_line(sentence)
     progress.finish()
     to_stdout(document, output, screen)

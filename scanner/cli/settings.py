@@ -50,6 +50,7 @@ class _Current:
 
 
 _CURRENT: Final[ContextVar[_Current | None]] = ContextVar("assay", default=None)
+_SCHEDULE: Final[ContextVar[tuple[str, str] | None]] = ContextVar("schedule", default=None)
 
 
 @contextmanager
@@ -60,6 +61,16 @@ def current(configuration: Configuration, used: Iterable[Value]) -> Iterator[Non
         yield
     finally:
         _CURRENT.reset(token)
+
+
+@contextmanager
+def expecting(schedule: str, time_zone: str) -> Iterator[None]:
+    """A block in which runs are expected by the schedule of a cluster of a fleet, if it has one, instead of the configuration's."""
+    token = _SCHEDULE.set((schedule, time_zone) if schedule else None)
+    try:
+        yield
+    finally:
+        _SCHEDULE.reset(token)
 
 
 def settings(controls: Sequence[Path] = ()) -> Settings:
@@ -87,9 +98,10 @@ def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
 
 
 def schedule() -> Schedule | None:
-    """The schedule at which the configuration expects runs, None without one. Raises UsageError."""
+    """The schedule at which the cluster of a fleet, or the configuration, expects runs; None without one. Raises UsageError."""
     running = _CURRENT.get()
-    cron, zone = (str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
+    configured = tuple(str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
+    cron, zone = _SCHEDULE.get() or configured
     if not cron:
         return None
     from scanner.cli.values import time_zone

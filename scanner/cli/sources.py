@@ -71,12 +71,17 @@ class Sources:
         if flag.parameter in typed:
             value = typed[flag.parameter]
             name = flag.names[0] if flag.is_option else f"{flag.name} {value}"
-            return Given(plain(value), Source.FLAG, name, is_default=not value or value == flag.default)
+            return Given(plain(value), Source.FLAG, name, is_default=_is_nothing(value) or value == flag.default)
         effective = self._configuration.values.get(self._keys[flag.parameter])
         if effective is None or effective.source is Source.DEFAULT:
             return None
         value = effective.value
-        return Given(value, effective.source, effective.name, is_default=not value or value == plain(flag.default))
+        return Given(value, effective.source, effective.name, is_default=_is_nothing(value) or value == plain(flag.default))
+
+
+def _is_nothing(value: object) -> bool:
+    """Return whether a value means that a flag was not given. The number 0 is a value: `--index 0`."""
+    return not value and (isinstance(value, bool) or not isinstance(value, int | float))
 
 
 def _rules_of(flags: tuple[Flag, ...]) -> Iterator[Rule]:
