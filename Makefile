@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Modules in the order of tests/conftest.py, each run by one worker.
 PARALLEL := -n auto --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo docs picture test coverage check lint format types layers conformance bench apiserver promtool oracle fuzz nightly releases clean
+.PHONY: help setup demo docs picture test coverage check lint format types layers conformance bench apiserver helm promtool oracle fuzz nightly releases clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -41,9 +41,10 @@ $(VENV)/.ready: uv.lock pyproject.toml | $(BIN)/uv
 demo: setup ## scan the example cluster in two states and write its report
 	@$(BIN)/python examples/demo.py
 
-docs: setup ## the documentation as a site in build/docs; a broken link fails; writes docs/cli.md from the help texts, and the configuration's keys and schema from the flags
+docs: setup ## the documentation as a site in build/docs; a broken link fails; writes docs/cli.md from the help texts, the configuration's keys and schema from the flags, and the README of the chart from its values
 	@$(BIN)/python -m scripts.generate_cli_reference
 	@$(BIN)/python -m scripts.generate_configuration
+	@$(BIN)/python -m scripts.generate_chart_readme
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo "build/docs/index.html"
 
@@ -107,6 +108,9 @@ bench: setup ## measure one row of benchmarks/README.md: make bench ROW=n [OBJEC
 
 apiserver: ## build kube-apiserver, kube-controller-manager and etcd for the integration tests; prints KUBEBUILDER_ASSETS
 	@.ci/apiserver
+
+helm: ## build helm and kustomize for the tests of deploy/; prints ASSAY_TEST_HELM
+	@.ci/helm
 
 promtool: ## build promtool and the Pushgateway of the tests; prints ASSAY_TEST_PROMETHEUS
 	@.ci/promtool

@@ -7,10 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 
 from scanner import __version__
-from scanner.model.json import as_list, as_text, dig
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -21,14 +19,6 @@ def test_the_package_reads_its_version_from_the_module() -> None:
     """pyproject.toml has no version of its own."""
     assert ["version"] == PROJECT["project"]["dynamic"]
     assert "scanner/__init__.py" == PROJECT["tool"]["hatch"]["version"]["path"]
-
-
-def test_the_image_tags_of_the_deployment_are_the_version() -> None:
-    """The CronJob and the kustomization pull the image of this version."""
-    kustomization = yaml.safe_load((ROOT / "deploy" / "kustomization.yaml").read_text())
-    assert [__version__] == [as_text(dig(image, "newTag")) for image in as_list(dig(kustomization, "images"))]
-    images = re.findall(r"image: kube-assay:(\S+)", (ROOT / "deploy" / "cronjob.yaml").read_text())
-    assert [__version__] == images
 
 
 def test_the_newest_release_in_the_changelog_is_the_version() -> None:

@@ -251,15 +251,33 @@ def test_little_work_needs_no_other_process() -> None:
     assert [0, 0, 0, *[3] * 5] == taken
 
 
+QUOTA, PERIOD = "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"
+
+
 @pytest.mark.parametrize(
-    ("limit", "most"),
-    [("max 100000", 64), ("100000 100000", 1), ("150000 100000", 2), ("5000 100000", 1), ("nonsense", 64)],
+    ("files", "most"),
+    [
+        ({"cpu.max": "max 100000"}, 64),
+        ({"cpu.max": "100000 100000"}, 1),
+        ({"cpu.max": "150000 100000"}, 2),
+        ({"cpu.max": "5000 100000"}, 1),
+        ({"cpu.max": "nonsense"}, 64),
+        ({QUOTA: "-1", PERIOD: "100000"}, 64),
+        ({QUOTA: "100000", PERIOD: "100000"}, 1),
+        ({QUOTA: "150000", PERIOD: "100000"}, 2),
+        ({QUOTA: "100000"}, 64),
+        ({QUOTA: "100000", PERIOD: "nonsense"}, 64),
+        ({}, 64),
+    ],
+    ids=str,
 )
-def test_a_container_has_as_many_cores_as_it_may_use(tmp_path: Path, limit: str, most: int) -> None:
-    """The CPU limit is rounded up, and the result is at most the number of processors and eight."""
-    path = tmp_path / "cpu.max"
-    path.write_text(f"{limit}\n")
-    assert min(most, 8, len(os.sched_getaffinity(0))) == cores(path)
+def test_a_container_has_as_many_cores_as_it_may_use(tmp_path: Path, files: dict[str, str], most: int) -> None:
+    """The CPU limit of both versions of control groups is rounded up; the result is at most the number of processors and eight."""
+    for name, content in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{content}\n")
+    assert min(most, 8, len(os.sched_getaffinity(0))) == cores(tmp_path)
 
 
 def test_a_scan_beats_while_its_workers_evaluate(tmp_path: Path) -> None:

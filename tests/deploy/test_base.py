@@ -1,20 +1,22 @@
-"""What deploy/ sends to a cluster reads and never writes, and meets the restricted pod security standard."""
+"""What the base of kustomize sends to a cluster reads and never writes, and meets the restricted pod security standard."""
 
 from __future__ import annotations
 
 import re
 from importlib import resources
-from pathlib import Path
 
 import orjson
 import pytest
 import yaml
 
+from scanner import __version__
+from scanner.cli.values import seconds
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
+from scanner.model.scan import SILENCE
 from scanner.posture.controllers import usual_controllers
+from tests.deploy.programs import BASE, base
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-MANIFESTS: list[JsonObject] = [as_object(item) for item in yaml.safe_load_all((DEPLOY / "cronjob.yaml").read_text())]
+MANIFESTS = base()
 KYVERNO = {
     ("kyverno.io", "globalcontextentries"),
     *(
@@ -62,19 +64,25 @@ def pod() -> Json:
     return dig(manifest("CronJob"), "spec", "jobTemplate", "spec", "template", "spec")
 
 
-def container() -> Json:
-    """Pick the pod's one container."""
-    (container,) = as_list(dig(pod(), "containers"))
+def container(place: str = "containers") -> Json:
+    """Pick the pod's one container, or its one init container."""
+    (container,) = as_list(dig(pod(), place))
     return container
 
 
+def configuration() -> JsonObject:
+    """Read assay.yaml."""
+    return as_object(yaml.safe_load(as_text(dig(manifest("ConfigMap"), "data", "assay.yaml"))))
+
+
 def test_everything_that_is_needed_is_there() -> None:
-    """One file carries the identity, its rights, the disk and the job."""
+    """The base has the identity, its rights, the configuration, the disk and the job."""
     kinds = [
         "Namespace",
         "ServiceAccount",
         "ClusterRole",
         "ClusterRoleBinding",
+        "ConfigMap",
         "PersistentVolumeClaim",
         "CronJob",
     ]
@@ -124,9 +132,9 @@ def test_every_kind_that_kubernetes_serves_is_granted_or_known_to_be_left_out() 
 
 
 def test_secrets_are_neither_readable_nor_silently_missing() -> None:
-    """The role leaves Secrets out, and the scan has the flag for it."""
+    """The role leaves Secrets out, and the configuration of the scan does."""
     assert "secrets" not in {item for rule in resource_rules() for item in texts(rule["resources"])}
-    assert ("scan", "--skip-kind", "secrets") == texts(dig(container(), "args"))
+    assert ["secrets"] == configuration()["skipKind"]
 
 
 def test_the_role_is_bound_to_the_identity_of_the_job() -> None:
@@ -150,35 +158,49 @@ def test_the_pod_is_restricted() -> None:
     assert {"hostNetwork", "hostPID", "hostIPC"}.isdisjoint(as_object(pod()))
 
 
-def test_the_container_is_restricted() -> None:
+@pytest.mark.parametrize("place", ["initContainers", "containers"])
+def test_the_container_is_restricted(place: str) -> None:
     """No capability, no escalation, and a root file system that cannot be written."""
     expected = {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert expected == dig(container(), "securityContext")
+    assert expected == dig(container(place), "securityContext")
 
 
-def test_volumes_are_of_allowed_types_and_all_mounted() -> None:
+@pytest.mark.parametrize("place", ["initContainers", "containers"])
+def test_volumes_are_of_allowed_types_and_all_mounted(place: str) -> None:
     """The database lies on a claim and temporary files in an emptyDir, where the image expects them."""
     types = {key for volume in as_list(dig(pod(), "volumes")) for key in as_object(volume) if key != "name"}
-    mounts = {as_text(dig(mount, "mountPath")) for mount in as_list(dig(container(), "volumeMounts"))}
-    assert {"persistentVolumeClaim", "emptyDir"} == types
-    assert {"/data", "/tmp"} == mounts
+    mounts = {as_text(dig(mount, "mountPath")) for mount in as_list(dig(container(place), "volumeMounts"))}
+    assert {"persistentVolumeClaim", "emptyDir", "configMap"} == types
+    assert {"/data", "/tmp", "/etc/assay"} == mounts
 
 
-def test_memory_is_limited_and_the_processor_is_not() -> None:
-    """A limit on the processor would only make a scan slower."""
+def test_memory_and_processors_are_limited() -> None:
+    """A scan has a process for each processor of the limit, on every node, so its memory is the same on every node."""
     resources = dig(container(), "resources")
     assert {"cpu", "memory"} == set(as_object(dig(resources, "requests")))
-    assert {"memory"} == set(as_object(dig(resources, "limits")))
+    assert {"cpu": "2", "memory": "1Gi"} == dig(resources, "limits")
 
 
-def test_the_kustomization_renames_the_image_that_is_used() -> None:
-    """The image name in the kustomization is the one in the CronJob."""
-    kustomization = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())
-    assert as_text(dig(container(), "image")).split(":") == [
-        kustomization["images"][0]["name"],
-        kustomization["images"][0]["newTag"],
-    ]
+def test_the_deadline_agrees_with_the_time_limit_of_a_kind() -> None:
+    """Kubernetes ends no scan whose lists are within their time limit, and whose heartbeat is not old."""
+    limit = seconds(as_text(configuration()["kindTimeout"])) or 0
+    deadline = dig(manifest("CronJob"), "spec", "jobTemplate", "spec", "activeDeadlineSeconds")
+    assert isinstance(deadline, int)
+    assert 0 < limit <= deadline - SILENCE
+
+
+def test_the_configuration_has_the_schedule_of_the_cronjob() -> None:
+    """`assay runs` expects a run at each time of the CronJob."""
+    spec = manifest("CronJob")["spec"]
+    assert {"cron": dig(spec, "schedule"), "timeZone": dig(spec, "timeZone")} == configuration()["schedule"]
+
+
+def test_the_kustomization_has_every_file_and_the_image() -> None:
+    """`kubectl apply -k` applies what stands in the folder, with the image of this version."""
+    kustomization = as_object(yaml.safe_load((BASE / "kustomization.yaml").read_text()))
+    assert {path.name for path in BASE.glob("*.yaml")} == {"kustomization.yaml", *texts(kustomization["resources"])}
+    assert [{"name": as_text(dig(container(), "image")), "newTag": __version__}] == kustomization["images"]

@@ -1,0 +1,76 @@
+"""Write the table of `deploy/chart/README.md` from the comments of `values.yaml`.
+
+`make docs` and `python -m scripts.generate_chart_readme` run it. A comment that begins with `# --` describes the key below it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+from yaml.nodes import MappingNode, Node
+
+CHART = Path(__file__).parents[1] / "deploy" / "chart"
+PAGE = CHART / "README.md"
+VALUES = CHART / "values.yaml"
+_BEGIN = "<!-- The rest of this page is generated from values.yaml: make docs -->\n"
+_MARK = re.compile(r"\s*# -- (.*)")
+_MORE = re.compile(r"\s*# (.*)")
+
+
+class Value(NamedTuple):
+    """A key of values.yaml with its path, such as `image.tag`, its default as JSON, and its description, or an empty one."""
+
+    key: str
+    default: str
+    description: str
+
+
+def page() -> str:
+    """Return the page: its text as it is, and the table anew."""
+    text, _, _ = PAGE.read_text().partition(_BEGIN)
+    rows = [f"| `{value.key}` | `{value.default}` | {value.description} |" for value in values()]
+    return "\n".join([text + _BEGIN, "| key | default | description |", "|---|---|---|", *rows]) + "\n"
+
+
+def values() -> list[Value]:
+    """Every described key of values.yaml, and every key without description that has no other keys, in their order."""
+    text = VALUES.read_text()
+    return list(_values(yaml.compose(text, yaml.SafeLoader), "", text.splitlines()))
+
+
+def _values(node: Node | None, path: str, lines: list[str]) -> Iterator[Value]:
+    if not isinstance(node, MappingNode):
+        return
+    for key, value in node.value:
+        name = f"{path}{key.value}"
+        description = _description(lines[: key.start_mark.line])
+        if description or not (isinstance(value, MappingNode) and value.value):
+            yield Value(name, _default(value), description)
+        else:
+            yield from _values(value, f"{name}.", lines)
+
+
+def _description(above: list[str]) -> str:
+    """The comment that ends with these lines, as one line; empty if it does not begin with the mark."""
+    later: list[str] = []
+    for line in reversed(above):
+        if first := _MARK.fullmatch(line):
+            return " ".join([first[1], *reversed(later)])
+        if not (more := _MORE.fullmatch(line)):
+            break
+        later.append(more[1])
+    return ""
+
+
+def _default(node: Node) -> str:
+    loader = yaml.SafeLoader("")
+    return json.dumps(loader.construct_document(node))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

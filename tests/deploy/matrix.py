@@ -1,0 +1,119 @@
+"""Values of the chart: the ways in which it is installed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scanner.model.json import JsonObject
+
+RULES: Final[JsonObject] = {"apiGroups": ["example.com"], "resources": ["limits"], "verbs": ["get", "list"]}
+SERVE: Final[JsonObject] = {
+    "database": {"existingSecret": "assay-db"},
+    "config": {"oidcIssuer": "https://id.example.com", "oidcClientId": "assay", "oidcGroup": ["auditors"]},
+    "serve": {"enabled": True},
+}
+EVERYTHING: Final[JsonObject] = {
+    "image": {"repository": "registry.example.com/assay", "digest": f"sha256:{'0' * 64}", "pullPolicy": "Always"},
+    "imagePullSecrets": [{"name": "registry"}],
+    "fullnameOverride": "audit",
+    "commonLabels": {"team": "platform"},
+    "serviceAccount": {"name": "auditor", "annotations": {"example.com/role": "audit"}},
+    "rbac": {"extraRules": [RULES], "roles": [{"namespace": "settings", "rules": [RULES]}]},
+    "clusterName": "production",
+    "config": {
+        "skipKind": ["secrets"],
+        "failOn": ["new"],
+        "schedule": {"tolerance": "30m"},
+        "oidcIssuer": "https://id.example.com",
+        "oidcClientId": "assay",
+        "oidcGroup": ["auditors"],
+    },
+    "waivers": {"enabled": True},
+    "database": {"existingSecret": "assay-db", "key": "address"},
+    "schedule": "@daily",
+    "timeZone": "Europe/Berlin",
+    "suspend": True,
+    "kindTimeout": "1h30m",
+    "activeDeadlineSeconds": 10800,
+    "exitZeroOn": "",
+    "logFormat": "text",
+    "extraArgs": ["--verbose"],
+    "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy.example.com"}],
+    "extraEnvFrom": [{"secretRef": {"name": "push"}}],
+    "extraVolumes": [{"name": "controls", "configMap": {"name": "controls"}}],
+    "extraVolumeMounts": [{"name": "controls", "mountPath": "/controls"}],
+    "podAnnotations": {"example.com/note": "scan"},
+    "podLabels": {"network": "api"},
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"operator": "Exists"}],
+    "affinity": {
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "preference": {"matchExpressions": [{"key": "spot", "operator": "DoesNotExist"}]}}
+            ]
+        }
+    },
+    "priorityClassName": "system-cluster-critical",
+    "serve": {
+        "enabled": True,
+        "replicas": 2,
+        "database": {"existingSecret": "assay-db-reader"},
+        "sessionKey": {"existingSecret": "assay-session"},
+        "oidcClientSecret": {"existingSecret": "assay-oidc"},
+        "service": {"type": "NodePort", "annotations": {"example.com/note": "pages"}},
+        "metrics": {"enabled": True},
+        "ingress": {
+            "enabled": True,
+            "className": "nginx",
+            "annotations": {"example.com/note": "pages"},
+            "hosts": [{"host": "audit.example.com", "paths": [{"path": "/", "pathType": "Prefix"}]}],
+            "tls": [{"secretName": "audit-tls", "hosts": ["audit.example.com"]}],
+        },
+        "httpRoute": {
+            "enabled": True,
+            "annotations": {"example.com/note": "pages"},
+            "parentRefs": [{"name": "gateway"}],
+            "hostnames": ["audit.example.com"],
+        },
+        "podDisruptionBudget": {"enabled": True},
+        "extraArgs": ["--session-time=1h"],
+        "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy.example.com"}],
+        "extraVolumes": [{"name": "controls", "configMap": {"name": "controls"}}],
+        "extraVolumeMounts": [{"name": "controls", "mountPath": "/controls"}],
+        "podAnnotations": {"example.com/note": "pages"},
+        "podLabels": {"network": "pages"},
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname"}}
+                ]
+            }
+        },
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}
+        ],
+        "priorityClassName": "system-cluster-critical",
+    },
+    "networkPolicy": {
+        "enabled": True,
+        "extraEgress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}],
+        "ingressFrom": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}],
+    },
+}
+MATRIX: Final[dict[str, JsonObject]] = {
+    "defaults": {},
+    "postgresql": {"database": {"existingSecret": "assay-db"}},
+    "existing claim": {"persistence": {"existingClaim": "history"}},
+    "storage class": {"persistence": {"storageClass": "fast", "size": "10Gi", "annotations": {}}},
+    "no storage class": {"persistence": {"storageClass": "-"}},
+    "no volume": {"persistence": {"enabled": False}},
+    "no upgrade": {"upgrade": {"enabled": False}},
+    "no identity": {"serviceAccount": {"create": False, "name": "mine"}, "rbac": {"create": False}},
+    "least privilege": {"rbac": {"rules": [RULES], "roles": [{"namespace": "settings", "rules": [RULES]}]}},
+    "waivers": {"waivers": {"enabled": True}},
+    "serve": SERVE,
+    "serve without upgrade": {**SERVE, "upgrade": {"enabled": False}},
+    "everything": EVERYTHING,
+}

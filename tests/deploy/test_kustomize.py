@@ -1,0 +1,66 @@
+"""kustomize builds the base and the overlay, and the base is the chart with its default values."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from tests.deploy.programs import built, rendered, without_labels
+
+OVERLAY = "overlays/postgres"
+
+
+def identity(document: JsonObject) -> str:
+    """The kind and the name of an object."""
+    return f"{document['kind']} {dig(document, 'metadata', 'name')}"
+
+
+def comparable(documents: list[JsonObject]) -> dict[str, Json]:
+    """The objects by kind and name, without labels and annotations, and the configuration as data."""
+    return {identity(document): _comparable(document) for document in documents}
+
+
+def _comparable(document: JsonObject) -> Json:
+    metadata = {key: value for key, value in as_object(document["metadata"]).items() if key != "annotations"}
+    plain = without_labels({**document, "metadata": metadata})
+    if document["kind"] != "ConfigMap":
+        return plain
+    return {**as_object(plain), "data": yaml.safe_load(as_text(dig(document, "data", "assay.yaml")))}
+
+
+def from_chart(values: JsonObject) -> dict[str, Json]:
+    """The objects of the chart, without its test."""
+    return comparable([document for document in rendered(values) if document["kind"] != "Pod"])
+
+
+def from_kustomize(folder: str) -> dict[str, Json]:
+    """The objects of a kustomization, without the namespace, which helm creates itself."""
+    return comparable([document for document in built(folder) if document["kind"] != "Namespace"])
+
+
+@pytest.mark.parametrize(
+    ("folder", "values"),
+    [("base", {}), (OVERLAY, {"database": {"existingSecret": "assay-db"}})],
+    ids=["sqlite", "postgresql"],
+)
+def test_chart_and_kustomize_install_the_same(folder: str, values: JsonObject) -> None:
+    """The rights, the job and the configuration are equal, field by field."""
+    chart, kustomize = from_chart(values), from_kustomize(folder)
+    assert chart.keys() == kustomize.keys()
+    assert chart == kustomize
+
+
+@pytest.mark.parametrize("folder", ["base", OVERLAY])
+def test_the_namespace_enforces_the_restricted_standard(folder: str) -> None:
+    """A pod that is not restricted is not admitted to the namespace."""
+    (namespace,) = (document for document in built(folder) if document["kind"] == "Namespace")
+    assert "restricted" == dig(namespace, "metadata", "labels", "pod-security.kubernetes.io/enforce")
+
+
+def test_the_overlay_has_no_volume_for_a_database() -> None:
+    """The claim is gone, and /data is an empty folder."""
+    documents = {as_text(document["kind"]): document for document in built(OVERLAY)}
+    volumes = as_list(dig(documents["CronJob"], "spec", "jobTemplate", "spec", "template", "spec", "volumes"))
+    assert "PersistentVolumeClaim" not in documents
+    assert {"name": "data", "emptyDir": {}} in volumes
