@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig
+from tests.deploy.programs import NAMESPACE
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.controllers.controller_manager import running_controllers
 from tests.integration.controllers.kubelet import Kubelet, running_kubelet
-from tests.integration.controllers.release import CONTAINER, NAMESPACE
+from tests.integration.controllers.release import CONTAINER
 from tests.integration.controllers.volumes import claim_folder
 from tests.integration.faults import wait_until
 from tests.integration.manifests import apply
@@ -66,7 +67,7 @@ class Cluster:
         ]
 
     def pods_of(self, job: str) -> list[Json]:
-        """The pods of a Job, the first one first."""
+        """The pods of a Job in the order of their creation."""
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
         pods = self.server.request("GET", path, params={"labelSelector": f"job-name={job}"}).body
         return sorted(as_list(dig(pods, "items")), key=lambda pod: as_text(dig(pod, "metadata", "creationTimestamp")))
@@ -82,7 +83,8 @@ class Cluster:
         return Ended(
             condition=as_text(dig(condition, "type")),
             reason=as_text(dig(condition, "reason")),
-            codes=[_exit_code(pod) for pod in pods],
+            codes=[_terminated(pod, "exitCode") for pod in pods],
+            messages=[_terminated(pod, "message") for pod in pods],
             logs="\n".join(self.kubelet.log(pod, CONTAINER) for pod in pods),
         )
 
@@ -102,11 +104,12 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A Job that has ended: the type and the reason of its last condition, the exit codes and the output of its pods."""
+    """A Job that has ended: the type and the reason of its last condition, and the ends and the output of its scans, one a pod."""
 
     condition: str
     reason: str
-    codes: list[int | None]
+    codes: list[Json]
+    messages: list[Json]
     logs: str
 
 
@@ -129,9 +132,7 @@ def _final(job: Json) -> Json:
     return next((item for item in conditions if dig(item, "type") in {"Complete", "Failed"}), None)
 
 
-def _exit_code(pod: Json) -> int | None:
-    for status in as_list(dig(pod, "status", "containerStatuses")):
-        code = dig(status, "state", "terminated", "exitCode")
-        if isinstance(code, int):
-            return code
-    return None
+def _terminated(pod: Json, field: str) -> Json:
+    """A field of the end of the container that scans, or None."""
+    [status] = as_list(dig(pod, "status", "containerStatuses"))
+    return dig(status, "state", "terminated", field)

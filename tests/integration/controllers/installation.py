@@ -1,28 +1,31 @@
-"""The release of deploy/ in a cluster with the example objects and policies."""
+"""Two releases of the chart in a cluster with the example objects and policies: one with PostgreSQL, one with SQLite."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from scanner.model.json import Json, JsonObject
+from scanner.model.json import JsonObject
 from tests.integration import examples
 from tests.integration.controllers.cluster import Cluster
-from tests.integration.controllers.release import NAMESPACE, database, manifests
+from tests.integration.controllers.release import SECRET, database_secret, manifests, namespace
 
-ACCOUNT = "assay"
-OTHER_ACCOUNT = "assay-without-custom-kinds"
-"""A service account that has the rights of the release alone."""
-RBAC = "rbac.authorization.k8s.io/v1"
-CUSTOM_KINDS: list[Json] = [
-    {"apiGroups": ["ops.example.com"], "resources": ["backups"], "verbs": ["get", "list"]},
-    {"apiGroups": ["governance.example.com"], "resources": ["storagelimits"], "verbs": ["get", "list"]},
-]
-"""The rules that a user adds for the custom resources of the example cluster."""
+SCHEDULED = "assay"
+"""The release whose CronJob becomes due. Its service account may read the custom resources of the example cluster, too."""
+BY_HAND = "assay-by-hand"
+"""The release whose CronJob is suspended: tests make Jobs of it. Its service account has the rights of the chart alone."""
+VOLUME = BY_HAND
+"""The claim of the second release."""
+CUSTOM_KINDS: JsonObject = {
+    "extraRules": [
+        {"apiGroups": ["ops.example.com"], "resources": ["backups"], "verbs": ["get", "list"]},
+        {"apiGroups": ["governance.example.com"], "resources": ["storagelimits"], "verbs": ["get", "list"]},
+    ]
+}
 
 
 class Installed(NamedTuple):
-    """The release in a cluster, with the time at which its CronJob is due."""
+    """The releases in a cluster, the database of the first one, and the time at which its CronJob is due."""
 
     cluster: Cluster
     database: str
@@ -30,40 +33,16 @@ class Installed(NamedTuple):
 
 
 def install(cluster: Cluster, url: str) -> Installed:
-    """Fill a cluster, and install the release with a CronJob that is due in the next minute."""
-    cluster.apply([*examples.objects("after"), *_rights(), *examples.policies()])
+    """Fill a cluster, and install both releases."""
+    cluster.apply([*examples.objects("after"), namespace(), *examples.policies()])
     due = _next_minute()
-    cluster.apply([*manifests(schedule=f"{due.minute} {due.hour} * * *"), database(url)])
+    scheduled: JsonObject = {
+        "schedule": f"{due.minute} {due.hour} * * *",
+        "database": {"existingSecret": SECRET},
+        "rbac": CUSTOM_KINDS,
+    }
+    cluster.apply([database_secret(url), *manifests(SCHEDULED, scheduled), *manifests(BY_HAND, {"suspend": True})])
     return Installed(cluster, url, due)
-
-
-def _rights() -> list[JsonObject]:
-    """The namespace of the release with a second service account; the first one may read the custom resources, too."""
-    role: JsonObject = {
-        "apiVersion": RBAC,
-        "kind": "ClusterRole",
-        "metadata": {"name": "custom-kinds"},
-        "rules": CUSTOM_KINDS,
-    }
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": OTHER_ACCOUNT, "namespace": NAMESPACE}},
-        role,
-        _bound(ACCOUNT, "custom-kinds"),
-        _bound(OTHER_ACCOUNT, "assay"),
-    ]
-
-
-def _bound(account: str, role: str) -> JsonObject:
-    """The binding of a service account of the release's namespace to a ClusterRole."""
-    subject: JsonObject = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": account}
-    return {
-        "apiVersion": RBAC,
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": f"{account}-{role}"},
-        "subjects": [subject],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-    }
 
 
 def _next_minute() -> datetime:

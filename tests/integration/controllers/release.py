@@ -1,30 +1,35 @@
-"""What users install: the manifests of deploy/, and the Jobs that `kubectl create job --from` makes of their CronJob."""
+"""What users install: the rendered chart of deploy/, and the Jobs that `kubectl create job --from` makes of its CronJob."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-
-import yaml
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, dig
+from tests.deploy.programs import NAMESPACE, rendered
 
-NAMESPACE = "assay"
-CRON_JOB = "assay"
 CONTAINER = "assay"
-DATABASE_SECRET = "assay-db"
-_DEPLOY = Path(__file__).parents[3] / "deploy" / "cronjob.yaml"
+SECRET = "assay-db"
+HOOK = "helm.sh/hook"
 
 
-def manifests(*, schedule: str) -> list[JsonObject]:
-    """The objects of the release in the order of creation, with the schedule of its CronJob."""
-    documents = [as_object(document) for document in yaml.safe_load_all(_DEPLOY.read_text())]
-    return [_scheduled(document, schedule) if document["kind"] == "CronJob" else document for document in documents]
+def manifests(release: str, values: JsonObject) -> list[JsonObject]:
+    """The objects of a release, without its tests."""
+    return [
+        document
+        for document in rendered(values, release=release)
+        if HOOK not in as_object(dig(document, "metadata", "annotations"))
+    ]
 
 
-def database(url: str) -> JsonObject:
+def namespace() -> JsonObject:
+    """The namespace of the releases, which enforces the restricted pod security standard."""
+    labels: JsonObject = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
+
+
+def database_secret(url: str) -> JsonObject:
     """The Secret that names the database."""
-    metadata: JsonObject = {"name": DATABASE_SECRET, "namespace": NAMESPACE}
+    metadata: JsonObject = {"name": SECRET, "namespace": NAMESPACE}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"url": url}}
 
 
@@ -32,33 +37,43 @@ def job_from(
     cron_job: Json,
     name: str,
     *arguments: str,
+    without: tuple[str, ...] = (),
     env: Mapping[str, str] | None = None,
     job: JsonObject | None = None,
     pod: JsonObject | None = None,
 ) -> JsonObject:
-    """A Job from the template of the CronJob, with more arguments and variables, and other fields of the Job and of its pod."""
+    """A Job from the template of a CronJob.
+
+    The scan has more `arguments`, and others not; all containers have more variables. `job` and `pod` are other fields of
+    the Job and of its pod.
+    """
     template = as_object(dig(cron_job, "spec", "jobTemplate", "spec"))
     spec = as_object(dig(template, "template", "spec"))
-    changed: JsonObject = {**spec, "containers": [_container(spec, arguments, env or {})], **(pod or {})}
+    containers = {
+        key: [_changed(as_object(item), arguments, without, env or {}) for item in as_list(spec.get(key))]
+        for key in ("initContainers", "containers")
+    }
+    changed: JsonObject = {**spec, **containers, **(pod or {})}
+    metadata: JsonObject = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "annotations": {"cronjob.kubernetes.io/instantiate": "manual"},
+    }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {
-            "name": name,
-            "namespace": NAMESPACE,
-            "annotations": {"cronjob.kubernetes.io/instantiate": "manual"},
-        },
+        "metadata": metadata,
         "spec": {**template, "template": {**as_object(template["template"]), "spec": changed}, **(job or {})},
     }
 
 
-def _container(spec: JsonObject, arguments: tuple[str, ...], env: Mapping[str, str]) -> JsonObject:
-    """The one container of the pod, changed."""
-    [container] = [as_object(item) for item in as_list(spec["containers"])]
+def _changed(
+    container: JsonObject, arguments: tuple[str, ...], without: tuple[str, ...], env: Mapping[str, str]
+) -> JsonObject:
+    """A container with other variables; the container that scans also with other arguments."""
     others = [item for item in as_list(container.get("env")) if dig(item, "name") not in env]
     variables: list[Json] = [{"name": name, "value": value} for name, value in env.items()]
-    return {**container, "args": [*as_list(container.get("args")), *arguments], "env": [*others, *variables]}
-
-
-def _scheduled(cron_job: JsonObject, schedule: str) -> JsonObject:
-    return {**cron_job, "spec": {**as_object(cron_job["spec"]), "schedule": schedule}}
+    own = as_list(container.get("args"))
+    if container["name"] == CONTAINER:
+        own = [*(argument for argument in own if argument not in without), *arguments]
+    return {**container, "args": own, "env": [*others, *variables]}

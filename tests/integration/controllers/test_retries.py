@@ -13,9 +13,10 @@ import pytest
 from scanner.model.json import as_text, dig
 from scanner.model.scan import ScanRecord, ScanState
 from scanner.store import open_reader, open_store
+from tests.deploy.programs import NAMESPACE
 from tests.integration.controllers.cluster import Ended
-from tests.integration.controllers.installation import Installed
-from tests.integration.controllers.release import CRON_JOB, NAMESPACE, job_from
+from tests.integration.controllers.installation import BY_HAND, VOLUME, Installed
+from tests.integration.controllers.release import job_from
 from tests.integration.faults import wait_until
 from tests.store.databases import count, database, execute, rows
 
@@ -41,12 +42,12 @@ class Repeated(NamedTuple):
 @pytest.fixture(scope="module", params=["postgresql", "sqlite"])
 def repeated(request: pytest.FixtureRequest, installed: Installed) -> Iterator[Repeated]:
     """A Job with a database of each kind; SQLite lies on the volume of the release."""
-    kind, volume = request.param, installed.cluster.volume("assay")
+    kind, volume = request.param, installed.cluster.volume(VOLUME)
     with database(kind, volume) as url:
         inside = url if kind == "postgresql" else url.replace(str(volume), "/data")
         open_store(url).close()
         name = f"killed-{kind}"
-        job = job_from(installed.cluster.cron_job(CRON_JOB), name, *SLOW, env={"ASSAY_DB": inside})
+        job = job_from(installed.cluster.cron_job(BY_HAND), name, *SLOW, env={"ASSAY_DB": inside})
         installed.cluster.start(job)
         wait_until(lambda: bool(rows(url, "SELECT id FROM scans WHERE state = 'running'")), seconds=60)
         [pod] = installed.cluster.pods_of(name)
@@ -85,9 +86,7 @@ def test_the_next_scan_removes_the_rest_of_the_killed_one(repeated: Repeated) ->
     )
     name = f"next-{repeated.kind}"
     installed = repeated.installed
-    installed.cluster.start(
-        job_from(installed.cluster.cron_job(CRON_JOB), name, env={"ASSAY_DB": repeated.name_in_pod})
-    )
+    installed.cluster.start(job_from(installed.cluster.cron_job(BY_HAND), name, env={"ASSAY_DB": repeated.name_in_pod}))
     ended = installed.cluster.ended(name)
     assert ("Complete", [0]) == (ended.condition, ended.codes), ended.logs
     with open_reader(repeated.database) as store:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from scanner.model.json import Json, JsonObject, as_list, as_object, dig
+from scanner.model.json import Json, JsonObject
 from scanner.model.scan import ScanState
 from scanner.store import open_reader
-from tests.integration.controllers.installation import Installed
-from tests.integration.controllers.release import CRON_JOB, job_from
+from tests.integration.controllers.installation import BY_HAND, VOLUME, Installed
+from tests.integration.controllers.release import job_from
 from tests.store.databases import database
 from tests.store.test_upgrade_of_names import older
 
@@ -34,29 +34,19 @@ class Older(NamedTuple):
 @pytest.fixture(params=["postgresql", "sqlite"])
 def old(request: pytest.FixtureRequest, installed: Installed) -> Iterator[Older]:
     """A database of each kind; SQLite lies on the volume of the release."""
-    volume = installed.cluster.volume("assay")
+    volume = installed.cluster.volume(VOLUME)
     with database(request.param, volume) as url:
         older(url)
         yield Older(request.param, url, url if request.param == "postgresql" else url.replace(str(volume), "/data"))
 
 
-def with_upgrade(job: JsonObject) -> JsonObject:
-    """The Job with an init container that upgrades the database, as the container scans."""
-    template = as_object(dig(job, "spec", "template"))
-    pod = as_object(template["spec"])
-    [container] = [as_object(item) for item in as_list(pod["containers"])]
-    upgrade: JsonObject = {**container, "name": "upgrade", "args": ["db", "upgrade"]}
-    spec: JsonObject = {
-        **as_object(job["spec"]),
-        "template": {**template, "spec": {**pod, "initContainers": [upgrade]}},
-    }
-    return {**job, "spec": spec}
-
-
 def test_without_the_upgrade_no_scan_is_possible(installed: Installed, old: Older) -> None:
     """Both pods end with exit code 4, name the command, and leave the database as it was."""
     name = f"not-upgraded-{old.kind}"
-    installed.cluster.start(job_from(installed.cluster.cron_job(CRON_JOB), name, env={"ASSAY_DB": old.name_in_pod}))
+    variables = {"ASSAY_DB": old.name_in_pod}
+    once: JsonObject = {"backoffLimit": 1}
+    cron_job = installed.cluster.cron_job(BY_HAND)
+    installed.cluster.start(job_from(cron_job, name, env=variables, job=once, pod={"initContainers": []}))
     ended = installed.cluster.ended(name)
     assert ([4, 4], "Failed", "BackoffLimitExceeded") == (ended.codes, ended.condition, ended.reason)
     assert "assay db upgrade" in ended.logs
@@ -68,8 +58,7 @@ def test_the_upgrade_before_the_scan_keeps_the_history(installed: Installed, old
     name = f"upgraded-by-{pods}-{old.kind}"
     together: dict[str, Json] = {"completions": pods, "parallelism": pods}
     variables = {"ASSAY_DB": old.name_in_pod}
-    job = job_from(installed.cluster.cron_job(CRON_JOB), name, env=variables, job=together)
-    installed.cluster.start(with_upgrade(job))
+    installed.cluster.start(job_from(installed.cluster.cron_job(BY_HAND), name, env=variables, job=together))
     ended = installed.cluster.ended(name)
     assert ([0] * pods, "Complete") == (ended.codes, ended.condition), ended.logs
     with open_reader(old.database) as store:
