@@ -6,11 +6,12 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from scanner.model.json import as_text, dig
+from scanner.model.json import as_object, as_text, dig
 from scanner.model.scan import ScanRecord, ScanState
 from scanner.store import open_reader, open_store
 from tests.deploy.programs import NAMESPACE
@@ -18,6 +19,7 @@ from tests.integration.controllers.cluster import Ended
 from tests.integration.controllers.installation import BY_HAND, VOLUME, Installed
 from tests.integration.controllers.release import job_from
 from tests.integration.faults import wait_until
+from tests.integration.manifests import delete
 from tests.store.databases import count, database, execute, rows
 
 pytestmark = pytest.mark.skipif(
@@ -47,9 +49,7 @@ def repeated(request: pytest.FixtureRequest, installed: Installed) -> Iterator[R
         inside = url if kind == "postgresql" else url.replace(str(volume), "/data")
         open_store(url).close()
         name = f"killed-{kind}"
-        job = job_from(installed.cluster.cron_job(BY_HAND), name, *SLOW, env={"ASSAY_DB": inside})
-        installed.cluster.start(job)
-        wait_until(lambda: bool(rows(url, "SELECT id FROM scans WHERE state = 'running'")), seconds=60)
+        begin(installed, name, url, inside)
         [pod] = installed.cluster.pods_of(name)
         installed.cluster.kubelet.kill(as_text(dig(pod, "metadata", "name")))
         yield Repeated(installed, kind, installed.cluster.ended(name), url, inside)
@@ -94,6 +94,28 @@ def test_the_next_scan_removes_the_rest_of_the_killed_one(repeated: Repeated) ->
     assert 0 == count(repeated.database, "staged_pages")
     new = {stored.finding.namespace for stored in newest(repeated.database).findings() if stored.status == "new"}
     assert set() == new - {NAMESPACE}
+
+
+def test_a_scan_whose_pod_is_deleted_ends_itself(installed: Installed, tmp_path: Path) -> None:
+    """SIGTERM ends the scan within the grace period, as a failed run with its reason; the next pod completes the Job."""
+    with database("postgresql", tmp_path) as url:
+        open_store(url).close()
+        begin(installed, "deleted", url, url)
+        [pod] = installed.cluster.pods_of("deleted")
+        delete(installed.cluster.server, {**as_object(pod), "apiVersion": "v1", "kind": "Pod"})
+        ended = installed.cluster.ended("deleted")
+        assert ("Complete", [0]) == (ended.condition, ended.codes), ended.logs
+        with open_reader(url) as store:
+            runs = store.runs()
+            assert [ScanState.COMPLETE, ScanState.FAILED] == [scan.state for scan in store.scans()]
+    assert [0, 143] == [run.run.exit_code for run in runs]
+
+
+def begin(installed: Installed, name: str, url: str, name_in_pod: str) -> None:
+    """Start a Job with a slow scan, and return when the scan is running."""
+    job = job_from(installed.cluster.cron_job(BY_HAND), name, *SLOW, env={"ASSAY_DB": name_in_pod})
+    installed.cluster.start(job)
+    wait_until(lambda: bool(rows(url, "SELECT id FROM scans WHERE state = 'running'")), seconds=60)
 
 
 def newest(url: str) -> ScanRecord:
