@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from scanner.model.json import JsonObject
 from tests.integration import examples
 from tests.integration.controllers.cluster import Cluster
-from tests.integration.controllers.release import SECRET, database_secret, manifests, namespace
+from tests.integration.controllers.release import SECRET, database_secret, job_from, manifests, namespace
 
 SCHEDULED = "assay"
 """The release whose CronJob becomes due. Its service account may read the custom resources of the example cluster, too."""
@@ -30,6 +31,29 @@ class Installed(NamedTuple):
     cluster: Cluster
     database: str
     due: datetime
+
+    def job(
+        self,
+        name: str,
+        *arguments: str,
+        database: str,
+        account: str = SCHEDULED,
+        env: Mapping[str, str] | None = None,
+        without: tuple[str, ...] = (),
+        fields: JsonObject | None = None,
+        upgrades: bool = True,
+    ) -> JsonObject:
+        """A Job of the second release with a database, by default with an account that can read everything; see `job_from`."""
+        return job_from(
+            self.cluster.cron_job(BY_HAND),
+            name,
+            *arguments,
+            env={"ASSAY_DB": database, **(env or {})},
+            without=without,
+            job=fields,
+            account=account,
+            upgrades=upgrades,
+        )
 
 
 def install(cluster: Cluster, url: str) -> Installed:

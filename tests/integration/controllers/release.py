@@ -40,20 +40,25 @@ def job_from(
     without: tuple[str, ...] = (),
     env: Mapping[str, str] | None = None,
     job: JsonObject | None = None,
-    pod: JsonObject | None = None,
+    account: str = "",
+    upgrades: bool = True,
 ) -> JsonObject:
     """A Job from the template of a CronJob.
 
-    The scan has more `arguments`, and others not; all containers have more variables. `job` and `pod` are other fields of
-    the Job and of its pod.
+    The scan has more `arguments`, and others not; all containers have more variables. `job` has other fields of the Job,
+    and `account` is another service account. Without `upgrades` the init container changes nothing.
     """
     template = as_object(dig(cron_job, "spec", "jobTemplate", "spec"))
     spec = as_object(dig(template, "template", "spec"))
-    containers = {
-        key: [_changed(as_object(item), arguments, without, env or {}) for item in as_list(spec.get(key))]
-        for key in ("initContainers", "containers")
+    [first] = [_with_variables(as_object(item), env or {}) for item in as_list(spec["initContainers"])]
+    [scan] = [_with_variables(as_object(item), env or {}) for item in as_list(spec["containers"])]
+    kept = [argument for argument in as_list(scan["args"]) if argument not in without]
+    changed: JsonObject = {
+        **spec,
+        "serviceAccountName": account or spec["serviceAccountName"],
+        "initContainers": [first if upgrades else {**first, "args": ["--help"]}],
+        "containers": [{**scan, "args": [*kept, *arguments]}],
     }
-    changed: JsonObject = {**spec, **containers, **(pod or {})}
     metadata: JsonObject = {
         "name": name,
         "namespace": NAMESPACE,
@@ -67,13 +72,7 @@ def job_from(
     }
 
 
-def _changed(
-    container: JsonObject, arguments: tuple[str, ...], without: tuple[str, ...], env: Mapping[str, str]
-) -> JsonObject:
-    """A container with other variables; the container that scans also with other arguments."""
+def _with_variables(container: JsonObject, env: Mapping[str, str]) -> JsonObject:
     others = [item for item in as_list(container.get("env")) if dig(item, "name") not in env]
     variables: list[Json] = [{"name": name, "value": value} for name, value in env.items()]
-    own = as_list(container.get("args"))
-    if container["name"] == CONTAINER:
-        own = [*(argument for argument in own if argument not in without), *arguments]
-    return {**container, "args": own, "env": [*others, *variables]}
+    return {**container, "env": [*others, *variables]}

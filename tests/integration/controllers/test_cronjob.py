@@ -12,9 +12,8 @@ import pytest
 from scanner.model.json import Json, JsonObject, as_text, dig
 from scanner.model.scan import ScanState
 from scanner.store import open_reader
-from tests.integration.controllers.cluster import SECONDS, Cluster
+from tests.integration.controllers.cluster import SECONDS
 from tests.integration.controllers.installation import BY_HAND, SCHEDULED, VOLUME, Installed
-from tests.integration.controllers.release import job_from
 from tests.store.databases import rows
 
 
@@ -35,7 +34,7 @@ class Case(NamedTuple):
 CASES = {
     "complete": Case(0, condition="Complete", reason="CompletionsReached"),
     "gate-failed": Case(1, ("--fail-on", "violated"), message="gate failed: violated"),
-    "usage": Case(2, ("--baseline", "no-such-scan"), message="no-such-scan"),
+    "usage": Case(2, ("--fail-on", "new", "--baseline", "no-such-scan"), message="no-such-scan"),
     "incomplete": Case(3, without=("--exit-zero-on=incomplete",), account=BY_HAND),
     "accepted": Case(0, account=BY_HAND, condition="Complete", reason="CompletionsReached"),
     "no-cluster": Case(
@@ -57,7 +56,7 @@ SCANS = {
 def jobs(installed: Installed) -> Installed:
     """The release, and a Job for each case."""
     for name, case in CASES.items():
-        installed.cluster.start(job_of(installed.cluster, name, case))
+        installed.cluster.start(job_of(installed, name, case))
     return installed
 
 
@@ -71,16 +70,16 @@ def tick(installed: Installed) -> Json:
     return job
 
 
-def job_of(cluster: Cluster, name: str, case: Case) -> JsonObject:
+def job_of(installed: Installed, name: str, case: Case) -> JsonObject:
     """The Job of a case, with a database of its own on the volume of the release."""
-    return job_from(
-        cluster.cron_job(BY_HAND),
+    return installed.job(
         name,
         *case.arguments,
+        database=f"sqlite:////data/{name}.db",
+        account=case.account,
+        env=case.env,
         without=case.without,
-        env={"ASSAY_DB": f"sqlite:////data/{name}.db", **case.env},
-        job=RETRIES,
-        pod={"serviceAccountName": case.account},
+        fields=RETRIES,
     )
 
 

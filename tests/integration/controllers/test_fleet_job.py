@@ -20,8 +20,7 @@ from tests.deploy.programs import NAMESPACE
 from tests.integration import examples
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.controllers.cluster import Cluster, Ended
-from tests.integration.controllers.installation import BY_HAND, Installed
-from tests.integration.controllers.release import job_from
+from tests.integration.controllers.installation import Installed
 from tests.integration.faults import wait_until
 from tests.integration.manifests import apply
 from tests.integration.processes import free_port
@@ -65,7 +64,7 @@ def scanned(installed: Installed, assets: Path, tmp_path_factory: pytest.TempPat
     with database("postgresql", folder) as url, running(assets, folder) as west:
         apply(west, [*examples.objects("before"), *examples.policies()])
         apply(cluster.server, [fleet(cluster.server, west)])
-        cluster.start(with_mount(job_from(cluster.cron_job(BY_HAND), JOB, *ARGUMENTS, env={"ASSAY_DB": url}, job=SPEC)))
+        cluster.start(with_mount(installed.job(JOB, *ARGUMENTS, database=url, fields=SPEC)))
         wait_until(lambda: started(cluster), seconds=60)
         begun = "SELECT number FROM runs WHERE name = 'east' AND scan_id IS NOT NULL"
         wait_until(lambda: bool(rows(url, begun)), seconds=60)

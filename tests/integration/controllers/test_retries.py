@@ -16,8 +16,7 @@ from scanner.model.scan import ScanRecord, ScanState
 from scanner.store import open_reader, open_store
 from tests.deploy.programs import NAMESPACE
 from tests.integration.controllers.cluster import Ended
-from tests.integration.controllers.installation import BY_HAND, VOLUME, Installed
-from tests.integration.controllers.release import job_from
+from tests.integration.controllers.installation import VOLUME, Installed
 from tests.integration.faults import wait_until
 from tests.integration.manifests import delete
 from tests.store.databases import count, database, execute, rows
@@ -86,7 +85,7 @@ def test_the_next_scan_removes_the_rest_of_the_killed_one(repeated: Repeated) ->
     )
     name = f"next-{repeated.kind}"
     installed = repeated.installed
-    installed.cluster.start(job_from(installed.cluster.cron_job(BY_HAND), name, env={"ASSAY_DB": repeated.name_in_pod}))
+    installed.cluster.start(installed.job(name, database=repeated.name_in_pod))
     ended = installed.cluster.ended(name)
     assert ("Complete", [0]) == (ended.condition, ended.codes), ended.logs
     with open_reader(repeated.database) as store:
@@ -113,8 +112,7 @@ def test_a_scan_whose_pod_is_deleted_ends_itself(installed: Installed, tmp_path:
 
 def begin(installed: Installed, name: str, url: str, name_in_pod: str) -> None:
     """Start a Job with a slow scan, and return when the scan is running."""
-    job = job_from(installed.cluster.cron_job(BY_HAND), name, *SLOW, env={"ASSAY_DB": name_in_pod})
-    installed.cluster.start(job)
+    installed.cluster.start(installed.job(name, *SLOW, database=name_in_pod))
     wait_until(lambda: bool(rows(url, "SELECT id FROM scans WHERE state = 'running'")), seconds=60)
 
 

@@ -11,8 +11,7 @@ import pytest
 from scanner.model.json import Json, JsonObject
 from scanner.model.scan import ScanState
 from scanner.store import open_reader
-from tests.integration.controllers.installation import BY_HAND, VOLUME, Installed
-from tests.integration.controllers.release import job_from
+from tests.integration.controllers.installation import VOLUME, Installed
 from tests.store.databases import database
 from tests.store.test_upgrade_of_names import older
 
@@ -43,10 +42,8 @@ def old(request: pytest.FixtureRequest, installed: Installed) -> Iterator[Older]
 def test_without_the_upgrade_no_scan_is_possible(installed: Installed, old: Older) -> None:
     """Both pods end with exit code 4, name the command, and leave the database as it was."""
     name = f"not-upgraded-{old.kind}"
-    variables = {"ASSAY_DB": old.name_in_pod}
     once: JsonObject = {"backoffLimit": 1}
-    cron_job = installed.cluster.cron_job(BY_HAND)
-    installed.cluster.start(job_from(cron_job, name, env=variables, job=once, pod={"initContainers": []}))
+    installed.cluster.start(installed.job(name, database=old.name_in_pod, fields=once, upgrades=False))
     ended = installed.cluster.ended(name)
     assert ([4, 4], "Failed", "BackoffLimitExceeded") == (ended.codes, ended.condition, ended.reason)
     assert "assay db upgrade" in ended.logs
@@ -57,8 +54,7 @@ def test_the_upgrade_before_the_scan_keeps_the_history(installed: Installed, old
     """With two pods at once, too: one upgrades, the other waits; each then records its scan after the old ones."""
     name = f"upgraded-by-{pods}-{old.kind}"
     together: dict[str, Json] = {"completions": pods, "parallelism": pods}
-    variables = {"ASSAY_DB": old.name_in_pod}
-    installed.cluster.start(job_from(installed.cluster.cron_job(BY_HAND), name, env=variables, job=together))
+    installed.cluster.start(installed.job(name, database=old.name_in_pod, fields=together))
     ended = installed.cluster.ended(name)
     assert ([0] * pods, "Complete") == (ended.codes, ended.condition), ended.logs
     with open_reader(old.database) as store:
