@@ -1,9 +1,9 @@
 """A node whose pods are processes of this machine: a kubelet and a scheduler, as far as the pods of a scan need them.
 
-It lists the pods some times a second, binds those whose images it has to its node, starts the containers one after another or together, and
-reports their states as the kubelet does (pkg/kubelet/kubelet_pods.go, status). It has no probes, and a container that
-ends is started again only where `restartPolicy` is Always. Everything happens on one thread, because the kernel ends a
-process with the thread that started it.
+It lists the pods some times a second, binds those whose images it has, starts init containers one after another and the
+others together, and reports their states as the kubelet does (pkg/kubelet/kubelet_pods.go, status). It has no probes, and
+a container that ends is started again only where `restartPolicy` is Always. Everything happens on one thread, because the
+kernel ends a process with the thread that started it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Kubelet:
             self._register()
             while not self._stopped.wait(INTERVAL):
                 self.step()
-        except Exception as error:  # noqa: BLE001 - the test that waits for a pod reports it
+        except Exception as error:  # noqa: BLE001 - the test that waits for a Job reports it
             self.error = error
         finally:
             self._forget(set())
@@ -125,7 +125,9 @@ class Kubelet:
             self._pods.pop(uid).kill()
 
     def _patch(self, path: str, body: JsonObject) -> None:
-        self._server.client.request("PATCH", path, body, content_type=STRATEGIC)
+        """Change a status. Raises AssertionError if the server denies the change for another reason than a deleted object."""
+        answer = self._server.client.request("PATCH", path, body, content_type=STRATEGIC)
+        assert answer.status in {200, 404, 409}, f"PATCH {path} answered {answer.status}: {dig(answer.body, 'message')}"
 
 
 @contextmanager
