@@ -31,6 +31,7 @@ from scanner.scan.run import run
 from scanner.store import open_store
 from scanner.store.address import address_of
 from scanner.store.row_ids import RowIdSet, unpacked
+from scanner.store.search_index import rebuild
 from scanner.store.tables import (
     CHECK_NAMES,
     CLUSTERS,
@@ -91,6 +92,7 @@ def fill(url: str, *, clusters: int, scans: int, findings: int) -> None:
         sizes = {table.name: _highest(connection, table) for table in (SCANS, OBJECTS, FINDINGS, DAYS, RUNS)}
         _copy(connection, clusters - 1, sizes)
         _keep_ids(connection)
+        rebuild(connection)
     if engine.dialect.name == "postgresql":
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.exec_driver_sql("ANALYZE")

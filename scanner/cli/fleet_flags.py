@@ -20,7 +20,7 @@ FleetOption = Annotated[
     typer.Option(
         "--fleet",
         metavar="FILE",
-        help="Scan a cluster of this file, by its --index, or all of them: a YAML list `clusters` of name, kubeconfig, context, schedule.",
+        help="File of the clusters of a fleet: a list `clusters` of name, kubeconfig, context, schedule and timeZone.",
         rich_help_panel=PANEL,
         show_default=False,
     ),

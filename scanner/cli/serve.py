@@ -31,8 +31,9 @@ from scanner.cli.access_flags import (
 )
 from scanner.cli.database import DbOption
 from scanner.cli.database_address import address
+from scanner.cli.fleet_flags import FleetOption
 from scanner.cli.logs import LogFormat, LogFormatOption, log, use
-from scanner.cli.settings import ControlsOption, access_tokens, expectation, settings
+from scanner.cli.settings import ControlsOption, access_tokens, expectations, settings
 from scanner.errors import AssayError
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def command(
     metrics_listen: MetricsListenOption = "",
     tls_cert: TlsCertOption = None,
     tls_key: TlsKeyOption = None,
+    fleet: FleetOption = None,
     controls: ControlsOption = None,
     db: DbOption = "",
     log_format: LogFormatOption = LogFormat.TEXT,
@@ -164,7 +166,7 @@ def command(
     server = ServerSettings(
         place, access, address_of(metrics_listen, "--metrics-listen") if metrics_listen else None, tls_cert, tls_key
     )
-    content = Content(address(db), settings(controls or ()), expectation())
+    content = Content(address(db), settings(controls or ()), expectations(fleet))
     serve(content, server, _output(server, content.url))
 
 

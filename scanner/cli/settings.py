@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scanner.posture.controls import Framework
     from scanner.posture.expected_run import ExpectedRun
     from scanner.posture.settings import Settings
-    from scanner.report.run_document import Expectation
+    from scanner.report.run_document import Expectation, Expectations
 
 UTC_ZONE: Final = "Etc/UTC"
 """The time zone of a schedule without one."""
@@ -125,6 +125,30 @@ def expectation() -> Expectation | None:
 
     allowed = seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0
     return Expectation(cron, zone or UTC_ZONE, timedelta(seconds=allowed))
+
+
+def expectations(fleet: Path | None) -> Expectations:
+    """The schedules of the clusters of a fleet, and that of the configuration for all others. Raises UsageError."""
+    from datetime import timedelta
+
+    from scanner.cli.values import seconds
+    from scanner.report.run_document import Expectation, Expectations
+
+    others = expectation()
+    if others:
+        _ = others.times  # an invalid schedule is reported before anything is shown
+    if fleet is None:
+        return Expectations(others)
+    from scanner.documents.fleet import read_fleet
+
+    members = read_fleet(fleet)
+    tolerance = others.tolerance if others else timedelta(seconds=seconds(TOLERANCE, "schedule.tolerance") or 0)
+    own = {
+        member.name: Expectation(member.schedule, member.time_zone or UTC_ZONE, tolerance)
+        for member in members
+        if member.schedule
+    }
+    return Expectations(others, own, tuple(member.name for member in members))
 
 
 def _value(running: _Current | None, key: str) -> Plain | None:

@@ -76,7 +76,9 @@ class Sources:
         if effective is None or effective.source is Source.DEFAULT:
             return None
         value = effective.value
-        return Given(value, effective.source, effective.name, is_default=_is_nothing(value) or value == plain(flag.default))
+        return Given(
+            value, effective.source, effective.name, is_default=_is_nothing(value) or value == plain(flag.default)
+        )
 
 
 def _is_nothing(value: object) -> bool:

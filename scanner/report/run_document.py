@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from itertools import islice
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -35,7 +36,33 @@ class Expectation:
     @property
     def times(self) -> Schedule:
         """The times. Raises UsageError for a schedule that the API would deny."""
-        return schedule_of(self.schedule, ZoneInfo(self.time_zone))
+        return _schedule_of(self.schedule, self.time_zone)
+
+
+@cache
+def _schedule_of(text: str, time_zone: str) -> Schedule:
+    return schedule_of(text, ZoneInfo(time_zone))
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """The times at which runs of each cluster are expected: those `of_clusters`, by name, have times of their own.
+
+    `members` are the names of the clusters that are expected to have runs at all.
+    """
+
+    others: Expectation | None = None
+    of_clusters: Mapping[str, Expectation] = field(default_factory=dict)
+    members: tuple[str, ...] = ()
+
+    def of(self, cluster: str) -> Expectation | None:
+        """The expected times of a cluster, None without any."""
+        return self.of_clusters.get(cluster, self.others)
+
+    def schedule_of(self, cluster: str) -> Schedule | None:
+        """The schedule of a cluster, None without any. Raises UsageError for an invalid one."""
+        expectation = self.of(cluster)
+        return expectation.times if expectation else None
 
 
 @dataclass(frozen=True, slots=True)

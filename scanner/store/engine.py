@@ -43,6 +43,7 @@ from scanner.store.forking import with_own_connections
 from scanner.store.shared_statements import sharing_engine
 from scanner.store.statement_limit import with_statement_limit
 from scanner.store.store_errors import as_store_error
+from scanner.store.volumes import network_file_system
 
 if TYPE_CHECKING:
     from psycopg import Connection as DriverConnection
@@ -159,7 +160,15 @@ def _close_record(_connection: object, record: ConnectionPoolEntry) -> None:
 
 
 def create_file(path: Path) -> None:
-    """Create the file of a SQLite database and its folder, accessible to the owner alone. Raises StoreError."""
+    """Create the file of a SQLite database and its folder, accessible to the owner alone. Raises StoreError.
+
+    A file on a network file system is refused: two machines that write it damage it.
+    """
+    if kind := network_file_system(path):
+        raise StoreError(
+            f"The database {path} is on a network file system ({kind}), where SQLite can be damaged. Put it on a local volume, or "
+            "use PostgreSQL: --db postgresql://…"
+        )
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

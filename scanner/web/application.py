@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from scanner.errors import AssayError
+from scanner.errors import AssayError, StoreError
 from scanner.web.answers import refusal
 from scanner.web.api.routes import api_routes
 from scanner.web.compare_clusters import CompareClusters
@@ -22,7 +22,7 @@ from scanner.web.fleet import FleetPages
 from scanner.web.fleet_counts import FleetCounts
 from scanner.web.library import Library
 from scanner.web.policy_pages import PolicyPages
-from scanner.web.refusals import NotThere, Unavailable, WebError
+from scanner.web.refusals import NotThere, Unavailable, WebError, reason_of
 from scanner.web.rendered import RenderedPages
 from scanner.web.run_pages import RunPages
 from scanner.web.scan_pages import ScanPages
@@ -57,7 +57,7 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
         lifespan=warm,
         exception_handlers={
             WebError: _answer(lambda error: error),
-            AssayError: _answer(lambda error: Unavailable(str(error))),
+            AssayError: _answer(_of_error),
             HTTPException: _answer(_of_http),
         },
     )
@@ -76,6 +76,10 @@ def _routes_of_fleet(library: Library, counts: FleetCounts, rendered: RenderedPa
     yield Route("/clusters/{cluster}/compare", ComparePages(library, rendered).compare)
     yield Route("/clusters/{cluster}/runs", runs.runs)
     yield Route("/clusters/{cluster}/runs/{number:int}", runs.sheet)
+
+
+def _of_error(error: Exception) -> Unavailable:
+    return Unavailable(reason_of(error) if isinstance(error, StoreError) else str(error))
 
 
 def _answer(error_of: Callable[[Exception], WebError | Exception]) -> Callable[[Request, Exception], Response]:

@@ -16,7 +16,7 @@ from scanner.web.answers import page_answer
 from scanner.web.findings_link import findings_link
 from scanner.web.fleet_counts import Counted, FleetCounts
 from scanner.web.fleet_rows import FleetRow, fleet_row, fleet_sentence, silence_rule
-from scanner.web.library import Library
+from scanner.web.library import Fleet, Library
 from scanner.web.parameters import after_key, query_of, root_of, text_of
 from scanner.web.rendered import RenderedPages
 from scanner.web.shell import query_link, render
@@ -45,12 +45,19 @@ class FleetPages:
     def clusters(self, request: Request) -> Response:
         """The list."""
         rows = self.rows()
-        unscanned = self.library.fleet().unscanned
-        key = "clusters", tuple(rows_key(rows)), unscanned, f"{self._now():%Y-%m-%dT%H:%M}", query_of(request)
-        page = self.rendered.page(key, lambda: self._page(request, rows, unscanned))
+        fleet = self.library.fleet()
+        key = (
+            "clusters",
+            tuple(rows_key(rows)),
+            fleet.unscanned,
+            fleet.without_run,
+            f"{self._now():%Y-%m-%dT%H:%M}",
+            query_of(request),
+        )
+        page = self.rendered.page(key, lambda: self._page(request, rows, fleet))
         return page_answer(request, page)
 
-    def _page(self, request: Request, rows: Sequence[FleetRow], unscanned: Sequence[object]) -> str:
+    def _page(self, request: Request, rows: Sequence[FleetRow], fleet: Fleet) -> str:
         text, sort = text_of(request, "text"), text_of(request, "sort")
         chosen = [row for row in rows if text.casefold() in row.cluster.name.casefold()]
         if sort == "name":
@@ -71,12 +78,15 @@ class FleetPages:
             text=text,
             sort=sort,
             sentence=fleet_sentence(rows),
-            rule=silence_rule(self.library.expectation),
-            unscanned=unscanned,
+            rule=silence_rule(self.library.expectations),
+            unscanned=fleet.unscanned,
+            without_run=fleet.without_run,
         )
 
     def _row(self, scans: ClusterScans, counted: Counted | None, now: datetime) -> FleetRow:
-        return fleet_row(cluster_key(scans.cluster), scans, counted, now, self.library.schedule)
+        return fleet_row(
+            cluster_key(scans.cluster), scans, counted, now, self.library.expectations.schedule_of(scans.cluster.name)
+        )
 
     def _now(self) -> datetime:
         return self.library.clock().astimezone(UTC)

@@ -13,8 +13,9 @@ from scanner.model.schedule import Schedule
 from scanner.posture.run_register import in_words
 from scanner.posture.severity import Severity
 from scanner.posture.silence import DAILY, FACTOR, silent_from
-from scanner.report.run_document import Expectation
+from scanner.report.run_document import Expectations
 from scanner.report.trend_picture import Trend, trend_of
+from scanner.report.words import plural
 from scanner.store.clusters import StoredCluster
 from scanner.store.newest_scans import ClusterScans, NewestScan
 from scanner.web.fleet_counts import Counted, NotCounted
@@ -124,8 +125,15 @@ def _silent(complete: NewestScan | None, now: datetime, schedule: Schedule | Non
     return f"the last complete scan began {in_words(now - complete.started_at)} ago"
 
 
-def silence_rule(expectation: Expectation | None) -> str:
+def silence_rule(expectations: Expectations) -> str:
     """The sentence that states when a cluster is silent."""
+    expectation, own = expectations.others, len(expectations.of_clusters)
+    if own:
+        others = f"others by {expectation.schedule} ({expectation.time_zone})" if expectation else "others daily"
+        return (
+            f"{plural(own, 'cluster')} {'has a schedule of its' if own == 1 else 'have schedules of their'} own, {others}: a cluster "
+            f"is silent when its last complete scan began more than {FACTOR:g} times the interval of its schedule ago."
+        )
     if expectation is None:
         hours = int(DAILY.total_seconds() * FACTOR / 3600)
         return (

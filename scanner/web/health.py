@@ -16,8 +16,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from scanner.errors import AssayError, SchemaMismatch, UsageError
+from scanner.errors import AssayError
 from scanner.web.background import Background
+from scanner.web.refusals import reason_of
 
 SILENT: Final = "the database does not answer"
 _PATIENCE: Final = 2.0
@@ -25,11 +26,6 @@ _PATIENCE: Final = 2.0
 _FRESH: Final = 1.0
 """Seconds for which an answer counts."""
 _HEADERS: Final = {"Cache-Control": "no-store"}
-_REASONS: Final = {
-    "older": "the database has the schema of an older version of Assay: run assay db upgrade",
-    "newer": "the database has the schema of a newer version of Assay: run assay serve of that version",
-    "foreign": "the database has the tables of another program",
-}
 
 Log = Callable[[str], None]
 
@@ -44,17 +40,6 @@ class Readable(Protocol):
 def to_stderr(line: str) -> None:
     """Write a line of the log."""
     sys.stderr.write(f"assay: {line}\n")
-
-
-def reason_of(error: AssayError) -> str:
-    """The reason of an error of the database, without its address, its users and the words of its driver."""
-    match error:
-        case SchemaMismatch():
-            return _REASONS[error.state]
-        case UsageError():
-            return "the database has no scans: run assay scan"
-        case _:
-            return "the database cannot be read: the log of the server has the reason"
 
 
 class Readiness:

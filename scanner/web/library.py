@@ -6,6 +6,7 @@ tries again.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,11 +16,11 @@ from threading import Lock, RLock
 from time import monotonic
 from typing import Final, NamedTuple
 
-from scanner.errors import QueryTooLong, StoreError, UsageError
+from scanner.errors import AssayError, QueryTooLong, StoreError, UsageError
 from scanner.model.scan import Scan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.report.document import document_of
-from scanner.report.run_document import Expectation
+from scanner.report.run_document import Expectations
 from scanner.store import SqlReader, open_reader
 from scanner.store.clusters import StoredCluster
 from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
@@ -28,9 +29,10 @@ from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
 from scanner.web.kept_choices import KeptChoices
 from scanner.web.recent import Recent
-from scanner.web.refusals import BadRequest, NotThere, Unavailable
+from scanner.web.refusals import BadRequest, NotThere, Unavailable, reason_of
 from scanner.web.scan_view import ScanView
 
+_LOG: Final = logging.getLogger("assay.web")
 KEPT_SCANS: Final = 64
 """The views that are kept: those of the newest scans of a fleet, and some of other dates."""
 KEPT_PROBLEMS: Final = 1_000_000
@@ -56,10 +58,14 @@ class _Key(NamedTuple):
 
 
 class Fleet(NamedTuple):
-    """The newest scans of every cluster, also of those without a scan in history, and the names of runs that never began a scan."""
+    """The newest scans of every cluster, also of those without a scan in history, and the names of runs that never began a scan.
+
+    `without_run` are the names of expected clusters that no run in the database has.
+    """
 
     clusters: tuple[ClusterScans, ...]
     unscanned: tuple[RunsWithoutScan, ...]
+    without_run: tuple[str, ...] = ()
 
 
 class Library:
@@ -70,17 +76,13 @@ class Library:
         url: str,
         settings: Settings = DEFAULT_SETTINGS,
         clock: Clock = _utc_now,
-        expectation: Expectation | None = None,
+        expectations: Expectations | None = None,
         most_seconds: float | None = None,
     ) -> None:
-        """`expectation` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most.
-
-        Raises UsageError for an invalid schedule.
-        """
+        """`expectations` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most."""
         self.settings: Final = settings
         self.clock: Final = clock
-        self.expectation: Final = expectation
-        self.schedule: Final = expectation.times if expectation else None
+        self.expectations: Final = expectations or Expectations()
         self._url: Final = url
         self._most_seconds: Final = most_seconds
         self._lock: Final = Lock()
@@ -103,7 +105,7 @@ class Library:
             raise Unavailable(str(error)) from error
         except StoreError as error:
             self._close()
-            raise Unavailable(str(error)) from error
+            raise _unavailable(error) from error
         except UsageError as error:
             raise NotThere(str(error)) from error
 
@@ -111,7 +113,7 @@ class Library:
         try:
             return self.database()
         except UsageError as error:
-            raise Unavailable(str(error)) from error
+            raise _unavailable(error) from error
 
     def database(self) -> SqlReader:
         """The open database. Raises UsageError if there is none, and StoreError while it cannot be read."""
@@ -154,7 +156,9 @@ class Library:
 
     def _read_fleet(self) -> Fleet:
         with self.reading() as reader:
-            return Fleet(reader.newest_scans(), reader.runs_without_scan(_UNSCANNED))
+            clusters, unscanned = reader.newest_scans(), reader.runs_without_scan(_UNSCANNED)
+        known = {scans.cluster.name for scans in clusters} | {runs.name for runs in unscanned}
+        return Fleet(clusters, unscanned, tuple(name for name in self.expectations.members if name not in known))
 
     def cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names. Raises NotThere."""
@@ -226,6 +230,12 @@ class Library:
     def key(self, cluster: StoredCluster) -> str:
         """The part of a path that names a cluster."""
         return cluster_key(cluster)
+
+
+def _unavailable(error: AssayError) -> Unavailable:
+    """The answer for readers, who do not see the address of the database; the log has the whole message."""
+    _LOG.warning("%s", error)
+    return Unavailable(reason_of(error))
 
 
 def _named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:

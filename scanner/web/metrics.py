@@ -36,7 +36,8 @@ from scanner.report.openmetrics import register_samples, scan_samples
 from scanner.report.scan_numbers import numbers_of
 from scanner.store.cluster_numbers import AllClusters, ClusterNumbers
 from scanner.web.background import Background
-from scanner.web.health import Log, reason_of, to_stderr
+from scanner.web.health import Log, to_stderr
+from scanner.web.refusals import reason_of
 
 OPEN_METRICS: Final = "application/openmetrics-text"
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -92,16 +93,19 @@ class ClusterMetrics:
         self,
         database: Callable[[], Database],
         settings: Settings,
-        schedule: Schedule | None = None,
+        schedule_of: Callable[[str], Schedule | None] = lambda _name: None,
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`database` returns the open database, or raises AssayError. Waivers are those that scans stored."""
+        """`database` returns the open database, or raises AssayError. `schedule_of` returns the schedule of a cluster, by its name.
+
+        Waivers are those that scans stored.
+        """
         self._database = database
         self._settings = replace(settings, frameworks=())
-        self._schedule = schedule
+        self._schedule_of = schedule_of
         self._clock = clock
-        self._expected: ExpectedRun | None = None
+        self._expected: dict[Schedule, ExpectedRun | None] = {}
         self._read: dict[int, _ReadScan] = {}
         self._reading = Background(self._read_scans, "assay-metrics")
 
@@ -149,22 +153,26 @@ class ClusterMetrics:
         self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, own)
 
     def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
-        expected = expected_samples(self._expected_run(now))
         own: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
         for cluster in numbers.clusters:
             if cluster.newest:
                 own.append(read[cluster.cluster.id].lines)
             register = Register(cluster.scans, cluster.last_complete, numbers.database_bytes)
             run = RunEnd(cluster.run.finished_at, cluster.run.exit_code) if cluster.run else None
+            expected = expected_samples(self._expected_run(cluster.cluster.name, now))
             own.append(lines({**register_samples(register, now), **run_samples(run), **expected}, cluster.label))
         own += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
         return families(LIVE, lambda name: (each[name] for each in own if name in each))
 
-    def _expected_run(self, now: datetime) -> ExpectedRun | None:
-        """The last expected run, which is searched for again once another one is expected."""
-        if self._schedule is not None and (self._expected is None or not self._expected.is_last(now)):
-            self._expected = expected_run(self._schedule, now)
-        return self._expected
+    def _expected_run(self, cluster: str, now: datetime) -> ExpectedRun | None:
+        """The last expected run of a cluster, which is searched for again once another one is expected."""
+        schedule = self._schedule_of(cluster)
+        if schedule is None:
+            return None
+        known = self._expected.get(schedule)
+        if known is None or not known.is_last(now):
+            known = self._expected[schedule] = expected_run(schedule, now)
+        return known
 
 
 def _states(numbers: AllClusters, read: dict[int, _ReadScan], day: date) -> dict[tuple[str], float]:

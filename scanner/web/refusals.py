@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from scanner.errors import AssayError, QueryTooLong, SchemaMismatch, UsageError
+
+_REASONS: Final = {
+    "older": "the database has the schema of an older version of Assay: run assay db upgrade",
+    "newer": "the database has the schema of a newer version of Assay: run assay serve of that version",
+    "foreign": "the database has the tables of another program",
+}
+
 
 class WebError(Exception):
     """A request that cannot be answered. The message states what, where and what to do; it has no secrets."""
@@ -37,3 +47,16 @@ class TooLong(WebError):
     """The address is too long."""
 
     status = 414
+
+
+def reason_of(error: AssayError) -> str:
+    """The reason of an error of the database, without its address, its users and the words of its driver."""
+    match error:
+        case SchemaMismatch():
+            return _REASONS[error.state]
+        case QueryTooLong():
+            return str(error)
+        case UsageError():
+            return "the database has no scans: run assay scan"
+        case _:
+            return "the database cannot be read: the log of the server has the reason"

@@ -91,10 +91,11 @@ class RunPages:
         now = self.library.clock()
         with self.library.reading() as reader:
             runs = reader.runs(cluster=cluster.identity, since=since)
-        if self.library.expectation is None:
+        expectation = self.library.expectations.of(cluster.name)
+        if expectation is None:
             return recorded_runs(runs, since, now, cluster.name)
         try:
-            return expected_runs(runs, self.library.expectation, since, now, cluster.name)
+            return expected_runs(runs, expectation, since, now, cluster.name)
         except UsageError as error:
             raise BadRequest(f"since: {error}") from error
 

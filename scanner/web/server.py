@@ -27,7 +27,7 @@ from scanner.web.protocol import protocol_with
 
 if TYPE_CHECKING:
     from scanner.posture.settings import Settings
-    from scanner.report.run_document import Expectation
+    from scanner.report.run_document import Expectations
     from scanner.web.library import Library
 
 METRICS: Final = "/metrics"
@@ -67,7 +67,7 @@ class Content:
 
     url: str
     posture: Settings
-    expectation: Expectation | None = None
+    expectations: Expectations | None = None
 
 
 def serve(content: Content, settings: ServerSettings, output: Output) -> None:
@@ -77,7 +77,7 @@ def serve(content: Content, settings: ServerSettings, output: Output) -> None:
     library = Library(
         content.url,
         content.posture,
-        expectation=content.expectation,
+        expectations=content.expectations,
         most_seconds=settings.limits.query_seconds,
     )
     with closing(library), logged(output.events):
@@ -93,7 +93,7 @@ def _application(library: Library, events: Events) -> ASGIApp:
     def log(line: str) -> None:
         events("warning", line, {})
 
-    metrics = ClusterMetrics(library.database, library.settings, library.schedule, clock=library.clock)
+    metrics = ClusterMetrics(library.database, library.settings, library.expectations.schedule_of, clock=library.clock)
     return application(
         library, [*metrics_routes(metrics, log=log), *health_routes(Readiness(library.database, log=log))]
     )

@@ -74,7 +74,7 @@ def test_the_metrics_of_a_server_are_accepted(tmp_path: Path) -> None:
         store.end_run(store.begin_run("prod"), exit_code=1, scan_id="scan-1")
         store.end_run(store.begin_run("never reached"), exit_code=4)
         schedule = schedule_of("0 2 * * *", ZoneInfo("Etc/UTC"))
-        text = ClusterMetrics(lambda: store, DEFAULT_SETTINGS, schedule, clock=lambda: NOW).text(5)
+        text = ClusterMetrics(lambda: store, DEFAULT_SETTINGS, lambda _: schedule, clock=lambda: NOW).text(5)
 
     assert "" == check(text)
     assert {metric.name for metric in LIVE if metric.live} <= with_samples(text)

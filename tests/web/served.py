@@ -11,7 +11,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from scanner.report.run_document import Expectation
+from scanner.report.run_document import Expectations
 from scanner.web.application import application
 from scanner.web.library import Clock, Library
 from tests.command import assay_here
@@ -88,9 +88,9 @@ class Served:
 
 
 @contextmanager
-def served(url: str, clock: Clock = _now, expectation: Expectation | None = None) -> Iterator[Served]:
+def served(url: str, clock: Clock = _now, expectations: Expectations | None = None) -> Iterator[Served]:
     """The application over a database. Errors of the program are answers, as they are for users."""
-    library = Library(url, clock=clock, expectation=expectation)
+    library = Library(url, clock=clock, expectations=expectations)
     client = TestClient(application(library), raise_server_exceptions=False, follow_redirects=False)
     try:
         yield Served(library, client)

@@ -13,5 +13,5 @@ def test_a_closed_library_opens_no_other_connection(examples: str) -> None:
     library = Library(examples)
     assert library.clusters()
     library.close()
-    with pytest.raises(Unavailable, match="ends"), library.reading():
+    with pytest.raises(Unavailable, match="cannot be read"), library.reading():
         pass

@@ -11,7 +11,7 @@ from time import monotonic, sleep
 import pytest
 
 from scanner.posture.severity import Severity
-from scanner.report.run_document import Expectation
+from scanner.report.run_document import Expectation, Expectations
 from scanner.report.sentences import coverage_line
 from scanner.store import SqlReader, open_store
 from scanner.web.addresses import Moment
@@ -50,11 +50,31 @@ def test_the_page_states_when_a_cluster_is_silent(fleet: Served) -> None:
 )
 def test_a_schedule_decides_which_clusters_are_silent(fleet_url: str, schedule: str, silent: list[str]) -> None:
     """Expected every hour, each has gone silent; expected every week, only the one that never was scanned completely."""
-    with served(fleet_url, lambda: NOW, Expectation(schedule, "Etc/UTC", timedelta(minutes=10))) as opened:
+    expectations = Expectations(Expectation(schedule, "Etc/UTC", timedelta(minutes=10)))
+    with served(fleet_url, lambda: NOW, expectations) as opened:
         counted(opened)
         page = opened.get("/")
         assert f"by the schedule {schedule} (Etc/UTC)" in page.text
         assert silent == [row.split(" ")[0] for row in page.rows() if " ✕Silent " in row]
+
+
+def test_each_cluster_of_a_fleet_has_a_schedule_of_its_own(fleet_url: str) -> None:
+    """Expected every hour, `prod` has gone silent; the others follow the schedule of the configuration."""
+    weekly, hourly = (Expectation(cron, "Etc/UTC", timedelta(minutes=10)) for cron in ("@weekly", "0 * * * *"))
+    with served(fleet_url, lambda: NOW, Expectations(weekly, {"prod": hourly})) as opened:
+        counted(opened)
+        page = opened.get("/")
+        assert "1 cluster has a schedule of their own" not in page.text
+        assert "1 cluster has a schedule of its own, others by @weekly (Etc/UTC)" in page.text
+        assert ["failed", "prod"] == [row.split(" ")[0] for row in page.rows() if " ✕Silent " in row]
+
+
+def test_a_cluster_of_the_fleet_without_a_run_is_named(fleet_url: str) -> None:
+    """Neither a scan nor a failed run shows that it is missing; those with either are not named again."""
+    members = ("prod", "unreachable", "forgotten")
+    with served(fleet_url, lambda: NOW, Expectations(members=members)) as opened:
+        text = opened.get("/").text
+    assert ["forgotten"] == re.findall(r"<bdi>(.*?)</bdi>", text[text.index('id="without-run"') :])
 
 
 @pytest.mark.parametrize("name", ["prod", "stage", "silent", "partial"])

@@ -74,7 +74,7 @@ def database(url: str, store: SqlStore) -> Iterator[Watched]:
 def metrics_of(database: Database, now: Callable[[], datetime] = lambda: NOW, cron: str = "") -> ClusterMetrics:
     """The metrics of a database at a moment."""
     schedule = schedule_of(cron, ZoneInfo("Etc/UTC")) if cron else None
-    return ClusterMetrics(lambda: database, DEFAULT_SETTINGS, schedule, clock=now)
+    return ClusterMetrics(lambda: database, DEFAULT_SETTINGS, lambda _: schedule, clock=now)
 
 
 def families_of(text: str) -> list[MetricFamily]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from scanner.report.run_document import Expectation
+from scanner.report.run_document import Expectation, Expectations
 from scanner.store import open_store
 from tests.web.fleets import GAP, NOW, PARTIAL, PROD, Clock, Scanned
 from tests.web.served import Served, served
@@ -24,7 +24,7 @@ def _path(site: Served, name: str) -> str:
 @pytest.fixture
 def scheduled(fleet_url: str) -> Iterator[Served]:
     """The application with a schedule."""
-    with served(fleet_url, lambda: NOW, DAILY) as opened:
+    with served(fleet_url, lambda: NOW, Expectations(DAILY)) as opened:
         yield opened
 
 
@@ -91,7 +91,7 @@ def test_an_invalid_period_is_refused(fleet: Served, query: str) -> None:
 
 def test_a_period_with_too_many_expected_times_is_refused(fleet_url: str) -> None:
     """Every minute of many years would be more than a page can list."""
-    with served(fleet_url, lambda: NOW, Expectation("* * * * *", "Etc/UTC", timedelta())) as opened:
+    with served(fleet_url, lambda: NOW, Expectations(Expectation("* * * * *", "Etc/UTC", timedelta()))) as opened:
         answer = opened.get(f"{_path(opened, 'prod')}/runs?since=2001-01-01")
         assert _BAD == answer.status
         assert "Name a later date" in answer.text
