@@ -26,7 +26,7 @@ ExitZeroOnOption = Annotated[
     ExitZeroOn | None,
     typer.Option(
         "--exit-zero-on",
-        help="Exit with code 0 instead of 3 if the scan is incomplete. A gate that fails still has code 1.",
+        help="Exit with code 0 instead of 3 if the scan is incomplete, but not interrupted. A gate that fails still has code 1.",
         show_default=False,
     ),
 ]
@@ -43,8 +43,14 @@ class Ending:
 def ending_of(
     record: ScanRecord, gates: Verdict, min_coverage: float, exit_zero_on: ExitZeroOn | None, *, allow_empty: bool
 ) -> Ending:
-    """How a scan ends. Code 3 has priority over a failed gate, unless `exit_zero_on` takes it away."""
-    if exit_zero_on is not ExitZeroOn.INCOMPLETE and not _is_enough(record, min_coverage, allow_empty=allow_empty):
+    """How a scan ends. Code 3 has priority over a failed gate, unless `exit_zero_on` takes it away.
+
+    An interrupted scan keeps code 3: Kubernetes would not repeat a pod that ends with code 0 when its node is drained.
+    """
+    from scanner.scan.record import INTERRUPTION
+
+    accepted = exit_zero_on is ExitZeroOn.INCOMPLETE and INTERRUPTION not in record.gaps
+    if not accepted and not _is_enough(record, min_coverage, allow_empty=allow_empty):
         return Ending(_INCOMPLETE, nothing_in(record) or f"the scan is incomplete: {len(record.gaps)} gaps")
     return Ending(gates.code, gates.line)
 

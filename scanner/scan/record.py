@@ -36,6 +36,8 @@ from scanner.scan.prepare import EvaluationPlan, PreparedScan
 from scanner.scan.workers import Job, JobResult, Workers
 
 _INTERRUPTED = "interrupted before every kind was listed"
+INTERRUPTION: Final = Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again")
+"""The gap of a scan that a signal has ended before its last list."""
 
 
 _STORED_AS: Final = {"events.events.k8s.io": "events"}
@@ -82,7 +84,7 @@ class ScanRecorder:
                     self._comparison.page(step.job.page, step.job.plan, evaluation.page_evaluator)
         except KeyboardInterrupt:
             self._interrupted = True
-            self.gaps.append(Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again"))
+            self.gaps.append(INTERRUPTION)
             self._coverage.extend(_not_listed(plan.kind) for plan in evaluation.plans[len(self._coverage) :])
 
     def record_namespaces(self, prepared: PreparedScan) -> None:
@@ -118,7 +120,7 @@ class ScanRecorder:
                 self._add_controllers(controllers_of(step.objects))
                 self._store.controllers(self._scan_id, step.page.kind, packed(step.objects))
         except KeyboardInterrupt:
-            self.gaps.append(Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again"))
+            self.gaps.append(INTERRUPTION)
         self._namespaced = {(kind.group, kind.kind): kind.namespaced for kind in served}
 
     def _add_controllers(self, controllers: Iterable[Controller]) -> None:

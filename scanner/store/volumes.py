@@ -9,7 +9,23 @@ from pathlib import Path
 from typing import Final
 
 _NETWORK: Final = frozenset(
-    {"afs", "beegfs", "cifs", "fuse.sshfs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"}
+    {
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "fuse.ceph",
+        "fuse.glusterfs",
+        "fuse.s3fs",
+        "fuse.sshfs",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "nfs",
+        "nfs4",
+        "smb3",
+        "smbfs",
+    }
 )
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _ESCAPES: Final = {r"\040": " ", r"\011": "\t", r"\012": "\n", r"\134": "\\"}

@@ -131,6 +131,16 @@ def test_an_interrupted_scan_keeps_its_pages(api: FakeApi, home: Path, number: s
     assert b"Traceback" not in err
 
 
+def test_an_interrupted_scan_has_code_3_for_every_job(api: FakeApi, home: Path) -> None:
+    """`--exit-zero-on incomplete` accepts gaps, and no scan that SIGTERM has ended: its pod must not count as successful."""
+    slow_maps(api, hang=0.3)
+    with scanning(api, home, "--exit-zero-on", "incomplete") as process:
+        wait_until(lambda: len(api.requests_for(MAPS)) > 4)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert 3 == process.returncode
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_after_the_scan_ends_the_report_alone(api: FakeApi, home: Path, number: signal.Signals) -> None:
     """The exit code is that of the recorded scan, and the message names the command that shows it."""

@@ -12,6 +12,7 @@ SERVE: Final[JsonObject] = {
     "config": {"oidcIssuer": "https://id.example.com", "oidcClientId": "assay", "oidcGroup": ["auditors"]},
     "serve": {"enabled": True},
 }
+PAGES: Final[JsonObject] = {"matchLabels": {"app.kubernetes.io/component": "serve"}}
 EVERYTHING: Final[JsonObject] = {
     "image": {"repository": "registry.example.com/assay", "digest": f"sha256:{'0' * 64}", "pullPolicy": "Always"},
     "imagePullSecrets": [{"name": "registry"}],
@@ -87,12 +88,17 @@ EVERYTHING: Final[JsonObject] = {
         "affinity": {
             "podAntiAffinity": {
                 "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname"}}
+                    {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": PAGES}}
                 ]
             }
         },
         "topologySpreadConstraints": [
-            {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": PAGES,
+            }
         ],
         "priorityClassName": "system-cluster-critical",
     },

@@ -20,6 +20,8 @@ BASE = DEPLOY / "kustomize" / "base"
 KUBERNETES = "1.36"
 NAMESPACE = "assay"
 _BUILD = Path(__file__).parents[2] / ".ci" / "helm"
+_ENVIRONMENT = dict(os.environ)
+"""The variables before a test gives itself another home."""
 _SECONDS = 60
 
 
@@ -28,7 +30,7 @@ def _folder() -> Path | None:
     """The folder of ASSAY_TEST_HELM, or of an earlier build; None if nothing is built."""
     if named := os.environ.get("ASSAY_TEST_HELM"):
         return Path(named)
-    built = subprocess.run([_BUILD, "--if-built"], check=False, capture_output=True, text=True)
+    built = subprocess.run([_BUILD, "--if-built"], check=False, capture_output=True, text=True, env=_ENVIRONMENT)
     return Path(built.stdout.strip()) if built.returncode == 0 else None
 
 

@@ -64,9 +64,10 @@ def pod() -> Json:
     return dig(manifest("CronJob"), "spec", "jobTemplate", "spec", "template", "spec")
 
 
-def container(place: str = "containers") -> Json:
-    """Pick the pod's one container, or its one init container."""
-    (container,) = as_list(dig(pod(), place))
+def container(name: str = "assay") -> Json:
+    """Pick a container or an init container of the pod."""
+    containers = [*as_list(dig(pod(), "initContainers")), *as_list(dig(pod(), "containers"))]
+    (container,) = (container for container in containers if dig(container, "name") == name)
     return container
 
 
@@ -158,22 +159,22 @@ def test_the_pod_is_restricted() -> None:
     assert {"hostNetwork", "hostPID", "hostIPC"}.isdisjoint(as_object(pod()))
 
 
-@pytest.mark.parametrize("place", ["initContainers", "containers"])
-def test_the_container_is_restricted(place: str) -> None:
+@pytest.mark.parametrize("name", ["upgrade", "prune", "assay"])
+def test_the_container_is_restricted(name: str) -> None:
     """No capability, no escalation, and a root file system that cannot be written."""
     expected = {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert expected == dig(container(place), "securityContext")
+    assert expected == dig(container(name), "securityContext")
 
 
-@pytest.mark.parametrize("place", ["initContainers", "containers"])
-def test_volumes_are_of_allowed_types_and_all_mounted(place: str) -> None:
+@pytest.mark.parametrize("name", ["upgrade", "prune", "assay"])
+def test_volumes_are_of_allowed_types_and_all_mounted(name: str) -> None:
     """The database lies on a claim and temporary files in an emptyDir, where the image expects them."""
     types = {key for volume in as_list(dig(pod(), "volumes")) for key in as_object(volume) if key != "name"}
-    mounts = {as_text(dig(mount, "mountPath")) for mount in as_list(dig(container(place), "volumeMounts"))}
+    mounts = {as_text(dig(mount, "mountPath")) for mount in as_list(dig(container(name), "volumeMounts"))}
     assert {"persistentVolumeClaim", "emptyDir", "configMap"} == types
     assert {"/data", "/tmp", "/etc/assay"} == mounts
 

@@ -40,9 +40,9 @@ def job(documents: list[JsonObject]) -> JsonObject:
     return as_object(dig(of_kind(documents, "CronJob"), "spec", "jobTemplate", "spec"))
 
 
-def container(pod: Json, place: str = "containers") -> JsonObject:
-    """The one container of a pod."""
-    (each,) = as_list(dig(pod, "spec", place))
+def container(pod: Json, name: str = "assay", place: str = "containers") -> JsonObject:
+    """The container of a pod with a name."""
+    (each,) = (each for each in as_list(dig(pod, "spec", place)) if dig(each, "name") == name)
     return as_object(each)
 
 
@@ -198,6 +198,7 @@ def test_exit_codes_decide_about_a_retry() -> None:
         ("Ignore", "DisruptionTarget", None, None),
         ("FailJob", None, "assay", [1, 2, 3]),
         ("FailJob", None, "upgrade", [2]),
+        ("FailJob", None, "prune", [2]),
     ] == [
         (
             dig(rule, "action"),
@@ -213,11 +214,30 @@ def test_the_database_is_upgraded_before_the_scan_and_the_pages() -> None:
     """The init container has the database of the scan, also where the pages have a role that may only read."""
     documents = rendered(EVERYTHING)
     for pod in pods(documents)[:2]:
-        upgrade = container(pod, "initContainers")
+        upgrade = container(pod, "upgrade", "initContainers")
         assert ("db", "upgrade") == texts(upgrade["args"])
         assert "assay-db" == dig(variables(upgrade)["ASSAY_DB"], "valueFrom", "secretKeyRef", "name")
-    serve = container(dig(of_kind(documents, "Deployment"), "spec", "template"))
+    serve = container(dig(of_kind(documents, "Deployment"), "spec", "template"), "serve")
     assert "assay-db-reader" == dig(variables(serve)["ASSAY_DB"], "valueFrom", "secretKeyRef", "name")
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ({}, [["db", "upgrade"], ["db", "prune", "--keep-days=400", "--keep-monthly=36"]]),
+        (
+            {"retention": {"keepDays": 30, "keepMonthly": 0}},
+            [["db", "upgrade"], ["db", "prune", "--keep-days=30", "--keep-monthly=0"]],
+        ),
+        ({"retention": {"keepDays": 0}}, [["db", "upgrade"]]),
+        ({"upgrade": {"enabled": False}}, []),
+    ],
+    ids=str,
+)
+def test_old_scans_are_pruned_after_the_upgrade(case: JsonObject, expected: list[list[str]]) -> None:
+    """A prune needs a database of this version, so there is none without an upgrade."""
+    pod = job(rendered(case))["template"]
+    assert expected == [dig(each, "args") for each in as_list(dig(pod, "spec", "initContainers"))]
 
 
 def test_pages_have_no_rights_and_no_token() -> None:

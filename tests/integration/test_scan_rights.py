@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.manifests import read_documents
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from tests.cli.conftest import Assay
 from tests.command import Ran
+from tests.deploy.programs import base
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.made import binding, bound, labelled, may, namespace, policy
 from tests.integration.manifests import apply
 
-DEPLOY = Path(__file__).parents[2] / "deploy" / "cronjob.yaml"
 AUDITOR, GUEST, POOR = "auditor", "guest", "poor"
 LANGUAGES = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 POLICIES = (
@@ -60,9 +59,8 @@ def policies() -> list[JsonObject]:
 
 
 def role_of_the_deployment() -> JsonObject:
-    """The ClusterRole that deploy/cronjob.yaml gives the scanner."""
-    documents, _ = read_documents(DEPLOY)
-    (role,) = (document.body for document in documents if document.body["kind"] == "ClusterRole")
+    """The ClusterRole that the base of kustomize gives the scanner."""
+    (role,) = (document for document in base() if document["kind"] == "ClusterRole")
     return role
 
 
@@ -83,7 +81,7 @@ def gaps(ran: Ran) -> dict[str, str]:
 
 
 def test_the_deployed_rights_are_enough(server: ApiServer, assay: Assay) -> None:
-    """With the ClusterRole and the flags of deploy/cronjob.yaml a scan is complete: Secrets are left out on purpose."""
+    """With the ClusterRole of the base, and without Secrets, a scan is complete: Secrets are left out on purpose."""
     ran = scan(server, AUDITOR, assay, "--skip-kind", "secrets")
 
     assert (0, {}, ["plain", "disk"]) == (ran.code, gaps(ran), violators(ran))

@@ -152,12 +152,16 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
   mountPath: /data
 {{- end }}
 
-{{/* The container that upgrades the database before the others start; pods that start at once wait for each other. */}}
-{{- define "assay.upgradeContainer" -}}
-- name: upgrade
+{{- define "assay.prunes" -}}
+{{- if and .Values.upgrade.enabled .Values.retention.keepDays }}true{{ end }}
+{{- end }}
+
+{{/* A container that prepares the database before the others start; pods that start at once wait for each other. */}}
+{{- define "assay.databaseContainer" -}}
+- name: {{ .name }}
   image: {{ include "assay.image" .root | quote }}
   imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-  args: [db, upgrade]
+  args: {{ .args }}
   env:
     {{- include "assay.env" (dict "root" .root "database" .root.Values.database) | nindent 4 }}
     {{- with .extraEnv }}

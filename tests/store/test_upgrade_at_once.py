@@ -1,0 +1,139 @@
+"""Pods that start at once upgrade one database: one of them migrates it, the others wait, and all of them can begin."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, MetaData
+
+from scanner.store import open_store, upgrade
+from scanner.store.address import address_of
+from scanner.store.engine import engine_for, writing_shared
+from scanner.store.schema import HEAD, migrations
+from tests.store.databases import KINDS, database, path_of, rows
+from tests.store.made import clock, statuses
+
+OLD = Path(__file__).parent / "old" / "0001.sql"
+PROCESSES = 3
+"""As many as a scan and two pods of `assay serve`."""
+SCRIPT = """
+import sys
+from scanner.store import upgrade
+
+print("ready", flush=True)
+sys.stdin.readline()
+print(upgrade(sys.argv[1]).migrated)
+"""
+KILLED = """
+import os, signal, sys
+from scanner.store import search_index, upgrade
+
+search_index.index_all = lambda connection: os.kill(os.getpid(), signal.SIGKILL)
+upgrade(sys.argv[1])
+"""
+"""An upgrade that ends after its last migration, before its transaction is committed."""
+
+
+@pytest.fixture(params=KINDS)
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database of each kind."""
+    with database(request.param, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+def old(empty: str) -> str:
+    """A database of the first version: two scans, of which the first sees `a` and `b`, the second `a` alone."""
+    fill(empty)
+    return empty
+
+
+def fill(url: str) -> None:
+    """Make the recorded database; in PostgreSQL with the tables of the first migration."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(path_of(url))) as connection:
+            connection.executescript(OLD.read_text("utf-8"))
+        return
+    engine = engine_for(address_of(url))
+    with closing(sqlite3.connect(":memory:")) as recorded, writing_shared(engine) as connection:
+        recorded.executescript(OLD.read_text("utf-8"))
+        config = Config(attributes={"connection": connection})
+        config.set_main_option("script_location", str(migrations()))
+        command.upgrade(config, "0001")
+        copy(recorded, connection)
+    engine.dispose()
+
+
+def copy(recorded: sqlite3.Connection, connection: Connection) -> None:
+    """Copy the rows of all tables, in the order of their references."""
+    tables = MetaData()
+    tables.reflect(connection)
+    for table in tables.sorted_tables:
+        copied = recorded.execute(f"SELECT * FROM {table.name}")
+        names = [column[0] for column in copied.description]
+        values = [dict(zip(names, row, strict=True)) for row in copied]
+        if values and table.name != "alembic_version":
+            connection.execute(table.insert(), values)
+
+
+def upgraded_at_once(url: str) -> list[str]:
+    """The answers of processes that have imported everything, and then begin together."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, url],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for _ in range(PROCESSES)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert "ready\n" == process.stdout.readline()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    return [process.communicate(timeout=120)[0] for process in processes]
+
+
+def test_a_database_is_migrated_once(old: str) -> None:
+    """One process migrates; the others wait for it, find nothing to do, and print no error."""
+    assert [*["False\n"] * (PROCESSES - 1), "True\n"] == sorted(upgraded_at_once(old))
+    with open_store(old, clock) as store:
+        assert {"a": "new", "b": "new"} == statuses(store.record("scan-1").findings())
+        assert {"b": "resolved"} == statuses(store.record("scan-2").resolved())
+
+
+def test_a_new_database_is_created_once(empty: str) -> None:
+    """The first pods of a release find no database: one of them creates the tables."""
+    assert ["False\n"] * PROCESSES == upgraded_at_once(empty)
+    assert [HEAD] == [row["version_num"] for row in rows(empty, "SELECT version_num FROM alembic_version")]
+
+
+def test_a_sqlite_file_is_copied_once(old: str) -> None:
+    """The copy is the one of the process that migrates."""
+    if not old.startswith("sqlite"):
+        pytest.skip("PostgreSQL is copied with pg_dump")
+    upgraded_at_once(old)
+    assert 1 == len(list(path_of(old).parent.glob("*.bak")))
+
+
+def test_an_upgrade_that_is_killed_is_repeated(old: str) -> None:
+    """A pod that ends in the middle of an upgrade leaves the database of the older version."""
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, old], check=False, capture_output=True, text=True, timeout=120
+    )
+    assert -signal.SIGKILL == killed.returncode, killed.stderr
+    assert ["0001"] == [row["version_num"] for row in rows(old, "SELECT version_num FROM alembic_version")]
+    assert upgrade(old).migrated
