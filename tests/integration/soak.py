@@ -25,7 +25,7 @@ from typing import NamedTuple, Self
 
 import urllib3
 
-from scanner.model.json import JsonObject
+from scanner.model.json import JsonObject, as_text, dig
 from scanner.store import prune
 from scanner.store.retention_plan import Rule
 from tests.command import ASSAY, environment
@@ -46,17 +46,8 @@ SHOWN = 20
 PAUSE = 0.1
 """Seconds between two requests to `assay serve`."""
 POLICY = "soak"
-PAGES = (
-    "/",
-    "/policies",
-    "/workloads",
-    "/search?q=object",
-    "/clusters/1/last/",
-    "/clusters/1/runs",
-    "/metrics",
-    "/api/v1/clusters",
-)
-SQLITE_SIZE = "SELECT (SELECT page_count FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size) AS size"
+PAGES = ("/", "/policies", "/workloads", "/search?q=object", "/metrics", "/api/v1/clusters")
+PAGES_OF_CLUSTER = ("latest/index.html", "latest/findings.html", "runs")
 POSTGRES_SIZE = (
     "SELECT sum(pg_total_relation_size(c.oid)) AS size FROM pg_class c "
     "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
@@ -148,9 +139,9 @@ class Soak:
 class Reader:
     """Reads the pages of `assay serve` one after another, and counts the statuses of its answers."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, pages: Sequence[str]) -> None:
         self.statuses: Counter[int] = Counter()
-        self._address = address
+        self._addresses = [f"{address}{page}" for page in pages]
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._read)
 
@@ -165,8 +156,8 @@ class Reader:
     def _read(self) -> None:
         with urllib3.PoolManager(retries=False, timeout=30.0) as pool:
             while not self._stopped.is_set():
-                for page in PAGES:
-                    self.statuses[pool.request("GET", f"{self._address}{page}").status] += 1
+                for address in self._addresses:
+                    self.statuses[pool.request("GET", address).status] += 1
                     self._stopped.wait(PAUSE)
 
 
@@ -194,6 +185,7 @@ def prepared(assets: Path, kind: str, folder: Path, seed: int) -> Iterator[tuple
     with running(assets, folder / "server") as server, database(kind, folder) as url:
         checked = policy(POLICY, "configmaps", expression="object.data.allowed == 'true'")
         apply(server, [namespace(POLICY), checked, binding(POLICY), *map(config_map, range(OBJECTS))])
+        cluster = as_text(dig(server.request("GET", "/api/v1/namespaces/kube-system").body, "metadata", "uid"))
         port = free_port()
         subprocess.run(
             [ASSAY, "scan", "--kubeconfig", server.kubeconfig, "--db", url, "-q"],
@@ -206,7 +198,7 @@ def prepared(assets: Path, kind: str, folder: Path, seed: int) -> Iterator[tuple
         with serving(command, folder / "serve.log", variables=variables(folder)) as serve:
             address = f"http://127.0.0.1:{port}"
             wait_until_ready(address, serve)
-            with Reader(address) as reader:
+            with Reader(address, [*PAGES, *(f"/clusters/{cluster}/{page}" for page in PAGES_OF_CLUSTER)]) as reader:
                 yield Soak(server, url, folder, serve, Random(seed)), reader
 
 

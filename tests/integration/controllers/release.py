@@ -46,17 +46,17 @@ def job_from(
     """A Job from the template of a CronJob.
 
     The scan has more `arguments`, and others not; all containers have more variables. `job` has other fields of the Job,
-    and `account` is another service account. Without `upgrades` the init container changes nothing.
+    and `account` is another service account. Without `upgrades` the init containers change nothing.
     """
     template = as_object(dig(cron_job, "spec", "jobTemplate", "spec"))
     spec = as_object(dig(template, "template", "spec"))
-    [first] = [_with_variables(as_object(item), env or {}) for item in as_list(spec["initContainers"])]
+    before = [_with_variables(as_object(item), env or {}) for item in as_list(spec["initContainers"])]
     [scan] = [_with_variables(as_object(item), env or {}) for item in as_list(spec["containers"])]
     kept = [argument for argument in as_list(scan["args"]) if argument not in without]
     changed: JsonObject = {
         **spec,
         "serviceAccountName": account or spec["serviceAccountName"],
-        "initContainers": [first if upgrades else {**first, "args": ["--help"]}],
+        "initContainers": before if upgrades else [{**container, "args": ["--help"]} for container in before],
         "containers": [{**scan, "args": [*kept, *arguments]}],
     }
     metadata: JsonObject = {

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 import pytest
 
-from scanner.model.json import as_object, as_text, dig
+from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.scan import ScanRecord, ScanState
 from scanner.store import open_reader, open_store
 from tests.deploy.programs import NAMESPACE
-from tests.integration.controllers.cluster import Ended
+from tests.integration.controllers.cluster import Cluster, Ended
 from tests.integration.controllers.installation import VOLUME, Installed
 from tests.integration.faults import wait_until
-from tests.integration.manifests import delete
 from tests.store.databases import count, database, execute, rows
 
 pytestmark = pytest.mark.skipif(
@@ -95,19 +94,46 @@ def test_the_next_scan_removes_the_rest_of_the_killed_one(repeated: Repeated) ->
     assert set() == new - {NAMESPACE}
 
 
-def test_a_scan_whose_pod_is_deleted_ends_itself(installed: Installed, tmp_path: Path) -> None:
-    """SIGTERM ends the scan within the grace period, as a failed run with its reason; the next pod completes the Job."""
+class Ending(NamedTuple):
+    """The end of a Job whose first pod was asked to end, and the exit codes and states of its runs, the first one first."""
+
+    condition: str
+    codes: list[int]
+    states: list[ScanState]
+
+
+ENDINGS = {
+    "evicted": Ending("Complete", [3, 0], [ScanState.INCOMPLETE, ScanState.COMPLETE]),
+    "deleted": Ending("Failed", [3], [ScanState.INCOMPLETE]),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_scan_that_is_asked_to_end_is_no_success(installed: Installed, tmp_path: Path, name: str) -> None:
+    """SIGTERM ends a scan early with exit code 3: the pod of a drained node is repeated, and that of a user fails the Job."""
     with database("postgresql", tmp_path) as url:
         open_store(url).close()
-        begin(installed, "deleted", url, url)
-        [pod] = installed.cluster.pods_of("deleted")
-        delete(installed.cluster.server, {**as_object(pod), "apiVersion": "v1", "kind": "Pod"})
-        ended = installed.cluster.ended("deleted")
-        assert ("Complete", [0]) == (ended.condition, ended.codes), ended.logs
+        begin(installed, name, url, url)
+        [pod] = installed.cluster.pods_of(name)
+        end_pod(installed.cluster, pod, evict=name == "evicted")
+        ended = installed.cluster.ended(name)
         with open_reader(url) as store:
-            runs = store.runs()
-            assert [ScanState.COMPLETE, ScanState.FAILED] == [scan.state for scan in store.scans()]
-    assert [0, 143] == [run.run.exit_code for run in runs]
+            codes = [details.run.exit_code for details in reversed(store.runs())]
+            states = [scan.state for scan in reversed(store.scans())]
+    assert ENDINGS[name] == (ended.condition, codes, states), ended.logs
+
+
+def end_pod(cluster: Cluster, pod: Json, *, evict: bool) -> None:
+    """Delete a pod with its grace period, as a user does, or by the eviction with which a node is drained."""
+    metadata = as_object(dig(pod, "metadata"))
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{as_text(metadata['name'])}"
+    eviction: JsonObject = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": metadata["name"]}}
+    answer = (
+        cluster.server.request("POST", f"{path}/eviction", eviction)
+        if evict
+        else cluster.server.request("DELETE", path)
+    )
+    assert answer.status in {200, 201, 202}, answer.body
 
 
 def begin(installed: Installed, name: str, url: str, name_in_pod: str) -> None:
