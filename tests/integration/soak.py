@@ -25,7 +25,7 @@ from typing import NamedTuple, Self
 
 import urllib3
 
-from scanner.model.json import JsonObject, as_text, dig
+from scanner.model.json import JsonObject
 from scanner.store import prune
 from scanner.store.retention_plan import Rule
 from tests.command import ASSAY, environment
@@ -185,7 +185,6 @@ def prepared(assets: Path, kind: str, folder: Path, seed: int) -> Iterator[tuple
     with running(assets, folder / "server") as server, database(kind, folder) as url:
         checked = policy(POLICY, "configmaps", expression="object.data.allowed == 'true'")
         apply(server, [namespace(POLICY), checked, binding(POLICY), *map(config_map, range(OBJECTS))])
-        cluster = as_text(dig(server.request("GET", "/api/v1/namespaces/kube-system").body, "metadata", "uid"))
         port = free_port()
         subprocess.run(
             [ASSAY, "scan", "--kubeconfig", server.kubeconfig, "--db", url, "-q"],
@@ -198,6 +197,9 @@ def prepared(assets: Path, kind: str, folder: Path, seed: int) -> Iterator[tuple
         with serving(command, folder / "serve.log", variables=variables(folder)) as serve:
             address = f"http://127.0.0.1:{port}"
             wait_until_ready(address, serve)
+            [cluster] = [
+                item["key"] for item in urllib3.request("GET", f"{address}/api/v1/clusters").json()["clusters"]
+            ]
             with Reader(address, [*PAGES, *(f"/clusters/{cluster}/{page}" for page in PAGES_OF_CLUSTER)]) as reader:
                 yield Soak(server, url, folder, serve, Random(seed)), reader
 
