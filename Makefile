@@ -83,7 +83,7 @@ oracle: ## build the Go program that evaluates with Kubernetes' own CEL; prints 
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, scans killed at random moments, random histories, every example of the property tests, then make fuzz; SEED=n or a new one
+nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, Jobs of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, every example of the property tests, then make fuzz; SEED=n or a new one
 	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	KILLS=$(or $(KILLS),60) $(BIN)/python -m pytest -q tests/cli/test_interruption.py && \
@@ -93,6 +93,8 @@ nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VER
 	REPLAYS=$(or $(REPLAYS),600) $(BIN)/python -m pytest -q tests/store/test_replay.py --hypothesis-seed=$$seed && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \
+	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" ASSAY_TEST_HELM="$$(.ci/helm)" LONG_JOBS=1 $(BIN)/python -m pytest -q tests/integration/controllers && \
+	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.soak --scans $(or $(SCANS),200) && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.fuzz --seed $$seed && $(MAKE) fuzz SEED=$$seed
 
 releases: setup ## the rules of older releases against their servers: make releases VERSIONS="1.30 1.32 1.34" [SEED=n] [EXPRESSIONS=400]
@@ -106,7 +108,7 @@ conformance: setup ## recorded verdicts of real servers: make conformance [CASES
 bench: setup ## measure one row of benchmarks/README.md: make bench ROW=n [OBJECTS=20000,100000] [ROUNDS=5]
 	@OBJECTS=$(OBJECTS) ROUNDS=$(ROUNDS) $(BIN)/python -m benchmarks $(ROW)
 
-apiserver: ## build kube-apiserver and etcd for the integration tests; prints KUBEBUILDER_ASSETS
+apiserver: ## build kube-apiserver, kube-controller-manager and etcd for the integration tests; prints KUBEBUILDER_ASSETS
 	@.ci/apiserver
 
 helm: ## build helm and kustomize for the tests of deploy/; prints ASSAY_TEST_HELM

@@ -48,7 +48,7 @@ def serving(
     """Run `command` with its output in `log`, until the block is left; `variables` are added to the environment."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*_ending_with_parent(), *map(str, command)],
+            [*ending_with_parent(), *map(str, command)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -77,7 +77,8 @@ def free_port() -> int:
             return port
 
 
-def _ending_with_parent() -> list[str]:
+def ending_with_parent() -> list[str]:
+    """The start of a command that the kernel ends with the thread that starts it, where the system can."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 
