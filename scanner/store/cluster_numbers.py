@@ -12,7 +12,7 @@ from sqlalchemy import Connection, func, select
 from scanner.model.scan import ScanState
 from scanner.store.clusters import StoredCluster, stored_clusters
 from scanner.store.scans import USABLE, abandoned
-from scanner.store.sizes import total_bytes
+from scanner.store.sizes import most_bytes, total_bytes
 from scanner.store.tables import RUNS, SCANS
 
 RECENT: Final = timedelta(days=30)
@@ -44,11 +44,15 @@ class ClusterNumbers(NamedTuple):
 
 
 class AllClusters(NamedTuple):
-    """The clusters of a database, the oldest first; recent runs that reached none of them, by name; and the size of the database."""
+    """The clusters of a database, the oldest first; recent runs that reached none of them, by name; and the size of the database.
+
+    `most_bytes` is the size that the database can reach, None if it is not known.
+    """
 
     clusters: tuple[ClusterNumbers, ...]
     unreached: tuple[NewestRun, ...]
     database_bytes: int
+    most_bytes: int | None = None
 
 
 def all_clusters(connection: Connection, now: datetime) -> AllClusters:
@@ -70,7 +74,7 @@ def all_clusters(connection: Connection, now: datetime) -> AllClusters:
         for cluster in stored
     )
     recent = (run for run in unreached if run.name and now - run.finished_at <= RECENT)
-    return AllClusters(tuple(clusters), tuple(recent), total_bytes(connection))
+    return AllClusters(tuple(clusters), tuple(recent), total_bytes(connection), most_bytes(connection))
 
 
 def _states(connection: Connection, now: datetime) -> dict[int, Counter[str]]:

@@ -30,7 +30,7 @@ from scanner.model.schedule import Schedule
 from scanner.model.waiver import WaiverSet
 from scanner.posture.expected_run import ExpectedRun, expected_run
 from scanner.posture.settings import Settings
-from scanner.report.live_metrics import RunEnd, expected_samples, run_samples
+from scanner.report.live_metrics import RunEnd, database_samples, expected_samples, run_samples
 from scanner.report.metric_families import LIVE, Lines, families, lines
 from scanner.report.openmetrics import register_samples, scan_samples
 from scanner.report.scan_numbers import numbers_of
@@ -150,13 +150,15 @@ class ClusterMetrics:
 
     def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
         expected = expected_samples(self._expected_run(now))
+        limit = database_samples(numbers.most_bytes, self._settings.database_limit)
         own: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
         for cluster in numbers.clusters:
             if cluster.newest:
                 own.append(read[cluster.cluster.id].lines)
             register = Register(cluster.scans, cluster.last_complete, numbers.database_bytes)
             run = RunEnd(cluster.run.finished_at, cluster.run.exit_code) if cluster.run else None
-            own.append(lines({**register_samples(register, now), **run_samples(run), **expected}, cluster.label))
+            live = {**run_samples(run), **expected, **limit}
+            own.append(lines({**register_samples(register, now), **live}, cluster.label))
         own += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
         return families(LIVE, lambda name: (each[name] for each in own if name in each))
 
