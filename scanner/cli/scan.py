@@ -36,6 +36,7 @@ from scanner.cli.logs import LogFormat, LogFormatOption
 from scanner.cli.logs import use as use_log_format
 from scanner.cli.method import method_of
 from scanner.cli.named_cluster import NamedCluster
+from scanner.cli.notifications import Notifications
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
@@ -287,7 +288,6 @@ def command(
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Evaluate every object against every bound policy, store the results and print a report."""
-    from scanner.cluster.labels import parse_selector
     from scanner.model.population import DEFAULT_KEYS
     from scanner.report.document import document_of
 
@@ -306,7 +306,6 @@ def command(
     )
     reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
     reject_without_files(source, output, exports)
-    parse_selector(selector)
     kept = kept_keys(keep_labels or [], keep_annotations or [], settings().owners)
     scope = scope_of(
         operation=operation.value,
@@ -351,6 +350,7 @@ def command(
         MetricsPush(push_metrics, push_metrics_token_file, name) as metrics,
         store_at(db) as store,
         Interruption() as interruption,
+        Notifications(store, metrics, interruption) as notifications,
         RunRecord(store, name, options.method.command_line) as run_record,
     ):
         with second_opinion(engine, sample) as comparison:
@@ -373,6 +373,7 @@ def command(
         interruption.recorded()
         record = store.record(scan.id)
         posture = replace(posture, given=options.waivers)
+        notifications.scanned(record, posture)
         gates = evaluate(store, record, fail_on or (), compared, posture, min_severity)
         code = _exit_code(record, min_coverage, allow_empty=allow_empty) or gates.code
         run_record.because(_reason(record, code) or gates.line)
@@ -380,7 +381,7 @@ def command(
             with interruption.interruptible():
                 screen = screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports))
                 document = document_of(record, posture.of(store, record))
-                metrics.scanned(document)
+                metrics.scanned(document, store)
                 _print_report(record, document, output, exports, progress, code, cluster, screen)
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")

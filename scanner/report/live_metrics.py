@@ -38,6 +38,11 @@ def database_samples(*limits: int | None) -> dict[str, Samples]:
     return {"assay_database_limit_bytes": [((), min(known))]} if known else {}
 
 
+def notification_samples(notifications: Mapping[tuple[str, str], int]) -> dict[str, Samples]:
+    """The samples about the notifications of a cluster, whose numbers are by route and state."""
+    return {"assay_notifications": sorted(notifications.items())}
+
+
 def expected_samples(expected: ExpectedRun | None) -> dict[str, Samples]:
     """The samples about expected runs; none without a schedule."""
     if expected is None:
