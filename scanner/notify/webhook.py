@@ -117,7 +117,7 @@ def deliver(
 
 
 def _sent(delivery: Delivery, end: float, pauses: Sequence[float], stopped: Event) -> str:
-    trouble = ""
+    trouble = "no time was left"
     for attempt, pause in enumerate(pauses, 1):
         if time.monotonic() + pause >= end or stopped.wait(pause):
             break
