@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from scanner.model.notification import Notification
     from scanner.model.scan import ScanRecord
     from scanner.notify.webhook import Webhook
-    from scanner.posture.notices import Notice, Route
+    from scanner.posture.notices import Notice
+    from scanner.posture.routes import Route
     from scanner.store import SqlStore
 
 SECONDS: Final = 30.0

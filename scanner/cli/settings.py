@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scanner.model.schedule import Schedule
     from scanner.posture.controls import Framework
     from scanner.posture.expected_run import ExpectedRun
-    from scanner.posture.notices import Route
+    from scanner.posture.routes import Route
     from scanner.posture.settings import Settings
     from scanner.report.run_document import Expectation
 

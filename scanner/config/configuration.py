@@ -16,7 +16,7 @@ from scanner.documents.nodes import Place
 from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken
 from scanner.model.json import Json
-from scanner.posture.notices import Route
+from scanner.posture.routes import Route
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 
 NO_FILE: Final = File()

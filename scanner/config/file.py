@@ -22,7 +22,7 @@ from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken
 from scanner.model.json import Json
 from scanner.model.nearest import did_you_mean
-from scanner.posture.notices import Route
+from scanner.posture.routes import Route
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 
 NAME: Final = "assay.yaml"

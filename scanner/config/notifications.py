@@ -12,7 +12,7 @@ from scanner.config.setting import PREFIX
 from scanner.documents.nodes import Node
 from scanner.model.json import JsonObject
 from scanner.notify.receiver_url import fault_of_url
-from scanner.posture.notices import Route
+from scanner.posture.routes import Route
 from scanner.posture.severity import Severity
 
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

@@ -9,50 +9,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import Gap
 from scanner.posture.owners import UNOWNED
+from scanner.posture.routes import Route
 from scanner.posture.scan_diff import DifferingProblem, ProblemChange, ScanDiff
 from scanner.posture.score import SeverityOf
 from scanner.posture.severity import Severity
 
-UNOWNED_NAME: Final = "unowned"
-"""The name that the globs of a route match for an object without an owner."""
 MOST_PROBLEMS: Final = 200
 """The problems that one notification lists; its totals count all."""
 _REPORTED: Final = (ProblemChange.NEW, ProblemChange.REOPENED, ProblemChange.RESOLVED)
 
 Totals: TypeAlias = Counter[tuple[ProblemChange, str]]
 """The numbers of problems by change and, for resolved ones, by resolution, which is empty if it is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A receiver of notifications: problems of these owners and clusters, which are globs, of a severity or a worse one.
-
-    The key is in a file or in a variable of the environment. `insecure_http` allows a URL without TLS.
-    """
-
-    name: str
-    url: str = field(repr=False)
-    key_file: str = ""
-    key_variable: str = ""
-    owners: tuple[str, ...] = ()
-    min_severity: Severity = Severity.INFO
-    clusters: tuple[str, ...] = ()
-    insecure_http: bool = False
-
-    def is_about(self, cluster: str) -> bool:
-        """Return whether the route is about a cluster, by its name."""
-        return not self.clusters or _matches(cluster, self.clusters)
-
-    def takes(self, owner: str, severity: Severity) -> bool:
-        """Return whether the route is about problems of an owner and a severity."""
-        return severity.at_least(self.min_severity) and (
-            not self.owners or _matches(owner or UNOWNED_NAME, self.owners)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +109,3 @@ def _counts(problem: DifferingProblem, waived: Collection[str]) -> bool:
         return False
     state = problem.before if problem.change is ProblemChange.RESOLVED else problem.now
     return not (state is not None and state.excepted) and problem.id not in waived
-
-
-def _matches(name: str, globs: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)

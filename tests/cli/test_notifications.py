@@ -264,7 +264,7 @@ def test_a_killed_scan_is_notified_by_the_next_one(assay: Assay, shop: Write, se
     scan(assay)
     objects(shop, "one", "two")
     server.answers = [SLOW]
-    command = [ASSAY, "scan", "--from", "shop", "--db", "assay.db", "-q", "--cluster-name", "shop"]
+    command: list[str | Path] = [ASSAY, "scan", "--from", "shop", "--db", "assay.db", "-q", "--cluster-name", "shop"]
     process = subprocess.Popen(
         command, cwd=home, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
@@ -283,7 +283,7 @@ def test_a_signal_ends_the_wait_for_a_receiver(assay: Assay, shop: Write, server
     scan(assay)
     objects(shop, "one", "two")
     server.answers = [SLOW]
-    command = [ASSAY, "scan", "--from", "shop", "--db", "assay.db", "-q", "--cluster-name", "shop"]
+    command: list[str | Path] = [ASSAY, "scan", "--from", "shop", "--db", "assay.db", "-q", "--cluster-name", "shop"]
     process = subprocess.Popen(
         command, cwd=home, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

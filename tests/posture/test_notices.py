@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,8 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import VALIDATING, PolicyKey
 from scanner.model.population import Workload
 from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
-from scanner.posture.notices import MOST_PROBLEMS, Notice, Route, notices
+from scanner.posture.notices import MOST_PROBLEMS, Notice, notices
+from scanner.posture.routes import Route
 from scanner.posture.scan_diff import DifferingProblem, ProblemChange, ProblemState, RuleDifference, RuleKind, ScanDiff
 from scanner.posture.severity import Severity
 from tests.store.made import CHECK
@@ -84,9 +86,9 @@ def severity(policy: PolicyKey) -> Severity:
     return Severity(policy[1]) if policy[1] in set(Severity) else Severity.MEDIUM
 
 
-def route(name: str = "all", **more: object) -> Route:
+def route(name: str = "all", **more: Any) -> Route:
     """A route about everything."""
-    return Route(name, "https://hooks.example.com", key_file="key", **more)  # type: ignore[arg-type]
+    return Route(name, "https://hooks.example.com", key_file="key", **more)
 
 
 def noticed(
@@ -119,7 +121,7 @@ def test_problems_are_grouped_by_owner() -> None:
         ({"owners": ("pay",), "min_severity": Severity.CRITICAL}, {}),
     ],
 )
-def test_a_route_takes_owners_and_severities(facts: dict[str, object], expected: dict[str, list[str]]) -> None:
+def test_a_route_takes_owners_and_severities(facts: dict[str, Any], expected: dict[str, list[str]]) -> None:
     """Owners are globs, and an object without an owner is unowned."""
     made = [("high", "pay"), ("critical", "ship"), ("low", "")]
     diff = difference(problem(name, owner=owner, policy=name) for name, owner in made)
