@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from scanner.notify.pushgateway import Gateway
     from scanner.report.document import Document
     from scanner.report.metric_families import Samples
+    from scanner.store import SqlReader
 
 _LAST_COMPLETE = "assay_last_complete_scan_timestamp_seconds"
 _COULD_NOT_RUN = 4
@@ -66,14 +68,24 @@ class MetricsPush:
         """Note the name of the cluster."""
         self._name = name
 
-    def scanned(self, document: Document) -> None:
-        """Take the metrics of a scan, which are sent at the end."""
+    def scanned(self, document: Document, store: SqlReader) -> None:
+        """Take the metrics of a scan and of its database, which are sent at the end."""
         if self._gateway is None:
             return
+        from scanner.report.live_metrics import database_samples
         from scanner.report.openmetrics import document_samples
 
         self._name = document.provenance.cluster.name
-        self._samples = document_samples(document)
+        limit = database_samples(store.most_bytes(), document.triage.settings.database_limit)
+        self._samples |= {**document_samples(document), **limit}
+
+    def notified(self, notifications: Mapping[tuple[str, str], int]) -> None:
+        """Take the numbers of notifications, by route and state."""
+        if self._gateway is None:
+            return
+        from scanner.report.live_metrics import notification_samples
+
+        self._samples |= notification_samples(notifications)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

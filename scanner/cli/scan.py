@@ -38,6 +38,7 @@ from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
 from scanner.cli.logs import LogFormat, LogFormatOption
 from scanner.cli.method import method_of
 from scanner.cli.named_cluster import NamedCluster
+from scanner.cli.notifications import Notifications
 from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinion
 from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
@@ -290,7 +291,6 @@ def command(
     termination_log: TerminationLogOption = None,
 ) -> None:
     """Evaluate every object against every bound policy, store the results and print a report."""
-    from scanner.cluster.labels import parse_selector
     from scanner.model.population import DEFAULT_KEYS
     from scanner.report.document import document_of
 
@@ -309,7 +309,6 @@ def command(
     )
     reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
     reject_without_files(source, output, exports)
-    parse_selector(selector)
     kept = kept_keys(keep_labels or [], keep_annotations or [], settings().owners)
     scope = scope_of(
         operation=operation.value,
@@ -354,6 +353,7 @@ def command(
         MetricsPush(push_metrics, push_metrics_token_file, name) as metrics,
         store_at(db) as store,
         Interruption() as interruption,
+        Notifications(store, metrics, interruption) as notifications,
         RunRecord(store, name, options.method.command_line) as run_record,
     ):
         with second_opinion(engine, sample) as comparison:
@@ -376,13 +376,14 @@ def command(
         interruption.recorded()
         record = store.record(scan.id)
         posture = replace(posture, given=options.waivers)
+        notifications.scanned(record, posture)
         failure = evaluate(store, record, fail_on or (), compared, posture, min_severity)
         ending = ending_of(record, failure, min_coverage, exit_zero_on, allow_empty=allow_empty)
         run_record.because(ending.reason)
         try:
             with interruption.interruptible():
                 document = document_of(record, posture.of(store, record))
-                metrics.scanned(document)
+                metrics.scanned(document, store)
                 conclude(document, ending)
                 _print_report(
                     record,

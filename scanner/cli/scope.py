@@ -59,9 +59,11 @@ NoClusterPoliciesOption = Annotated[
 
 
 def scope_of(*, selector: str = "", operation: str = "auto", **names: list[str] | None) -> Scope:
-    """The scope that these flags name. Raises UsageError for empty values."""
+    """The scope that these flags name. Raises UsageError for empty values and an invalid selector."""
+    from scanner.cluster.labels import parse_selector
     from scanner.model.scan import Scope
 
+    parse_selector(selector)
     given = {field: tuple(values or ()) for field, values in names.items()}
     reject_empty({_FLAGS[field]: values for field, values in given.items()})
     fields: dict[str, Any] = given

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scanner.model.schedule import Schedule
     from scanner.posture.controls import Framework
     from scanner.posture.expected_run import ExpectedRun
+    from scanner.posture.routes import Route
     from scanner.posture.settings import Settings
     from scanner.report.run_document import Expectation, Expectations
 
@@ -88,6 +89,12 @@ def access_tokens() -> tuple[AccessToken, ...]:
     """The bearer tokens in the configuration of the command that runs."""
     running = _CURRENT.get()
     return running.configuration.tokens if running else ()
+
+
+def routes() -> tuple[Route, ...]:
+    """The routes of notifications in the configuration of the command that runs."""
+    running = _CURRENT.get()
+    return running.configuration.routes if running else ()
 
 
 def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:

@@ -16,6 +16,7 @@ from scanner.documents.nodes import Place
 from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken
 from scanner.model.json import Json
+from scanner.posture.routes import Route
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 
 NO_FILE: Final = File()
@@ -38,7 +39,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The effective values besides flags, in the order of the settings; the file; the settings of reports; and the tokens.
+    """The effective values besides flags, in the order of the settings; the file; the settings of reports; the tokens; and the routes of notifications.
 
     `path` and `digest` are empty without a file. The digest covers the content without secrets. `unflagged_values` are the values
     of keys without a flag as the file has them, with their places.
@@ -49,6 +50,7 @@ class Configuration:
     values: Mapping[str, Value] = field(default_factory=dict)
     posture: Settings = DEFAULT_SETTINGS
     tokens: tuple[AccessToken, ...] = ()
+    routes: tuple[Route, ...] = ()
     unflagged_values: Mapping[str, tuple[Json, Place]] = field(default_factory=dict)
 
     def given(self) -> Iterator[Value]:
@@ -68,6 +70,7 @@ def read(settings: Iterable[Setting], named: str, environment: Mapping[str, str]
         {each.key: _value(each, file, environment) for each in settings},
         file.posture,
         file.tokens,
+        file.routes,
         file.unflagged_values,
     )
 

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from scanner.config.environment import CONFIG
 from scanner.config.masking import masked_document
+from scanner.config.notifications import routes_of
 from scanner.config.posture import settings_of
 from scanner.config.setting import Plain, Setting, from_node
 from scanner.config.tokens import tokens_of
@@ -21,6 +22,7 @@ from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken
 from scanner.model.json import Json
 from scanner.model.nearest import did_you_mean
+from scanner.posture.routes import Route
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 
 NAME: Final = "assay.yaml"
@@ -31,7 +33,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The values of a file with their places, by key; its settings of reports; its tokens; and its errors, in order of their places.
+    """The values of a file with their places, by key; its settings of reports; its tokens and routes; and its errors, in order of their places.
 
     `unflagged_values` are the values of keys without a flag as they are written.
     """
@@ -41,6 +43,7 @@ class File:
     values: Mapping[str, tuple[Plain, Place]] = field(default_factory=dict)
     posture: Settings = DEFAULT_SETTINGS
     tokens: tuple[AccessToken, ...] = ()
+    routes: tuple[Route, ...] = ()
     unflagged_values: Mapping[str, tuple[Json, Place]] = field(default_factory=dict)
     errors: tuple[UsageError, ...] = ()
 
@@ -89,9 +92,10 @@ class _Reading:
         self._read("", document, known)
         posture = self._without_errors(settings_of, DEFAULT_SETTINGS)
         tokens: tuple[AccessToken, ...] = self._without_errors(tokens_of, ())
+        routes: tuple[Route, ...] = self._without_errors(routes_of, ())
         errors = tuple(sorted(self.errors, key=_position))
         written = {key: (node.json(), node.place) for key, node in self.unflagged.items()}
-        return File(str(path), _digest(document.json()), self.values, posture, tokens, written, errors)
+        return File(str(path), _digest(document.json()), self.values, posture, tokens, routes, written, errors)
 
     def _without_errors(self, read: Callable[[Mapping[str, Node]], _Read], default: _Read) -> _Read:
         """The values of keys without a flag; the default, and an error, if one of them cannot be read."""

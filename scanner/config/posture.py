@@ -1,13 +1,14 @@
-"""The keys of the settings of reports, which have no flag: about policies, owners and waivers (see `posture.settings`)."""
+"""The keys of the settings of reports, which have no flag: about policies, owners, waivers and the database (see `posture.settings`)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, get_args
 
 from scanner.config.file_key import FileKey
-from scanner.documents.nodes import Node
+from scanner.documents.nodes import Node, shown
 from scanner.model.json import JsonObject
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, PLACES, OwnerKey, Source
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
@@ -16,6 +17,8 @@ from scanner.posture.waivers import EXPIRING_DAYS
 
 _SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 _TEXTS: Final = ("title", "category", "description", "remediation", "docs")
+_SIZE: Final = re.compile(r"([1-9][0-9]{0,8})(Mi|Gi|Ti)")
+_UNITS: Final = {"Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _STRING: Final[JsonObject] = {"type": "string", "minLength": 1}
 
 
@@ -56,6 +59,16 @@ def _description(node: Node) -> DescriptionOverride:
         fields["severity"].choice(Severity) if "severity" in fields else None,
         **{name: fields[name].string() for name in _TEXTS if name in fields},
     )
+
+
+def _bytes(node: Node) -> int:
+    """A size in bytes, written as a number or as a quantity such as 50Gi."""
+    if not isinstance(node.value, str):
+        return node.integer(least=1)
+    size = _SIZE.fullmatch(node.value)
+    if size is None:
+        node.fail(f"{shown(node.value)} is no size: write it as 500Mi, 50Gi or 2Ti, or in bytes")
+    return int(size[1]) * _UNITS[size[2]]
 
 
 POSTURE_KEYS: Final = (
@@ -114,5 +127,14 @@ POSTURE_KEYS: Final = (
         {"type": "integer", "minimum": 0},
         lambda node: node.integer(),
         EXPIRING_DAYS,
+    ),
+    FileKey(
+        "databaseLimit",
+        "database_limit",
+        "The size that the database may reach, in bytes or with Mi, Gi or Ti, for the metric `assay_database_limit_bytes`. "
+        "Without this key, the metric has the free space of the volume of a SQLite file, and PostgreSQL has no limit.",
+        "50Gi",
+        {"oneOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^{_SIZE.pattern}$"}]},
+        _bytes,
     ),
 )

@@ -298,7 +298,8 @@ def state_of(findings: Sequence[ComparedFinding]) -> ProblemState:
 class DifferingProblem:
     """A problem that differs. `before` is None for one that was not open, `now` for a resolved one.
 
-    `parts` are those that changed; `resolution` is empty if the problem is not resolved, or the reason is not known.
+    `parts` are those that changed; `resolution` is empty if the problem is not resolved, or the reason is not known. `owner` is
+    empty for none, and if owners were not asked for.
     """
 
     id: str
@@ -314,6 +315,7 @@ class DifferingProblem:
     parts: tuple[Part, ...]
     before: ProblemState | None
     now: ProblemState | None
+    owner: str = ""
 
 
 class RuleKind(StrEnum):

@@ -17,7 +17,7 @@ class Settings:
     `descriptions` are tried in their order, and the first that applies to a policy counts; so are the `owners` of an object.
     `frameworks` are the mappings of controls to policies.
     Without `waivers`, a report has those that a scan stored. Waivers that apply for more than `longest_waiver_days` waive nothing;
-    in the last `expiring_waiver_days` they are expiring.
+    in the last `expiring_waiver_days` they are expiring. `database_limit` is the size in bytes that the database may reach.
     """
 
     descriptions: tuple[DescriptionOverride, ...] = ()
@@ -26,6 +26,7 @@ class Settings:
     waivers: WaiverSet | None = None
     longest_waiver_days: int | None = None
     expiring_waiver_days: int = EXPIRING_DAYS
+    database_limit: int | None = None
 
     @property
     def waiver_rules(self) -> WaiverRules:

@@ -1,4 +1,4 @@
-"""Metrics that are no facts of a scan: the newest run, and the time at which the schedule expected a run.
+"""Metrics that are no facts of a scan: the newest run, the schedule, notifications, and the size that the database can reach.
 
 A server has them for each cluster, a push for the cluster that was scanned. A report does not: the same scan gives the same report.
 """
@@ -30,6 +30,17 @@ def run_samples(run: RunEnd | None) -> dict[str, Samples]:
         "assay_last_run_end_timestamp_seconds": [((), unix(run.at))],
         "assay_last_run_exit_code": [((), run.exit_code)],
     }
+
+
+def database_samples(*limits: int | None) -> dict[str, Samples]:
+    """The sample about the size that the database can reach: the smallest limit that is known; none without one."""
+    known = [limit for limit in limits if limit is not None]
+    return {"assay_database_limit_bytes": [((), min(known))]} if known else {}
+
+
+def notification_samples(notifications: Mapping[tuple[str, str], int]) -> dict[str, Samples]:
+    """The samples about the notifications of a cluster, whose numbers are by route and state."""
+    return {"assay_notifications": sorted(notifications.items())}
 
 
 def expected_samples(expected: ExpectedRun | None) -> dict[str, Samples]:

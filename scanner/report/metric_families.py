@@ -83,6 +83,14 @@ METRICS: Final = (
     Metric("assay_waivers", ("state",), "Waivers, by state"),
     Metric("assay_policy_matches_nothing", ("language", "policy"), "1 for a bound policy that matched no object"),
     Metric("assay_database_size_bytes", (), "The size of the database", "bytes"),
+    Metric(
+        "assay_database_limit_bytes",
+        (),
+        "The size that the database can reach, where it is known",
+        "bytes",
+        live=True,
+    ),
+    Metric("assay_notifications", ("route", "state"), "Notifications about the cluster, by route and state", live=True),
     Metric("assay_namespace_findings", ("namespace",), "Open findings, by namespace", detailed=True),
     Metric("assay_owner_findings", ("owner",), "Open findings, by owner", detailed=True),
 )

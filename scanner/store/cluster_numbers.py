@@ -11,8 +11,9 @@ from sqlalchemy import Connection, func, select
 
 from scanner.model.scan import ScanState
 from scanner.store.clusters import StoredCluster, stored_clusters
+from scanner.store.notifications import counts
 from scanner.store.scans import USABLE, abandoned
-from scanner.store.sizes import total_bytes
+from scanner.store.sizes import most_bytes, total_bytes
 from scanner.store.tables import RUNS, SCANS
 
 RECENT: Final = timedelta(days=30)
@@ -32,7 +33,7 @@ class ClusterNumbers(NamedTuple):
     """A cluster, its scans by state, and the end of the newest complete one. A scan whose process is gone has failed.
 
     `label` is the name, or the identity where several clusters have the same name. `newest` is the id of the newest complete or
-    partial scan that has a report, empty if there is none.
+    partial scan that has a report, empty if there is none. `notifications` are counted by route and state.
     """
 
     cluster: StoredCluster
@@ -41,14 +42,19 @@ class ClusterNumbers(NamedTuple):
     scans: Mapping[str, int]
     last_complete: datetime | None
     run: NewestRun | None
+    notifications: Mapping[tuple[str, str], int]
 
 
 class AllClusters(NamedTuple):
-    """The clusters of a database, the oldest first; recent runs that reached none of them, by name; and the size of the database."""
+    """The clusters of a database, the oldest first; recent runs that reached none of them, by name; and the size of the database.
+
+    `most_bytes` is the size that the database can reach, None if it is not known.
+    """
 
     clusters: tuple[ClusterNumbers, ...]
     unreached: tuple[NewestRun, ...]
     database_bytes: int
+    most_bytes: int | None = None
 
 
 def all_clusters(connection: Connection, now: datetime) -> AllClusters:
@@ -57,6 +63,7 @@ def all_clusters(connection: Connection, now: datetime) -> AllClusters:
     names = [cluster.name for cluster in stored]
     labels = {cluster.id: cluster.identity if names.count(cluster.name) > 1 else cluster.name for cluster in stored}
     states, complete, newest = _states(connection, now), _last_complete(connection), _newest(connection)
+    notified = counts(connection)
     runs, unreached = _by_cluster(_newest_runs(connection), labels)
     clusters = (
         ClusterNumbers(
@@ -66,11 +73,12 @@ def all_clusters(connection: Connection, now: datetime) -> AllClusters:
             states.get(cluster.id, {}),
             complete.get(cluster.id),
             runs.get(cluster.id),
+            notified.get(cluster.id, {}),
         )
         for cluster in stored
     )
     recent = (run for run in unreached if run.name and now - run.finished_at <= RECENT)
-    return AllClusters(tuple(clusters), tuple(recent), total_bytes(connection))
+    return AllClusters(tuple(clusters), tuple(recent), total_bytes(connection), most_bytes(connection))
 
 
 def _states(connection: Connection, now: datetime) -> dict[int, Counter[str]]:

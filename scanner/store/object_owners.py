@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
 from scanner.model.census import OwnerOf
-from scanner.store.interning import CHUNK
+from scanner.store.engine import among
+from scanner.store.interning import CHUNK, chunks
 from scanner.store.kept_labels import KeptLabels, PlaceOfObject
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import OBJECTS, POPULATION
@@ -72,6 +73,17 @@ class ObjectOwners:
                 if start <= number < start + size:
                     sets[number - start].add(object_id)
             yield dict(zip(names, sets, strict=True))
+
+
+def owners_at(labels: KeptLabels, owner_of: OwnerOf, ids: Sequence[int]) -> dict[int, str]:
+    """The owners of a few objects, by id; none of an object that the population at the revision of `labels` does not have."""
+    owners: dict[int, str] = {}
+    for numbers in chunks(sorted(set(ids))):
+        chosen = select(OBJECTS.c.id).where(among(labels.connection, OBJECTS.c.id, numbers))
+        for portion in _read(labels, chosen):
+            kept = labels.of([place for _, place in portion])
+            owners.update((number, owner_of(each)) for (number, _), each in zip(portion, kept, strict=True))
+    return owners
 
 
 def _read(labels: KeptLabels, chosen: Select[Any] | None) -> Iterator[list[tuple[int, PlaceOfObject]]]:

@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Select, exists, func, 
 
 from scanner.errors import UsageError
 from scanner.model.cause import CauseKind
+from scanner.model.census import OwnerOf, unowned
 from scanner.model.method import Method
 from scanner.model.population import Workload
 from scanner.posture.causes import Comparison, Coordinates
@@ -44,6 +45,8 @@ from scanner.store.comparable import incomparable_parts, newest_comparable, newe
 from scanner.store.engine import among
 from scanner.store.findings import SHORT, Times, times_of, verdicts_of
 from scanner.store.interning import CHUNK, chunks
+from scanner.store.kept_labels import KeptLabels
+from scanner.store.object_owners import owners_at
 from scanner.store.reader import StoredScan, stored_scan
 from scanner.store.recorded_objects import workloads_at
 from scanner.store.resolutions import Resolution
@@ -89,15 +92,19 @@ def earlier_scan_to_compare(connection: Connection, scan_id: str, now: datetime)
     return _id_at(connection, scan.cluster, earlier)
 
 
-def scan_diff(engine: Engine, address: Address, before_id: str, now_id: str, now: datetime) -> ScanDiff:
+def scan_diff(
+    engine: Engine, address: Address, before_id: str, now_id: str, now: datetime, owner_of: OwnerOf = unowned
+) -> ScanDiff:
     """The difference of two scans, by their full ids, the earlier one first; `now` decides which running scans are dead.
+
+    A problem has the owner of its first object.
 
     Raises UsageError for scans of two clusters, for scans without findings or without a report, and for the wrong order.
     """
     with engine.connect() as connection:
         before, later = (_merged(connection, scan_id, now) for scan_id in (before_id, now_id))
         _reject_pair(before, later, before_id, now_id)
-        reading = _Reading.of(connection, before, later)
+        reading = _Reading.of(connection, before, later, owner_of)
         comparison = reading.explanation.earlier.comparison
         index = _index(connection, reading)
         scans = [
@@ -204,15 +211,16 @@ class _Reading:
     unchecked: RowIdSet
     explanation: _Explanation
     times: Times
+    owner_of: OwnerOf
 
     @classmethod
-    def of(cls, connection: Connection, before: StoredScan, now: StoredScan) -> _Reading:
+    def of(cls, connection: Connection, before: StoredScan, now: StoredScan, owner_of: OwnerOf) -> _Reading:
         """Read what both passes need."""
         left = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == now.number)).scalar()
         earlier = EarlierScan(connection, before.number, circumstances_of(connection, now.number))
         period = Period(before.revision or 0, now.revision or 0)
         times = times_of(connection, now.cluster)
-        return cls(now.cluster, period, unpacked(left), _Explanation(earlier), times)
+        return cls(now.cluster, period, unpacked(left), _Explanation(earlier), times, owner_of)
 
     def difference(self, rows: Sequence[_Row]) -> ProblemDifference:
         """Compare the findings of one problem."""
@@ -288,29 +296,36 @@ def _shown(connection: Connection, reading: _Reading, problems: Sequence[array[i
     for numbers in problems:
         rows = [read[number] for number in numbers]
         differing.append((rows, reading.difference(rows)))
-    tops = _workloads(connection, reading, [difference for _, difference in differing])
+    places = _places(connection, reading, [difference for _, difference in differing])
     for rows, difference in differing:
-        yield _problem(rows, difference, reading.times, tops)
+        yield _problem(rows, difference, reading.times, places)
 
 
-def _workloads(
-    connection: Connection, reading: _Reading, differences: Sequence[ProblemDifference]
-) -> dict[int, Workload | None]:
-    """The workloads of the first objects of problems: of resolved ones at the earlier scan, of others at the later one."""
-    tops: dict[int, Workload | None] = {}
+class _Places(NamedTuple):
+    """The workloads and the owners of objects, by their ids."""
+
+    workloads: dict[int, Workload | None]
+    owners: dict[int, str]
+
+
+def _places(connection: Connection, reading: _Reading, differences: Sequence[ProblemDifference]) -> _Places:
+    """The places of the first objects of problems: of resolved ones at the earlier scan, of others at the later one."""
+    places = _Places({}, {})
     for revision, resolved in ((reading.period.before, True), (reading.period.now, False)):
         chosen = [each for each in differences if (each.change is ProblemChange.RESOLVED) is resolved]
-        tops |= workloads_at(connection, [_first(each).object_id for each in chosen], revision)
-    return tops
+        ids = [_first(each).object_id for each in chosen]
+        places.workloads.update(workloads_at(connection, ids, revision))
+        if reading.owner_of is not unowned:
+            labels = KeptLabels(connection, reading.cluster, revision)
+            places.owners.update(owners_at(labels, reading.owner_of, ids))
+    return places
 
 
 def _first(difference: ProblemDifference) -> ComparedFinding:
     return (difference.now or difference.before)[0]
 
 
-def _problem(
-    rows: Sequence[_Row], difference: ProblemDifference, times: Times, tops: dict[int, Workload | None]
-) -> DifferingProblem:
+def _problem(rows: Sequence[_Row], difference: ProblemDifference, times: Times, places: _Places) -> DifferingProblem:
     by_number = {row.finding.number: row for row in rows}
     row = by_number[_first(difference).number]
     place, check = row.place, row.check
@@ -324,13 +339,14 @@ def _problem(
         language=check.language,
         policy=check.policy,
         check=check.check(),
-        workload=tops.get(place.object_id) or own,
+        workload=places.workloads.get(place.object_id) or own,
         first_seen=times[min(each.finding.problem_first for each in rows)],
         resolved_at=times[difference.end] if difference.end else None,
         resolution=difference.resolution,
         parts=difference.parts,
         before=_state(difference.before, by_number, before),
         now=_state(difference.now, by_number, now),
+        owner=places.owners.get(place.object_id, ""),
     )
 
 

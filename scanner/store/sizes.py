@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import datetime
+from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select, text
@@ -88,6 +90,17 @@ def total_bytes(connection: Connection) -> int:
         )
         return size * pages
     return sum(_bytes(connection).values())
+
+
+def most_bytes(connection: Connection) -> int | None:
+    """The size that a SQLite file can reach: its size, and what is free on its volume. None for PostgreSQL, which does not show it."""
+    if connection.dialect.name != "sqlite":
+        return None
+    path = next((str(row[2]) for row in connection.execute(text("PRAGMA database_list")) if row[1] == "main"), "")
+    try:
+        return total_bytes(connection) + shutil.disk_usage(Path(path).parent).free if path else None
+    except OSError:
+        return None
 
 
 def _bytes(connection: Connection) -> dict[str, int]:

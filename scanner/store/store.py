@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Self
 from sqlalchemy import Connection, Engine
 
 from scanner.errors import StoreError
+from scanner.model.census import OwnerOf, unowned
 from scanner.model.json import JsonObject
+from scanner.model.notification import Notification, NotificationState
 from scanner.model.object_counts import ObjectCount
 from scanner.model.place import PlacedObject
 from scanner.model.policy import PolicyKey
@@ -30,6 +32,7 @@ from scanner.store import (
     clusters,
     lookup,
     newest_scans,
+    notifications,
     object_counts,
     places,
     population_page,
@@ -334,15 +337,32 @@ class SqlReader:
         with self._reading() as connection:
             return scan_diff.earlier_scan_to_compare(connection, scan_id, self._clock())
 
-    def diff(self, before_id: str, now_id: str) -> ScanDiff:
+    def diff(self, before_id: str, now_id: str, owner_of: OwnerOf = unowned) -> ScanDiff:
         """The difference of two scans of a cluster, by their full ids, the earlier one first.
+
+        Problems have the owners that `owner_of` gives, by default none.
 
         Raises UsageError for scans of two clusters, for scans without findings or without a report, and for the wrong order.
         """
         from scanner.store import scan_diff
 
         with as_store_error(self._address):
-            return scan_diff.scan_diff(self._engine, self._address, before_id, now_id, self._clock())
+            return scan_diff.scan_diff(self._engine, self._address, before_id, now_id, self._clock(), owner_of)
+
+    def next_notification(self, scan_id: str, route: str) -> Notification | None:
+        """The oldest notification of a route about the cluster of a scan that is not delivered yet, None without one."""
+        with self._reading() as connection:
+            return notifications.oldest_pending(connection, scan_id, route)
+
+    def notifications(self, scan_id: str) -> Mapping[tuple[str, str], int]:
+        """The numbers of notifications about the cluster of a scan that were to be delivered, by route and state."""
+        with self._reading() as connection:
+            return notifications.counts_of_scan(connection, scan_id)
+
+    def most_bytes(self) -> int | None:
+        """The size that the database can reach, None if it is not known."""
+        with self._reading() as connection:
+            return sizes.most_bytes(connection)
 
     def finding(self, text: str) -> lookup.ExplainedFinding:
         """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError, NotFound without any."""
@@ -496,6 +516,16 @@ class SqlStore(SqlReader):
             scan = writer.finish(self._engine, scan_id, end)
             merge_log(self._engine)
             return scan
+
+    def plan_notifications(self, scan_id: str, routes: Collection[str]) -> None:
+        """Record that the routes are to be notified about a finished scan, each once. Raises StoreError."""
+        with as_store_error(self._address), writing(self._engine) as connection:
+            notifications.plan(connection, scan_id, routes, self._clock())
+
+    def end_notification(self, notification: Notification, state: NotificationState) -> None:
+        """Record what became of a notification. Raises StoreError."""
+        with as_store_error(self._address), writing(self._engine) as connection:
+            notifications.end(connection, notification, state)
 
     def place(self, scan_id: str, objects: Iterable[PlacedObject]) -> None:
         """Store the files and lines of the objects of a scan, by its full id. Raises StoreError."""

@@ -217,6 +217,16 @@ RUNS = Table(
 )
 """`scan_id` is the id of the scan that the run makes, from the moment when it is chosen; `process` is 0 if it is not known."""
 
+NOTIFICATIONS = Table(
+    "notifications",
+    METADATA,
+    _scan(),
+    Column("route", TEXT, primary_key=True),
+    Column("before", Integer, ForeignKey("scans.number")),
+    _text("state"),
+)
+"""The notification of a route about a scan: what changed since the scan `before`, which is empty for the first one. See `notifications`."""
+
 LAST_IDS = Table(
     "last_ids",
     METADATA,

@@ -30,7 +30,7 @@ from scanner.model.schedule import Schedule
 from scanner.model.waiver import WaiverSet
 from scanner.posture.expected_run import ExpectedRun, expected_run
 from scanner.posture.settings import Settings
-from scanner.report.live_metrics import RunEnd, expected_samples, run_samples
+from scanner.report.live_metrics import RunEnd, database_samples, expected_samples, notification_samples, run_samples
 from scanner.report.metric_families import LIVE, Lines, families, lines
 from scanner.report.openmetrics import register_samples, scan_samples
 from scanner.report.scan_numbers import numbers_of
@@ -153,6 +153,7 @@ class ClusterMetrics:
         self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, own)
 
     def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
+        limit = database_samples(numbers.most_bytes, self._settings.database_limit)
         own: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
         for cluster in numbers.clusters:
             if cluster.newest:
@@ -160,7 +161,8 @@ class ClusterMetrics:
             register = Register(cluster.scans, cluster.last_complete, numbers.database_bytes)
             run = RunEnd(cluster.run.finished_at, cluster.run.exit_code) if cluster.run else None
             expected = expected_samples(self._expected_run(cluster.cluster.name, now))
-            own.append(lines({**register_samples(register, now), **run_samples(run), **expected}, cluster.label))
+            live = {**run_samples(run), **expected, **limit, **notification_samples(cluster.notifications)}
+            own.append(lines({**register_samples(register, now), **live}, cluster.label))
         own += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
         return families(LIVE, lambda name: (each[name] for each in own if name in each))
 

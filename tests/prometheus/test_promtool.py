@@ -71,6 +71,7 @@ def test_the_metrics_of_a_server_are_accepted(tmp_path: Path) -> None:
         Round((finding("web"), finding("api", policy="labels"))).record(store, 1)
         Round(cluster=ClusterIdentity(ODD, "odd"), state=ScanState.INCOMPLETE).record(store, 2)
         store.begin(Round(cluster=ClusterIdentity("new", "new")).start(3))
+        store.plan_notifications("scan-1", ["payments"])
         store.end_run(store.begin_run("prod"), exit_code=1, scan_id="scan-1")
         store.end_run(store.begin_run("never reached"), exit_code=4)
         schedule = schedule_of("0 2 * * *", ZoneInfo("Etc/UTC"))

@@ -101,7 +101,7 @@ def test_a_cluster_has_the_samples_of_the_file_format(store: SqlStore, database:
     Round(ITEMS).record(store, 1)
     out = io.StringIO()
     render(document_of(store.record("scan-1")), out)
-    depend = ("assay_last_complete_scan_age_seconds", "assay_database_size_bytes")
+    depend = ("assay_last_complete_scan_age_seconds", "assay_database_size_bytes", "assay_database_limit_bytes")
     in_file = {line for line in out.getvalue().splitlines() if not line.startswith(("#", *depend))}
     live = {line for line in metrics_of(database).text(5).splitlines() if not line.startswith(("#", *depend))}
 
@@ -333,3 +333,39 @@ def test_a_forgotten_cluster_leaves_no_numbers(url: str, store: SqlStore, databa
 
     assert {("staging",): 1} == samples(text, "assay_scan_complete")
     assert 1 == samples(text, "assay_scans")["prod", "complete"]
+
+
+def test_the_limit_of_the_database_is_its_volume_or_that_of_the_configuration(
+    database: Watched, store: SqlStore
+) -> None:
+    """Whichever is less; PostgreSQL does not show its volume."""
+    Round(ITEMS).record(store, 1)
+    limits = [
+        samples(
+            ClusterMetrics(lambda: database, replace(DEFAULT_SETTINGS, database_limit=limit), clock=lambda: NOW).text(
+                5
+            ),
+            "assay_database_limit_bytes",
+        )
+        for limit in (None, 5, 1 << 60)
+    ]
+    size = store.all_clusters().database_bytes
+
+    if store.most_bytes() is None:
+        assert [{}, {("prod",): 5}, {("prod",): 1 << 60}] == limits
+    else:
+        assert {("prod",): 5} == limits[1]
+        assert all(size < each["prod",] < 1 << 60 for each in (limits[0], limits[2]))
+
+
+def test_notifications_are_counted_by_route_and_state(database: Watched, store: SqlStore) -> None:
+    """Of each cluster."""
+    for number in (1, 2):
+        Round(ITEMS).record(store, number)
+        store.plan_notifications(f"scan-{number}", ["payments"])
+
+    assert {
+        ("prod", "payments", "delivered"): 0,
+        ("prod", "payments", "lost"): 0,
+        ("prod", "payments", "pending"): 1,
+    } == samples(metrics_of(database).text(5), "assay_notifications")
