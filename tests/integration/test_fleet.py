@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from scanner.model.json import JsonObject, as_object
 from tests.cli.conftest import Assay
 from tests.integration import examples
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.manifests import apply
 
-DEPLOY = Path(__file__).parents[2] / "deploy" / "fleet.yaml"
 AWAY = {"clusters": [{"name": "away", "cluster": {"server": "https://127.0.0.1:1"}}], "users": []}
 AWAY_KUBECONFIG = {
     "apiVersion": "v1",
@@ -71,24 +69,3 @@ def test_every_index_is_a_run_of_its_own(fleet: Path, assay: Assay) -> None:
 
     assert [0, 4] == codes
     assert ["complete", "failed"] == [runs(assay)[name][0] for name in ("near", "away")]
-
-
-def test_the_server_accepts_the_job_where_only_restricted_pods_may_run(server: ApiServer) -> None:
-    """Without a warning, in a namespace that enforces the Pod Security Standard *restricted*."""
-    namespace: JsonObject = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {
-            "name": "assay",
-            "labels": {
-                "pod-security.kubernetes.io/enforce": "restricted",
-                "pod-security.kubernetes.io/warn": "restricted",
-            },
-        },
-    }
-    apply(server, [namespace])
-    for document in map(as_object, yaml.safe_load_all(DEPLOY.read_text())):
-        group = "apis/batch" if document["kind"] == "CronJob" else "api"
-        path = f"/{group}/v1/namespaces/assay/{str(document['kind']).lower()}s"
-        answer = server.client.request("POST", path, document, {"dryRun": "All", "fieldValidation": "Strict"})
-        assert (201, []) == (answer.status, answer.warnings())
