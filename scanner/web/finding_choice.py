@@ -31,7 +31,7 @@ def chosen_problems(library: Library, cluster: StoredCluster, view: ScanView, wa
         whole = wanted.status in _WITH_RESOLVED
         return Chosen(problems, sum([len(each.rows) if whole else each.open for each in problems]))
 
-    return library.choices.get((view.scan_id, view.document.triage.day, wanted), choose)
+    return view.choices.get(wanted, choose)
 
 
 @dataclass(frozen=True)

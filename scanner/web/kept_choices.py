@@ -1,4 +1,4 @@
-"""The latest results of filters in memory: the pages of a list follow each other, and each needs the whole result."""
+"""The latest results of filters of one scan in memory: the pages of a list follow each other, and each needs the whole result."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from typing import Final, NamedTuple
 
 from scanner.web.problem_list import ListedProblem
 
-MOST: Final = 1_000_000
-"""The problems of all kept results: a reference to each is in memory."""
-
 
 class Chosen(NamedTuple):
     """The problems that a filter chooses, and the number of their findings that it chooses."""
@@ -21,9 +18,10 @@ class Chosen(NamedTuple):
 
 
 class KeptChoices:
-    """The latest results by key, which has the scan, the day and the filter. The result of a finished scan never changes."""
+    """The latest results by filter. The result of a finished scan never changes."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int) -> None:
+        """Keep results of so many problems together: a reference to each is in memory."""
         self._most: Final = most
         self._kept: Final[OrderedDict[Hashable, Chosen]] = OrderedDict()
         self._size = 0
@@ -45,9 +43,3 @@ class KeptChoices:
                 _, oldest = self._kept.popitem(last=False)
                 self._size -= len(oldest.problems) + 1
         return chosen
-
-    def clear(self) -> None:
-        """Forget all results."""
-        with self._lock:
-            self._kept.clear()
-            self._size = 0

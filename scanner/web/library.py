@@ -27,7 +27,6 @@ from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
 from scanner.store.search_text import MOST_WORDS
 from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
-from scanner.web.kept_choices import KeptChoices
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable, reason_of
 from scanner.web.scan_view import ScanView
@@ -89,7 +88,6 @@ class Library:
         self._reader: SqlReader | None = None
         self._checked = 0.0
         self._ended = False
-        self.choices: Final = KeptChoices()
         self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
         self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(RECENT)
         self._scans: Final[Recent[Scan | None]] = Recent(RECENT)
@@ -132,7 +130,6 @@ class Library:
         with self._lock:
             reader, self._reader = self._reader, None
             self._views.clear()
-        self.choices.clear()
         if reader is not None:
             reader.close()
 

@@ -28,10 +28,14 @@ from scanner.report.place_texts import PlaceTexts
 from scanner.report.places import Places
 from scanner.report.site import Site, site_of
 from scanner.report.worst_rows import MOST, Subject, in_folder
+from scanner.web.kept_choices import KeptChoices
 from scanner.web.problem_list import ListedProblem, ProblemList
 
 OBJECTS: Final = 50
 """The objects that the row of a problem shows; the page of the problem lists all."""
+
+_CHOICES: Final = 4
+"""The results of filters that are kept, if each has every problem. They go with the view, which alone has these problems."""
 
 
 class ScanView:
@@ -44,6 +48,7 @@ class ScanView:
             section.key: f"{document.title(section.key)}\n{section.title}" for section in document.policies
         }
         self.lock: Final = RLock()
+        self.choices: Final = KeptChoices(_CHOICES * self.size)
 
     @property
     def scan_id(self) -> str:
