@@ -37,7 +37,7 @@ def answers(url: str) -> list[tuple[object, ...]]:
 
 
 def downgrade(url: str) -> None:
-    """Undo the migration that adds the index."""
+    """Undo the migration that adds the index, and the later ones."""
     others = ("DROP INDEX objects_by_word",) if url.startswith("postgresql") else ()
     for statement in (*others, *WITHOUT_SEARCH, f"UPDATE alembic_version SET version_num = '{BEFORE}'"):
         execute(url, statement)

@@ -172,14 +172,14 @@ def test_findings_are_checked_or_not_in_the_newest_scan(store: SqlStore, url: st
 
 
 def without_search(connection: Any) -> None:
-    """Undo migration 0027."""
+    """Undo migrations 0027 and 0028."""
     others = ("DROP INDEX objects_by_word",) if connection.dialect.name == "postgresql" else ()
     for statement in (*others, *WITHOUT_SEARCH):
         connection.execute(text(statement))
 
 
 def without_unchecked_now(connection: Any) -> None:
-    """Undo migrations 0023 to 0027."""
+    """Undo migrations 0023 to 0028."""
     drop_views(connection)
     without_search(connection)
     connection.execute(text("ALTER TABLE scans DROP COLUMN changed_rules"))
@@ -373,7 +373,7 @@ def test_an_upgrade_creates_the_views_of_its_version(url: str) -> None:
 
 
 def partial_before(connection: Any) -> None:
-    """Undo migrations 0025 to 0027."""
+    """Undo migrations 0025 to 0028."""
     without_search(connection)
     connection.execute(text("DROP TABLE scan_places"))
     connection.execute(text("DROP TABLE places"))
