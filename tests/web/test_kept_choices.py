@@ -15,8 +15,12 @@ def test_the_oldest_result_goes_first() -> None:
     """A result that was asked for lately stays."""
     kept, made = KeptChoices(most=2), list[str]()
 
-    def choose(name: str) -> Chosen:
-        return kept.get(name, lambda: (made.append(name), Chosen((), 0))[1])
+    def choose(name: str) -> None:
+        def choice() -> Chosen:
+            made.append(name)
+            return Chosen((), 0)
+
+        kept.get(name, choice)
 
     for name in "abaca":
         choose(name)
