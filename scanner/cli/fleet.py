@@ -24,8 +24,6 @@ _COULD_NOT_RUN: Final = 4
 _WORST: Final = (_COULD_NOT_RUN, 3, 1)
 """The exit codes, of which the first that occurs is that of the fleet."""
 _PROGRAM: Final = "from scanner.cli import main; main()"
-_GRACE: Final = 60
-"""Seconds that a scan has to end after an interruption."""
 
 
 class ScannedMember(NamedTuple):

@@ -39,7 +39,7 @@ class Notifications:
     """A context around a scan: the routes are notified at its end, if the scan was stored."""
 
     def __init__(self, store: SqlStore, metrics: MetricsPush, interruption: Interruption) -> None:
-        """Notify nobody yet."""
+        """Send nothing yet."""
         self._store = store
         self._metrics = metrics
         self._interruption = interruption
@@ -47,7 +47,7 @@ class Notifications:
         self._scan_id = ""
 
     def __enter__(self) -> Self:
-        """Notify nobody yet."""
+        """Send nothing yet."""
         return self
 
     def scanned(self, record: ScanRecord, posture: Posture) -> None:

@@ -19,6 +19,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Timeout
 
 from scanner.errors import UsageError
+from scanner.notify.failures import reason_of
 
 SECONDS: Final = 10.0
 """The time limit of a push, the look-up of the host included."""
@@ -110,7 +111,7 @@ def _send(gateway: Gateway, cluster: str, text: str, replace: bool, seconds: flo
             )
             response.release_conn()
     except (HTTPError, OSError, ValueError) as error:
-        return _reason(error, seconds)
+        return reason_of(error, seconds)
     return _fault(response.status)
 
 
@@ -120,18 +121,3 @@ def _fault(status: int) -> str:
     if status in _MOVED:
         return f"the server sends to another address (status {status}), and credentials are not sent there: correct the URL"
     return f"{_FAULTS.get(status, 'the server failed')} (status {status})"
-
-
-def _reason(error: Exception, seconds: float) -> str:
-    """The reason of a failure, without the texts of the error, which can have the URL."""
-    match error:
-        case urllib3.exceptions.NameResolutionError():
-            return "the host cannot be found"
-        case urllib3.exceptions.NewConnectionError():
-            return "the connection was refused"
-        case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
-            return f"no response within {seconds:g} seconds"
-        case urllib3.exceptions.SSLError():
-            return "the certificate cannot be verified"
-        case _:
-            return f"the connection failed ({type(error).__name__})"

@@ -23,6 +23,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Timeout
 
 from scanner.errors import UsageError
+from scanner.notify.failures import reason_of
 
 SECONDS: Final = 20.0
 """The time limit of a delivery, with all its attempts."""
@@ -151,7 +152,7 @@ def _attempt(delivery: Delivery, seconds: float) -> tuple[str, bool]:
             )
             response.release_conn()
     except (HTTPError, OSError, ValueError) as error:
-        return _reason(error, seconds), not isinstance(error, urllib3.exceptions.SSLError)
+        return reason_of(error, seconds), not isinstance(error, urllib3.exceptions.SSLError)
     return _fault(response.status), response.status in _LATER
 
 
@@ -161,18 +162,3 @@ def _fault(status: int) -> str:
     if status in _MOVED:
         return f"the server sends to another address (status {status}), which Assay does not follow: correct the URL"
     return f"{_FAULTS.get(status, 'the server failed')} (status {status})"
-
-
-def _reason(error: Exception, seconds: float) -> str:
-    """The reason of a failure, without the texts of the error, which can have the URL."""
-    match error:
-        case urllib3.exceptions.NameResolutionError():
-            return "the host cannot be found"
-        case urllib3.exceptions.NewConnectionError():
-            return "the connection was refused"
-        case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
-            return f"no response within {seconds:.3g} seconds"
-        case urllib3.exceptions.SSLError():
-            return "the certificate cannot be verified"
-        case _:
-            return f"the connection failed ({type(error).__name__})"

@@ -372,7 +372,7 @@ histories = st.lists(
 def test_the_notifications_add_up_to_what_changed(
     assay: Assay, shop: Write, server: Receiver, home: Path, history: Sequence[tuple[set[str], int]]
 ) -> None:
-    """Whatever was open in the first scan and was delivered since is what is open now: nothing is missing, nothing comes twice."""
+    """What was open in the first scan and was delivered since is what is open now: nothing is missing, nothing comes twice."""
     for path in home.glob("assay.db*"):
         path.unlink()
     server.received.clear()

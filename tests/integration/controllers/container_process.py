@@ -71,7 +71,7 @@ class ContainerProcess:
                 os.kill(process, number)
 
     def kill(self) -> None:
-        """End the container whatever it does, and wait until it has ended."""
+        """Kill the container, and wait until it has ended."""
         self.process.kill()
         self.process.wait()
 
