@@ -141,6 +141,25 @@ def test_an_interrupted_scan_has_code_3_for_every_job(api: FakeApi, home: Path) 
     assert 3 == process.returncode
 
 
+def test_an_interrupted_fleet_ends_its_scans(api: FakeApi, home: Path) -> None:
+    """The scan that runs keeps its pages, and the cluster that waits for its turn is not scanned."""
+    slow_maps(api, hang=0.3)
+    kubeconfig = api.kubeconfig(home)
+    members = [{"name": name, "kubeconfig": str(kubeconfig)} for name in ("first", "second")]
+    (home / "fleet.yaml").write_text(json.dumps({"clusters": members}))
+    command = [str(ASSAY), "scan", "--fleet", "fleet.yaml", "--parallel", "1", "--db", "assay.db"]
+    with subprocess.Popen(command, cwd=home, env=environment(home), stderr=subprocess.PIPE) as process:
+        wait_until(lambda: len(api.requests_for(MAPS)) > 4)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    with open_reader(str(home / "assay.db")) as store:
+        [run] = store.runs()
+
+    assert 4 == process.returncode
+    assert b"interrupted" in err
+    assert ("first", 3) == (run.run.name, run.run.exit_code)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_after_the_scan_ends_the_report_alone(api: FakeApi, home: Path, number: signal.Signals) -> None:
     """The exit code is that of the recorded scan, and the message names the command that shows it."""
