@@ -5,7 +5,7 @@ An object without findings whose `evaluated` is not 0 passed all these checks.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, TextIO
 
@@ -25,19 +25,10 @@ def render(document: Document, out: TextIO) -> None:
 
 
 def _rows(document: Document) -> Iterator[tuple[str, ...]]:
-    findings = Counter(
-        _key(stored.finding.kind, stored.finding.namespace, stored.finding.name, stored.finding.uid)
-        for stored in document.findings()
-    )
+    findings = document.findings_by_object()
     checks = _checks_by_kind(document.evaluated())
     for item in document.population():
-        number = findings[_key(item.kind, item.namespace, item.name, item.uid)]
-        yield _cells(item, checks[item.api_version, item.kind], number)
-
-
-def _key(*parts: str) -> int:
-    """A number of 64 bits for an object, which takes less memory than its names."""
-    return hash(parts)
+        yield _cells(item, checks[item.api_version, item.kind], findings.get(item.id, 0))
 
 
 def _checks_by_kind(evaluated: Iterator[EvaluatedObjects]) -> defaultdict[tuple[str, str], list[EvaluatedObjects]]:

@@ -128,7 +128,7 @@ class Document:
     `previews` and `namespace_previews` are the checks of assumed bindings, which `policies` and `namespaces` count, too.
     `resolutions` counts the resolved findings by reason, `groups` the open problems by policy, action and outcome, `register` the scans of the
     cluster, `policy_days` the failing checks of each policy on its last days. `population` and `evaluated` stream the objects that the scan
-    examined, and those that each check matched. `places` has the files and lines of the objects, None if they came from no files.
+    examined, and those that each check matched; `findings_by_object` counts the findings by the ids of `population`. `places` has the files and lines of the objects, None if they came from no files.
     """
 
     provenance: Provenance
@@ -163,6 +163,7 @@ class Document:
     places: Callable[[], Places | None] = lambda: None
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
+    findings_by_object: Callable[[], Mapping[int, int]] = dict
     problem_findings: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]] = lambda _: iter(())
     titles: Mapping[PolicyKey, str] = field(default_factory=dict)
     second_opinion: Opinion | None = None
@@ -239,6 +240,7 @@ def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: 
         places=record.places,
         population=record.population,
         evaluated=record.evaluated,
+        findings_by_object=record.findings_by_object,
         problem_findings=record.problem_findings,
         titles=titles_of(policy.key for policy in policies),
         second_opinion=record.opinion,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -80,6 +81,13 @@ def indexed(
                 rows = [_Row._make(row) for row in portion]
                 for row, owner in zip(rows, _owners(rows, labels, owner_of), strict=True):
                     yield tables.finding(row, owner, revision, resolved=resolved, checked=row.id not in unchecked)
+
+
+def findings_by_object(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Counter[int]:
+    """The numbers of findings that the scan of a revision has, by the id of their object; without the `unchecked` rows."""
+    wanted = select(FINDINGS.c.id, FINDINGS.c.object).where(seen_in(cluster, revision))
+    with connection.execute(wanted.execution_options(yield_per=_PORTION)) as result:
+        return Counter(item for row, item in result if row not in unchecked)
 
 
 def _select(chosen: ColumnElement[bool], at: int) -> Any:

@@ -50,7 +50,7 @@ from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved, resolutions_of
 from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
-from scanner.store.finding_index import indexed
+from scanner.store.finding_index import findings_by_object, indexed
 from scanner.store.findings import CHECK_ORDER, by_problem, of_rows, resolved_by, seen_by
 from scanner.store.open_workloads import OpenWorkload, open_workloads
 from scanner.store.owned_tallies import tallies_by
@@ -150,6 +150,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             register=_register(engine, address, stored, _last_day(scan)),
             policy_days=_policy_days(engine, address, stored, _last_day(scan)),
             places=_places(engine, address, stored),
+            findings_by_object=lambda: dict(_streaming(engine, address, stored, _by_object)()),
             indexed=_indexed(engine, address, stored),
             of_rows=_of_rows(engine, address, stored),
             exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
@@ -438,6 +439,10 @@ def _register(engine: Engine, address: Address, stored: StoredScan, until: date)
 
 def _excepted(connection: Connection, stored: StoredScan, revision: int) -> Iterator[tuple[str, int]]:
     yield from excepted(connection, stored.cluster, revision).items()
+
+
+def _by_object(connection: Connection, stored: StoredScan, revision: int) -> Iterator[tuple[int, int]]:
+    yield from findings_by_object(connection, stored.cluster, revision, _unchecked(connection, stored)).items()
 
 
 def _unchecked(connection: Connection, stored: StoredScan) -> RowIdSet:

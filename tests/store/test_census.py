@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
-from scanner.model.scan import Scope, census_of
+from scanner.model.scan import ScanRecord, Scope, census_of
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
 
@@ -29,3 +31,12 @@ def test_the_numbers_of_a_scan_are_those_of_its_findings(store: SqlStore) -> Non
         record = store.record(f"scan-{number}")
         assert dict(census_of(record.findings())) == dict(record.counted())
         assert len(list(record.resolved())) == record.resolved_total
+        assert Counter(each.finding.name for each in record.findings()) == _by_name(record)
+
+
+def _by_name(record: ScanRecord) -> Counter[str]:
+    """The numbers of findings of the examined objects, by the names of these."""
+    names = {item.id: item.name for item in record.population()}
+    numbers = record.findings_by_object()
+    assert numbers.keys() <= names.keys()
+    return Counter({names[item]: number for item, number in numbers.items()})
