@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, requests
 from scanner.audit.fast_eligibility import choice_of, may_read_secret_data, traits_of
-from scanner.audit.fast_policy import SKIPS, BindingChoice, FastPolicy, Inputs, NotPassed, PassTest
+from scanner.audit.fast_policy import SKIPS, BindingChoice, FastPolicy, Inputs, NotPassed, Passes, PassTest
 from scanner.audit.object_sets import CheckReasons, SetKey, invocation_key, reasons_of
 from scanner.audit.tally import counted_as
 from scanner.model.outcome import Check, CheckResult, SkipReason, Violated
@@ -27,6 +27,10 @@ from scanner.policies.plan import KindPlan
 
 _OFTEN = 64
 """The number of objects with an exception after which the policy uses its fallback."""
+
+
+_Tests: TypeAlias = tuple[tuple[Callable[[Resource], Inputs], tuple[tuple[Passes, PassTest], ...]], ...]
+"""For each group of policies, the function of their inputs, and their tests, each behind its function."""
 
 
 class MutatingPolicy(NamedTuple):
@@ -68,7 +72,7 @@ class NamespacePolicies:
         for fast_policy in fast_policies:
             groups.setdefault(fast_policy.needs, []).append(fast_policy)
         self._groups = tuple(groups.values())
-        self._tests: dict[int, tuple[tuple[Callable[[Resource], Inputs], tuple[PassTest, ...]], ...]] = {}
+        self._tests: dict[int, _Tests] = {}
         self._raised: Counter[FastPolicy] = Counter()
         self.fast_policies = tuple(fast_policy for group in self._groups for fast_policy in group)
         self.others = tuple(others)
@@ -86,18 +90,17 @@ class NamespacePolicies:
         not_passed: list[NotPassed] = []
         for inputs_of, tests in groups:
             inputs = inputs_of(resource)
-            for test in tests:
-                answer = None
+            for passes, test in tests:
                 try:
-                    answer = test[0](inputs)
-                    if answer is True:
-                        continue
-                    if answer is SKIPS:
-                        skipped[test[1]] |= bit
+                    if (answer := passes(inputs)) is True:
                         continue
                 except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
                     self._count_exception(test.fast_policy)
-                not_passed.append(NotPassed(test, inputs, answer))
+                    answer = None
+                if answer is SKIPS:
+                    skipped[test.fast_policy] |= bit
+                else:
+                    not_passed.append(NotPassed(test, inputs, answer))
         return not_passed
 
     def _count_exception(self, fast_policy: FastPolicy) -> None:
@@ -107,10 +110,9 @@ class NamespacePolicies:
             fast_policy.use_fallback()
             self._tests.clear()
 
-    def _tests_for(self, size: int) -> tuple[tuple[Callable[[Resource], Inputs], tuple[PassTest, ...]], ...]:
-        return tuple(
-            (group[0].inputs, tuple(fast_policy.test(size) for fast_policy in group)) for group in self._groups
-        )
+    def _tests_for(self, size: int) -> _Tests:
+        tests = ((group[0].inputs, (fast_policy.test(size) for fast_policy in group)) for group in self._groups)
+        return tuple((inputs_of, tuple((test.passes, test) for test in own)) for inputs_of, own in tests)
 
 
 class _Bits:

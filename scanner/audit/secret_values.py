@@ -115,35 +115,34 @@ def _with_secret_names(variables: Iterable[Any]) -> list[Json]:
 _SECRET_NAMES: Final = Remembered(names_secret)
 
 
-def _pod_specs(body: JsonObject) -> list[JsonObject]:
-    """The objects that may be the spec of a pod, in every place that may have a pod template."""
-    outer = as_object(body.get("spec"))
-    specs = [outer]
-    if "template" in outer:
-        specs.append(_template_spec(outer))
+def _env(body: JsonObject) -> list[Sequence[Json]]:
+    """The lists of environment variables of all containers, in every place that may have the spec of a pod, without empty lists."""
+    lists: list[Sequence[Json]] = []
+    if "spec" in body:
+        outer = as_object(body["spec"])
+        _add_env(outer, lists)
+        if "template" in outer:
+            _add_env(_template_spec(outer), lists)
+        if "jobTemplate" in outer:
+            _add_env(_template_spec(as_object(dig(outer, "jobTemplate", "spec"))), lists)
     if "template" in body:
-        specs.append(_template_spec(body))
-    if "jobTemplate" in outer:
-        specs.append(_template_spec(as_object(dig(outer, "jobTemplate", "spec"))))
-    return specs
+        _add_env(_template_spec(body), lists)
+    return lists
 
 
 def _template_spec(parent: JsonObject) -> JsonObject:
     return as_object(as_object(parent.get("template")).get("spec"))
 
 
-def _env(body: JsonObject) -> list[Sequence[Json]]:
-    """The lists of environment variables of all containers, without empty lists."""
-    lists: list[Sequence[Json]] = []
-    if "spec" in body or "template" in body:
-        for spec in _pod_specs(body):
-            for field in _CONTAINERS:
-                if field in spec:
-                    for container in as_list(spec[field]):
-                        variables = as_object(container).get("env")
-                        if variables:
-                            lists.append(as_list(variables))
-    return lists
+def _add_env(spec: JsonObject, lists: list[Sequence[Json]]) -> None:
+    """Add the lists of a value that may be the spec of a pod."""
+    for field in _CONTAINERS:
+        if field in spec:
+            lists += [
+                as_list(variables)
+                for container in as_list(spec[field])
+                if (variables := as_object(container).get("env"))
+            ]
 
 
 class _LatestEnv:

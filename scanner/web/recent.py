@@ -27,7 +27,16 @@ class Recent(Generic[ValueT]):
             return kept[1]
         value = read()
         with self._lock:
-            if len(self._values) >= _MOST:
-                self._values.clear()
+            self._values.pop(key, None)
+            self._forget()
             self._values[key] = monotonic(), value
         return value
+
+    def _forget(self) -> None:
+        """Drop what is not recent, and the oldest of too many values. Later values stand behind earlier ones."""
+        oldest = monotonic() - self._seconds
+        while self._values:
+            first = next(iter(self._values))
+            if self._values[first][0] > oldest and len(self._values) < _MOST:
+                return
+            del self._values[first]

@@ -29,7 +29,7 @@ from scanner.web.library import RECENT, Library
 from scanner.web.parameters import after_key, query_of, text_of
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere
-from scanner.web.rendered import RenderedPages
+from scanner.web.rendered import Rendered, RenderedPages, rendered
 from scanner.web.shell import Shell, query_link, render
 from scanner.web.shells import cluster_path, cluster_shell, fleet_shell, today
 
@@ -43,19 +43,21 @@ _GAPS: Final = 500
 
 @dataclass(frozen=True)
 class RunPages:
-    """Answers requests for the runs of a cluster. `registers` are remembered for some seconds."""
+    """Answers requests for the runs of a cluster. Pages of registers, which depend on the time, are remembered for some seconds."""
 
     library: Library
     rendered: RenderedPages
-    registers: Recent[RegisterDocument] = field(default_factory=lambda: Recent(RECENT))
+    registers: Recent[Rendered] = field(default_factory=lambda: Recent(RECENT))
 
     def runs(self, request: Request) -> Response:
         """The register since a date, the newest entry first: beside the schedule of the configuration, if there is one."""
         cluster = self.library.any_cluster(request.path_params["cluster"])
         since = _moment(request, "since") or self._default_since()
-        document = self.registers.value((cluster.id, since), lambda: self._register(cluster, since))
-        key = "runs", cluster, document, query_of(request), today(self.library)
-        return page_answer(request, self.rendered.page(key, lambda: self._page(request, cluster, document)))
+        key = cluster, since, query_of(request)
+        return page_answer(
+            request,
+            self.registers.value(key, lambda: rendered(self._page(request, cluster, self._register(cluster, since)))),
+        )
 
     def sheet(self, request: Request) -> Response:
         """The completeness sheet of a run."""

@@ -80,12 +80,12 @@ def _evidence(
 ) -> Evidence:
     if _CANCELLED in outcome.message or _INTERRUPTED in outcome.message:  # it exceeded a cost limit
         return _LATEST.of(UNEXPLAINED, "")
-    direct = _direct_parts(check, outcome, bound, inputs)
-    if direct is not None and inputs is not None and not _CACHE.repeats(check, bound.compiled):
-        shown = _of_parts(direct, invocation_result, bound, inputs)
+    if inputs is not None and not _CACHE.repeats(check, bound.compiled):
+        direct = _direct_parts(check, outcome, bound, inputs)
+        shown = None if direct is None else _of_parts(direct, invocation_result, bound, inputs)
         if shown is not None:
             return shown
-    explained = _explained(invocation_result, check, outcome, bound, direct, inputs)
+    explained = _explained(invocation_result, check, outcome, bound, inputs)
     return _LATEST.of(explained, excerpt(invocation_result, explained.trail))
 
 
@@ -110,12 +110,12 @@ def _explained(
     check: Check,
     outcome: Violated | Errored,
     bound: BoundPolicy,
-    direct: cel.DirectParts | None,
     inputs: Mapping[str, object] | None,
 ) -> Explained:
     key = _CACHE.key(invocation_result, check, outcome, bound.compiled)
     explained = None if key is None else _CACHE.get(key, check, bound.compiled)
     if explained is None:
+        direct = _direct_parts(check, outcome, bound, inputs)
         given = None if direct is None or inputs is None else cel.reasons_at(direct, inputs)
         left_out = 0
         if given is None:

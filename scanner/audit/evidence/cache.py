@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from operator import is_
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
@@ -244,12 +244,23 @@ def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression])
 def _read(value: Json, path: _Path) -> object:
     """The value at the end of a path, in a form that distinguishes all values and marks a missing field."""
     fields, loops, inside = path
+    found: Any = value
+    try:
+        for field in fields:
+            found = found[field]
+    except (KeyError, TypeError):
+        return _missing(value, fields)
+    if loops and isinstance(found, list):
+        return len(found) if inside is None else [_read(item, inside) for item in found]
+    if loops and isinstance(found, dict):
+        return list(found) if inside is None else [[key, _read(item, inside)] for key, item in found.items()]
+    return {"": found}
+
+
+def _missing(value: Json, fields: _Steps) -> object:
+    """The place of the first field that is missing, and the value that has no fields there."""
     for at, field in enumerate(fields):
         if not isinstance(value, dict) or field not in value:
             return [None if isinstance(value, dict) else value, at]
         value = value[field]
-    if loops and isinstance(value, list):
-        return len(value) if inside is None else [_read(item, inside) for item in value]
-    if loops and isinstance(value, dict):
-        return list(value) if inside is None else [[key, _read(item, inside)] for key, item in value.items()]
-    return {"": value}
+    return [value, len(fields)]

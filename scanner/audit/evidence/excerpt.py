@@ -6,7 +6,8 @@ Lists and maps beside the field are not opened. Like the values of evidence, the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 import orjson
 
@@ -72,9 +73,10 @@ def excerpt_of(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
 
 def _field(value: Json) -> _Field:
     """A value beside the field, as a part of a key: of a list or map only its type and whether it is empty."""
-    if isinstance(value, _NESTED):
-        return type(value), bool(value)
-    return type(value), repr(value) if isinstance(value, float) else value  # 0.0 and -0.0 are equal keys
+    own = value.__class__
+    if own is dict or own is list:
+        return own, bool(value)
+    return own, repr(value) if own is float else value  # 0.0 and -0.0 are equal keys
 
 
 def _keep(key: _Key, text: str) -> None:
@@ -105,6 +107,8 @@ def deciding_trail(places: Iterable[cel.Place]) -> Trail:
 
 def _container(body: Json, outer: Trail) -> Mapping[str, Json] | None:
     """The map at the end of a trail; None for any other value, and inside a sensitive field."""
+    if not _may_pass_sensitive(outer):
+        return _map_at(body, outer)
     value = body
     for at, step in enumerate(outer):
         if may_be_sensitive(step) and is_sensitive(value, step, outer[:at]):
@@ -115,6 +119,20 @@ def _container(body: Json, outer: Trail) -> Mapping[str, Json] | None:
             value = value[step]
         else:
             return None
+    return value if isinstance(value, MAPPINGS) else None
+
+
+@lru_cache(maxsize=_MOST)
+def _may_pass_sensitive(trail: Trail) -> bool:
+    return any(map(may_be_sensitive, trail))
+
+
+def _map_at(value: Any, trail: Trail) -> Mapping[str, Json] | None:
+    try:
+        for step in trail:
+            value = value[step]
+    except (KeyError, IndexError, TypeError):
+        return None
     return value if isinstance(value, MAPPINGS) else None
 
 
