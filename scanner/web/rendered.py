@@ -8,7 +8,7 @@ from hashlib import sha256
 from threading import Lock
 from typing import Final, NamedTuple
 
-MOST: Final = 32_000_000
+MOST: Final = 16_000_000
 """The bytes of all kept pages."""
 
 

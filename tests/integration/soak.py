@@ -2,7 +2,7 @@
 
 It prints figures after every scan in twenty, and compares the last third of the scans with the third before. Exit code 1
 when memory, descriptors, connections, temporary files or the size of the database still grow. `assay serve` keeps
-rendered pages (96 MB at most), and what it has read of scans, so its memory grows until these are full.
+rendered pages (24 MB at most), and what it has read of scans, so its memory grows until these are full.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from scanner.web.refusals import NotThere
 from scanner.web.rendered import RenderedPages
 
 OPENAPI: Final = f"{ROOT}/openapi.json"
-_KEPT: Final = 16_000_000
+_KEPT: Final = 8_000_000
 """The bytes of all kept answers."""
 
 
