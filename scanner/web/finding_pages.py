@@ -55,8 +55,8 @@ def findings_page(asked: AskedPage) -> str:
         options=_options(asked),
         rows=Markup("\n".join(view.rows(asked.site, shown))),  # noqa: S704 - made by templates
         shown=_shown(first, len(shown), len(found), filtered=bool(kept)),
-        before=_link(kept, found[first - ROWS - 1].number if first > ROWS else None) if first else None,
-        after=_link(kept, shown[-1].number) if first + ROWS < len(found) else None,
+        before=_link(kept, found[first - ROWS - 1].key if first > ROWS else None) if first else None,
+        after=_link(kept, shown[-1].key) if first + ROWS < len(found) else None,
         downloads=(
             ("CSV", f"download/findings.csv?{urlencode(kept)}"),
             ("JSON", f"download/findings.json?{urlencode(kept)}"),
@@ -65,17 +65,17 @@ def findings_page(asked: AskedPage) -> str:
 
 
 def _place_after(found: Sequence[ListedProblem], after: str) -> int:
-    """The place behind the problem with a number. Raises BadRequest for a number that is none of the list's."""
+    """The place behind the problem with a key. Raises BadRequest for a key that is none of the list's."""
     if not after:
         return 0
     for place, problem in enumerate(found):
-        if str(problem.number) == after:
+        if problem.key == after:
             return place + 1
     raise BadRequest("after: the list has no such problem. Begin with its first page.")
 
 
-def _link(kept: Mapping[str, str], after: int | None) -> str:
-    query = urlencode({**kept, **({"after": str(after)} if after is not None else {})})
+def _link(kept: Mapping[str, str], after: str | None) -> str:
+    query = urlencode({**kept, **({"after": after} if after is not None else {})})
     return f"findings.html?{query}" if query else "findings.html"
 
 

@@ -56,6 +56,11 @@ class ListedProblem(NamedTuple):
         return self.facts.order(self.severity)
 
     @property
+    def key(self) -> str:
+        """What tells the problem from all others of the list: a preview has the number of the problem that it would be."""
+        return f"preview-{self.number}" if self.facts.status == "preview" else str(self.number)
+
+    @property
     def counted(self) -> bool:
         """Return whether the verdict counts the problem."""
         return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
@@ -134,7 +139,9 @@ class ProblemList:
             key=lambda pair: (pair[1].order, pair[0]),
         )
         self.problems: Final = tuple(problem for _, problem in problems)
-        self._places: Final = {problem.number: place for place, problem in enumerate(self.problems)}
+        # Of a preview and a problem with the same number, the number is that of the problem.
+        previews_first = sorted(enumerate(self.problems), key=lambda pair: pair[1].facts.status != "preview")
+        self._places: Final = {problem.number: place for place, problem in previews_first}
 
     def _listed(
         self, members: list[IndexedFinding], ranks: Callable[[PolicyKey], int], waived: Container[int]
