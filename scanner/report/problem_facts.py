@@ -6,7 +6,8 @@ The numbers of a report leave out waived, excepted and previewed findings, and t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from scanner.posture.problem_rows import strictest
@@ -15,6 +16,7 @@ from scanner.report.chips import chip_of
 FindingOrder: TypeAlias = tuple[int, bool, int, int]
 """The place of a problem in a report: smaller ones come first."""
 _ACTIONS: Final = ("Deny", "Warn", "Audit", "")
+_MOST: Final = 4096
 _OPEN, _SET_ASIDE, _PREVIEW, _UNCHECKED, _RESOLVED = range(5)
 _PHASES: Final = {"preview": _PREVIEW, "unchecked": _UNCHECKED, "resolved": _RESOLVED}
 
@@ -27,7 +29,7 @@ class FindingFacts(NamedTuple):
     checked: bool
     outcome: str
     denies: bool
-    actions: Collection[str]
+    actions: tuple[str, ...]
     excepted: bool
     waived: bool
 
@@ -58,6 +60,16 @@ class ProblemFacts(NamedTuple):
 
 def problem_facts(findings: Sequence[FindingFacts]) -> ProblemFacts:
     """The facts of the problem that some findings have, the worst of which come first."""
+    return _of_one(findings[0]) if len(findings) == 1 else _of_several(findings)
+
+
+@lru_cache(maxsize=_MOST)
+def _of_one(finding: FindingFacts) -> ProblemFacts:
+    """The facts of a problem with one finding, as most have: thousands have the same."""
+    return _of_several((finding,))
+
+
+def _of_several(findings: Sequence[FindingFacts]) -> ProblemFacts:
     first = findings[0]
     still_open = [each for each in findings if each.status != "resolved"]
     counted = [each for each in still_open if not each.excepted and not each.waived]

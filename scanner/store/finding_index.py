@@ -114,8 +114,11 @@ def _owners(rows: Sequence[_Row], labels: KeptLabels, owner_of: OwnerOf) -> Iter
     places = [
         PlaceOfObject(row.kind, row.namespace, row.workload or 0, row.kept) for row in rows if row.kept is not None
     ]
-    kept = iter(labels.of(places))
-    return (owner_of(next(kept) if row.kept is not None else None) for row in rows)
+    kept = labels.of(places)
+    # Equal labels are one object, so each owner is found once.
+    owners = {number: owner_of(each) for number, each in {id(each): each for each in kept}.items()}
+    following = iter(kept)
+    return (owners[id(next(following))] if row.kept is not None else owner_of(None) for row in rows)
 
 
 class _Tables:

@@ -292,7 +292,7 @@ def _facts(finding: IndexedFinding, waived: Container[int]) -> FindingFacts:
         checked=finding.checked,
         outcome=finding.outcome,
         denies=finding.denies,
-        actions=finding.actions.split(",") if finding.actions else (),
+        actions=tuple(finding.actions.split(",")) if finding.actions else (),
         excepted=finding.excepted,
         waived=finding.status != "resolved" and finding.row in waived,
     )
