@@ -1,8 +1,8 @@
 """A node whose pods are processes of this machine: a kubelet and a scheduler, as far as the pods of a scan need them.
 
 It lists the pods some times a second, binds those whose images it has, starts init containers one after another and the
-others together, and reports their states as the kubelet does (pkg/kubelet/kubelet_pods.go, status). It has no probes, and
-a container that ends is started again only where `restartPolicy` is Always. Everything happens on one thread, because the
+others together, and reports their states as the kubelet does (pkg/kubelet/kubelet_pods.go, status). Its probes are those over
+HTTP. A container that ends is started again only where `restartPolicy` is Always. Everything happens on one thread, because the
 kernel ends a process with the thread that started it.
 """
 
@@ -55,7 +55,11 @@ class Kubelet:
 
     def kill(self, name: str) -> None:
         """Kill the containers of a pod, as the kernel does when memory is short."""
-        self._signals.append((name, SIGKILL))
+        self.send(name, SIGKILL)
+
+    def send(self, name: str, number: Signals) -> None:
+        """Send a signal to the containers of a pod."""
+        self._signals.append((name, number))
 
     def log(self, pod: Json, container: str) -> str:
         """The output of a container."""
