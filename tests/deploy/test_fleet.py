@@ -38,7 +38,9 @@ def test_the_chart_and_the_file_install_the_same() -> None:
     values: JsonObject = {**FLEET, "fullnameOverride": "assay-fleet", "activeDeadlineSeconds": 14400}
     chart = [document for document in rendered(values) if document["kind"] != "Pod"]
     file = documents((DEPLOY / "fleet.yaml").read_text())
-    placed = [{**each, "metadata": {**as_object(each["metadata"]), "namespace": NAMESPACE}} for each in file]
+    placed: list[JsonObject] = [
+        {**each, "metadata": {**as_object(each["metadata"]), "namespace": NAMESPACE}} for each in file
+    ]
     assert comparable(placed) == comparable(chart)
 
 
