@@ -71,25 +71,33 @@ def check(cluster: Cluster) -> tuple[int, str]:
     return helm(cluster, "test", "--timeout=50s")
 
 
+def pod_of(cluster: Cluster) -> Json:
+    """The pod of the newest test."""
+    return cluster.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{POD}")
+
+
+def ended(cluster: Cluster) -> Json:
+    """The end of its container."""
+    [status] = as_list(dig(pod_of(cluster), "status", "containerStatuses"))
+    return dig(status, "state", "terminated")
+
+
 def test_helm_test_passes_with_the_rights_of_the_chart(release: Cluster) -> None:
-    """The pod ends with exit code 0, and helm deletes it."""
+    """The pod ends with exit code 0, and stays, so that `helm test --logs` can read its log."""
     code, printed = check(release)
-    assert 0 == code, printed
-    assert "Succeeded" in printed
-    wait_until(lambda: release.server.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods/{POD}").status == 404)
+    assert (0, 0) == (code, dig(ended(release), "exitCode")), printed
+    assert "All required permissions are granted" in release.kubelet.log(pod_of(release), "assay")
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_helm_test_fails_when_a_right_is_taken_away(release: Cluster, name: str) -> None:
-    """The pod ends with exit code 3, stays, and its log names what is missing; with the right, the next test passes."""
+    """The pod ends with exit code 3, and its log names what is missing; with the right, the next test passes."""
     case = CASES[name]
     helm(release, "upgrade", str(CHART), rbac=case.rbac)
     wait_until(lambda: not may(release.server, IDENTITY, case.group, case.resource, "list"))
     code, printed = check(release)
-    pod = release.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{POD}")
-    [status] = as_list(dig(pod, "status", "containerStatuses"))
-    assert (1, 3) == (code, dig(status, "state", "terminated", "exitCode")), printed
-    assert case.resource in release.kubelet.log(pod, "assay")
+    assert (1, 3) == (code, dig(ended(release), "exitCode")), printed
+    assert case.resource in release.kubelet.log(pod_of(release), "assay")
 
     helm(release, "upgrade", str(CHART), rbac=CUSTOM_KINDS)
     wait_until(lambda: may(release.server, IDENTITY, case.group, case.resource, "list"))
