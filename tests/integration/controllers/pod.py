@@ -99,6 +99,7 @@ class StartedPod:
         self._volumes = Volumes(server, pod, kubelet)
         self._objects = ConfigObjects(server, as_text(dig(pod, "metadata", "namespace")))
         self.name = as_text(dig(pod, "metadata", "name"))
+        self.id = as_text(dig(pod, "metadata", "namespace")), self.name
         spec = as_object(pod["spec"])
         self._first = [PodContainer(as_object(item), self._folder) for item in as_list(spec.get("initContainers"))]
         self._containers = [PodContainer(as_object(item), self._folder) for item in as_list(spec.get("containers"))]
@@ -124,6 +125,10 @@ class StartedPod:
                 self._start(container)
             except MissingError as error:
                 container.waiting, container.reason = "CreateContainerConfigError", str(error)
+
+    def log(self, container: str) -> Path:
+        """The file that the output of a container goes to."""
+        return self._folder / f"{container}.log"
 
     def send(self, number: Signals) -> None:
         """Send a signal to all running containers."""
