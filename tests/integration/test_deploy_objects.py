@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
-from tests.deploy.matrix import MATRIX
+from tests.deploy.matrix import FLEET, MATRIX
 from tests.deploy.programs import CHART, DEPLOY, NAMESPACE, against_a_server, base, built, documents, rendered
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.client import Answer
@@ -164,6 +164,22 @@ def test_a_pod_that_is_not_restricted_is_refused(server: ApiServer) -> None:
     case: JsonObject = {"securityContext": {"allowPrivilegeEscalation": True}}
     (pod,) = pods_of([document for document in rendered(case) if document["kind"] == "CronJob"])
     assert 403 == dry_run(server, pod).status
+
+
+@pytest.mark.parametrize(
+    ("case", "notes"),
+    [
+        ({}, ["Assay scans this cluster at", "Check the rights of the scan:"]),
+        (FLEET, ["Assay scans 2 clusters at", "Check the rights of the scan in each cluster, with the kubeconfigs:"]),
+    ],
+    ids=["cluster", "fleet"],
+)
+def test_the_notes_name_what_is_scanned(server: ApiServer, case: JsonObject, notes: list[str]) -> None:
+    """Helm prints them after an installation."""
+    flags = ("--namespace", NAMESPACE, "--kubeconfig", str(server.kubeconfig), "--dry-run=server")
+    ran = against_a_server("install", "noted", str(CHART), *flags, values=case)
+    printed = ran.stdout.partition("\nNOTES:\n")[2]
+    assert [] == [each for each in notes if each not in printed], ran.stderr
 
 
 def test_helm_installs_upgrades_and_uninstalls_a_release(server: ApiServer) -> None:
