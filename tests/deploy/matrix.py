@@ -12,6 +12,43 @@ SERVE: Final[JsonObject] = {
     "config": {"oidcIssuer": "https://id.example.com", "oidcClientId": "assay", "oidcGroup": ["auditors"]},
     "serve": {"enabled": True},
 }
+FLEET: Final[JsonObject] = {
+    "database": {"existingSecret": "assay-db"},
+    "fleet": {
+        "clusters": [
+            {"name": "prod-eu", "kubeconfigSecret": {"name": "assay-kubeconfigs", "key": "prod-eu"}},
+            {
+                "name": "prod-us",
+                "kubeconfigSecret": {"name": "assay-kubeconfigs", "key": "prod-us"},
+                "context": "admin",
+            },
+        ],
+        "parallelism": 2,
+    },
+}
+FLEET_AND_SERVE: Final[JsonObject] = {
+    **FLEET,
+    **SERVE,
+    "fleet": {
+        "clusters": [
+            {
+                "name": name,
+                "kubeconfigSecret": {"name": f"{name}-kubeconfig", "key": "kubeconfig"},
+                "schedule": "@weekly",
+                "timeZone": "Europe/Berlin",
+            }
+            for name in ("east", "west.example.com", "3")
+        ],
+        "parallelism": 2,
+    },
+    "networkPolicy": {"enabled": True},
+}
+TOKEN: Final[JsonObject] = {"name": "prometheus", "sha256": "0" * 64, "expires": "2027-03-31"}
+SCRAPED: Final[JsonObject] = {
+    **SERVE,
+    "config": {"tokens": [TOKEN]},
+    "serviceMonitor": {"enabled": True, "token": {"existingSecret": "assay-token"}},
+}
 PAGES: Final[JsonObject] = {"matchLabels": {"app.kubernetes.io/component": "serve"}}
 EVERYTHING: Final[JsonObject] = {
     "image": {"repository": "registry.example.com/assay", "digest": f"sha256:{'0' * 64}", "pullPolicy": "Always"},
@@ -107,6 +144,13 @@ EVERYTHING: Final[JsonObject] = {
         "extraEgress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}],
         "ingressFrom": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}],
     },
+    "serviceMonitor": {
+        "enabled": True,
+        "labels": {"release": "monitoring"},
+        "interval": "1m",
+        "scrapeTimeout": "30s",
+    },
+    "prometheusRule": {"enabled": True, "labels": {"release": "monitoring"}},
 }
 MATRIX: Final[dict[str, JsonObject]] = {
     "defaults": {},
@@ -121,5 +165,9 @@ MATRIX: Final[dict[str, JsonObject]] = {
     "waivers": {"waivers": {"enabled": True}},
     "serve": SERVE,
     "serve without upgrade": {**SERVE, "upgrade": {"enabled": False}},
+    "fleet": FLEET,
+    "fleet and serve": FLEET_AND_SERVE,
+    "alerts": {"prometheusRule": {"enabled": True}},
+    "metrics with a token": SCRAPED,
     "everything": EVERYTHING,
 }

@@ -13,56 +13,16 @@ from scanner.cli.catalog import settings
 from scanner.config.schema import schema_of
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scripts.generate_chart_readme import PAGE, page, values
-from tests.deploy.matrix import EVERYTHING, MATRIX, RULES, SERVE
+from tests.deploy.matrix import EVERYTHING, FLEET, MATRIX, RULES, SCRAPED, SERVE
+from tests.deploy.objects import container, job, kinds, of_kind, pods, variables
 from tests.deploy.programs import CHART, helm, refused, rendered
 
 ROUND = pytest.mark.parametrize("case", MATRIX.values(), ids=MATRIX)
 
 
-def of_kind(documents: list[JsonObject], kind: str) -> JsonObject:
-    """The one object of a kind."""
-    (document,) = (document for document in documents if document["kind"] == kind)
-    return document
-
-
-def kinds(documents: list[JsonObject]) -> list[str]:
-    """The kinds of the objects, sorted."""
-    return sorted(as_text(document["kind"]) for document in documents)
-
-
 def configuration(documents: list[JsonObject]) -> JsonObject:
     """The content of assay.yaml."""
     return as_object(yaml.safe_load(as_text(dig(of_kind(documents, "ConfigMap"), "data", "assay.yaml"))))
-
-
-def job(documents: list[JsonObject]) -> JsonObject:
-    """The spec of the Jobs of the CronJob."""
-    return as_object(dig(of_kind(documents, "CronJob"), "spec", "jobTemplate", "spec"))
-
-
-def container(pod: Json, name: str = "assay", place: str = "containers") -> JsonObject:
-    """The container of a pod with a name."""
-    (each,) = (each for each in as_list(dig(pod, "spec", place)) if dig(each, "name") == name)
-    return as_object(each)
-
-
-def variables(of: JsonObject) -> dict[str, Json]:
-    """The environment of a container, by name."""
-    return {as_text(dig(each, "name")): each for each in as_list(of["env"])}
-
-
-def pods(documents: list[JsonObject]) -> list[Json]:
-    """The pods and the templates of pods."""
-    places: dict[str, tuple[str, ...]] = {
-        "CronJob": ("spec", "jobTemplate", "spec", "template"),
-        "Deployment": ("spec", "template"),
-        "Pod": (),
-    }
-    return [
-        dig(document, *places[kind]) if places[kind] else document
-        for document in documents
-        if (kind := as_text(document["kind"])) in places
-    ]
 
 
 @ROUND
@@ -128,6 +88,7 @@ def test_the_configuration_has_known_keys_alone(case: JsonObject) -> None:
                 "NetworkPolicy",
                 "Pod",
                 "PodDisruptionBudget",
+                "PrometheusRule",
                 "Role",
                 "Role",
                 "RoleBinding",
@@ -135,10 +96,12 @@ def test_the_configuration_has_known_keys_alone(case: JsonObject) -> None:
                 "Service",
                 "ServiceAccount",
                 "ServiceAccount",
+                "ServiceMonitor",
             ],
         ),
+        (FLEET, ["ConfigMap", "CronJob", "Pod", "Pod", "ServiceAccount"]),
     ],
-    ids=["defaults", "postgresql", "no identity", "everything"],
+    ids=["defaults", "postgresql", "no identity", "everything", "fleet"],
 )
 def test_values_choose_the_objects(case: JsonObject, expected: list[str]) -> None:
     """Only what the values ask for is created."""
@@ -160,6 +123,14 @@ def test_values_choose_the_objects(case: JsonObject, expected: list[str]) -> Non
         ({"serve": {"enabled": True}}, "serve.enabled needs a PostgreSQL database"),
         ({**SERVE, "config": {}}, "serve.enabled needs a way to authenticate readers"),
         ({**SERVE, "serve": {"enabled": True, "replicas": 2}}, "needs serve.sessionKey.existingSecret"),
+        ({"serviceMonitor": {"enabled": True}}, "serviceMonitor.enabled needs serve.enabled"),
+        (
+            {**SERVE, "serviceMonitor": {"enabled": True}},
+            "serviceMonitor.enabled needs serve.metrics.enabled, or a token",
+        ),
+        ({**SCRAPED, "config": SERVE["config"]}, "serviceMonitor.token.existingSecret needs config.tokens"),
+        ({"serviceMonitor": {"interval": "often"}}, "/serviceMonitor/interval"),
+        ({"prometheusRule": {"rules": []}}, "additional properties 'rules' not allowed"),
     ],
     ids=str,
 )

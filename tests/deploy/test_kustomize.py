@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
-from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from tests.deploy.programs import built, rendered, without_labels
+from scanner.model.json import Json, JsonObject, as_list, as_text, dig
+from tests.deploy.comparison import comparable
+from tests.deploy.programs import built, rendered
 
 OVERLAY = "overlays/postgres"
-
-
-def identity(document: JsonObject) -> str:
-    """The kind and the name of an object."""
-    return f"{document['kind']} {dig(document, 'metadata', 'name')}"
-
-
-def comparable(documents: list[JsonObject]) -> dict[str, Json]:
-    """The objects by kind and name, without labels and annotations, and the configuration as data."""
-    return {identity(document): _comparable(document) for document in documents}
-
-
-def _comparable(document: JsonObject) -> Json:
-    metadata = {key: value for key, value in as_object(document["metadata"]).items() if key != "annotations"}
-    plain = without_labels({**document, "metadata": metadata})
-    if document["kind"] != "ConfigMap":
-        return plain
-    return {**as_object(plain), "data": yaml.safe_load(as_text(dig(document, "data", "assay.yaml")))}
 
 
 def from_chart(values: JsonObject) -> dict[str, Json]:

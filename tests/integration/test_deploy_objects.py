@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
-from tests.deploy.matrix import MATRIX
+from tests.deploy.matrix import FLEET, MATRIX
 from tests.deploy.programs import CHART, DEPLOY, NAMESPACE, against_a_server, base, built, documents, rendered
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.client import Answer
 from tests.integration.made import namespace
 from tests.integration.manifests import apply, collection_path, dry_run
+from tests.integration.monitoring import DEFINITIONS
 
 HTTP_ROUTES: JsonObject = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -85,7 +86,7 @@ def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     directory = tmp_path_factory.mktemp("restricted")
     with running(assets, directory, without_plugins=("ServiceAccount", "TaintNodesByCondition")) as server:
         (restricted,) = (document for document in base() if document["kind"] == "Namespace")
-        apply(server, [restricted, namespace("settings"), HTTP_ROUTES])
+        apply(server, [restricted, namespace("settings"), HTTP_ROUTES, *DEFINITIONS])
         yield server
 
 
@@ -134,11 +135,51 @@ def test_the_server_accepts_the_cronjob_of_a_fleet(server: ApiServer) -> None:
     assert [] == refusals(server, documents((DEPLOY / "fleet.yaml").read_text()))
 
 
+def test_the_server_accepts_the_alerts_of_deploy(server: ApiServer) -> None:
+    """The same for the PrometheusRule that is installed without the chart."""
+    assert [] == refusals(server, documents((DEPLOY / "prometheus" / "rules.yaml").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "message"),
+    [
+        ("PrometheusRule", {"groups": [{"name": "assay", "rules": [{"alert": "AssayRunFailed"}]}]}, "expr"),
+        ("ServiceMonitor", {"selector": {}, "endpoints": [{"ports": "http"}]}, "unknown field"),
+        ("ServiceMonitor", {"selector": {}, "endpoints": [{"interval": "often"}]}, "interval"),
+    ],
+    ids=str,
+)
+def test_the_server_refuses_objects_that_the_operator_would(
+    server: ApiServer, kind: str, changed: JsonObject, message: str
+) -> None:
+    """So its acceptance of the chart's has a meaning."""
+    (document,) = (each for each in rendered(MATRIX["everything"]) if each["kind"] == kind)
+    answer = strictly(server, {**document, "spec": changed})
+    assert answer.status in (400, 422)
+    assert message in as_text(dig(answer.body, "message"))
+
+
 def test_a_pod_that_is_not_restricted_is_refused(server: ApiServer) -> None:
     """The server of these tests enforces the standard."""
     case: JsonObject = {"securityContext": {"allowPrivilegeEscalation": True}}
     (pod,) = pods_of([document for document in rendered(case) if document["kind"] == "CronJob"])
     assert 403 == dry_run(server, pod).status
+
+
+@pytest.mark.parametrize(
+    ("case", "notes"),
+    [
+        ({}, ["Assay scans this cluster at", "Check the rights of the scan:"]),
+        (FLEET, ["Assay scans 2 clusters at", "Check the rights of the scan in each cluster, with the kubeconfigs:"]),
+    ],
+    ids=["cluster", "fleet"],
+)
+def test_the_notes_name_what_is_scanned(server: ApiServer, case: JsonObject, notes: list[str]) -> None:
+    """Helm prints them after an installation."""
+    flags = ("--namespace", NAMESPACE, "--kubeconfig", str(server.kubeconfig), "--dry-run=server")
+    ran = against_a_server("install", "noted", str(CHART), *flags, values=case)
+    printed = ran.stdout.partition("\nNOTES:\n")[2]
+    assert [] == [each for each in notes if each not in printed], ran.stderr
 
 
 def test_helm_installs_upgrades_and_uninstalls_a_release(server: ApiServer) -> None:

@@ -15,7 +15,7 @@ import yaml
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.report.metric_families import LIVE
-from scripts.generate_alerts import ALERTS, RULE, alerts
+from scripts.generate_alerts import ALERTS, OF_CHART, RULE, alerts
 from tests.prometheus.programs import program
 
 ROOT = Path(__file__).parents[2]
@@ -78,10 +78,11 @@ def check_rules(folder: Path, expressions: list[str]) -> str:
     return promtool(folder, "check", "rules", "--lint-fatal", str(path))
 
 
-def test_the_rules_file_has_the_alerts_of_the_prometheus_rule() -> None:
-    """It is written from the PrometheusRule."""
-    assert alerts() == ALERTS.read_text(), "deploy/prometheus/alerts.yaml is out of date: run make docs"
-    assert yaml.safe_load(RULE.read_text())["spec"] == yaml.safe_load(ALERTS.read_text())
+@pytest.mark.parametrize("path", [ALERTS, OF_CHART], ids=["prometheus", "chart"])
+def test_the_rules_file_has_the_alerts_of_the_prometheus_rule(path: Path) -> None:
+    """It is written from the PrometheusRule, and the chart has the same file."""
+    assert alerts() == path.read_text(), f"{path.relative_to(ROOT)} is out of date: run make docs"
+    assert yaml.safe_load(RULE.read_text())["spec"] == yaml.safe_load(path.read_text())
 
 
 def test_promtool_accepts_the_alerts(tmp_path: Path) -> None:

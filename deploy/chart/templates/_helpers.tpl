@@ -91,6 +91,21 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- toYaml (merge (deepCopy .Values.config) $config) }}
 {{- end }}
 
+{{/* The content of fleet.yaml. The path of a kubeconfig has the name of its cluster and not the index, which another fleet gives to another cluster. */}}
+{{- define "assay.fleet" -}}
+{{- $clusters := list }}
+{{- range .Values.fleet.clusters }}
+{{- $cluster := dict "name" .name "kubeconfig" (printf "/kubeconfigs/%s" .name) }}
+{{- with .context }}{{ $_ := set $cluster "context" . }}{{ end }}
+{{- if .schedule }}
+{{- $_ := set $cluster "schedule" .schedule }}
+{{- $_ := set $cluster "timeZone" (default $.Values.timeZone .timeZone) }}
+{{- end }}
+{{- $clusters = append $clusters $cluster }}
+{{- end }}
+{{- toYaml (dict "clusters" $clusters) }}
+{{- end }}
+
 {{/* Fail on values that exclude each other. */}}
 {{- define "assay.validate" -}}
 {{- $config := include "assay.config" . | fromYaml }}
@@ -98,6 +113,8 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- if lt (int .Values.activeDeadlineSeconds) (int $silence) }}
 {{- fail (printf "activeDeadlineSeconds (%d) must be at least kindTimeout and 15 minutes (%d): Kubernetes would end a scan that still lists objects." (int .Values.activeDeadlineSeconds) (int $silence)) }}
 {{- end }}
+{{- include "assay.validateFleet" (dict "root" . "config" $config "silence" $silence) }}
+{{- include "assay.validateMonitoring" (dict "root" . "config" $config) }}
 {{- if .Values.serve.enabled }}
 {{- if not .Values.database.existingSecret }}
 {{- fail "serve.enabled needs a PostgreSQL database: name its Secret with database.existingSecret. Pods on different nodes cannot share a SQLite file." }}
@@ -107,6 +124,55 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 {{- if and (gt (int .Values.serve.replicas) 1) (not .Values.serve.sessionKey.existingSecret) }}
 {{- fail "serve.replicas above 1 needs serve.sessionKey.existingSecret: every pod must accept the sessions of the others." }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Fail on values that exclude a fleet. */}}
+{{- define "assay.validateFleet" -}}
+{{- $values := .root.Values }}
+{{- $names := dict }}
+{{- range $values.fleet.clusters }}
+{{- if hasKey $names .name }}
+{{- fail (printf "fleet.clusters has the name %s twice: the name of a cluster is that of its history." .name) }}
+{{- end }}
+{{- $_ := set $names .name true }}
+{{- if and .timeZone (not .schedule) }}
+{{- fail (printf "fleet.clusters: the timeZone of %s belongs to a schedule." .name) }}
+{{- end }}
+{{- end }}
+{{- with $values.fleet.clusters }}
+{{- if not $values.database.existingSecret }}
+{{- fail "fleet.clusters needs a PostgreSQL database: name its Secret with database.existingSecret. Scans that run at once cannot share a SQLite file on a volume." }}
+{{- end }}
+{{- if or $.config.clusterName $.config.kubeconfig $.config.context }}
+{{- fail "fleet.clusters names the clusters: leave out clusterName, config.clusterName, config.kubeconfig and config.context." }}
+{{- end }}
+{{- if or $values.rbac.rules $values.rbac.extraRules $values.rbac.roles }}
+{{- fail "fleet.clusters: the users of the kubeconfigs have their roles in their own clusters. Leave out rbac.rules, rbac.extraRules and rbac.roles." }}
+{{- end }}
+{{- if $values.waivers.enabled }}
+{{- fail "waivers.enabled reads ConfigMaps of the release's namespace, which scans of other clusters do not read: set config.waiversNamespace to a namespace of these clusters." }}
+{{- end }}
+{{- $rounds := div (add (len .) (sub $values.fleet.parallelism 1)) $values.fleet.parallelism }}
+{{- if lt (int $values.activeDeadlineSeconds) (int (mul $rounds $.silence)) }}
+{{- fail (printf "activeDeadlineSeconds (%d) must be at least %d times kindTimeout and 15 minutes (%d): %d clusters are scanned %d at a time." (int $values.activeDeadlineSeconds) (int $rounds) (int (mul $rounds $.silence)) (len .) (int $values.fleet.parallelism)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Fail on values with which Prometheus would get no metrics. */}}
+{{- define "assay.validateMonitoring" -}}
+{{- $values := .root.Values }}
+{{- if $values.serviceMonitor.enabled }}
+{{- if not $values.serve.enabled }}
+{{- fail "serviceMonitor.enabled needs serve.enabled: scans have no metrics of their own to scrape." }}
+{{- end }}
+{{- if not (or $values.serve.metrics.enabled $values.serviceMonitor.token.existingSecret) }}
+{{- fail "serviceMonitor.enabled needs serve.metrics.enabled, or a token in serviceMonitor.token.existingSecret: /metrics at the port of the pages needs authentication." }}
+{{- end }}
+{{- if and $values.serviceMonitor.token.existingSecret (not .config.tokens) }}
+{{- fail "serviceMonitor.token.existingSecret needs config.tokens: without an entry for this token, assay serve refuses it. See docs/serve.md." }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -133,6 +199,20 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 - name: tmp
   emptyDir:
     sizeLimit: 256Mi
+{{- if .Values.fleet.clusters }}
+- name: kubeconfigs
+  projected:
+    sources:
+      {{- range $index, $cluster := .Values.fleet.clusters }}
+      # Without its Secret, the run of this cluster fails, and the others are not kept from beginning.
+      - secret:
+          name: {{ $cluster.kubeconfigSecret.name | quote }}
+          optional: true
+          items:
+            - key: {{ $cluster.kubeconfigSecret.key | quote }}
+              path: {{ $index }}/{{ $cluster.name }}
+      {{- end }}
+{{- end }}
 - name: data
 {{- if include "assay.hasVolume" . }}
   persistentVolumeClaim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -114,13 +114,13 @@ class Ended:
 
 
 @contextmanager
-def running_cluster(assets: Path, folder: Path) -> Iterator[Cluster]:
-    """Start a cluster with one node; its processes end with the block."""
+def running_cluster(assets: Path, folder: Path, controllers: Sequence[str] = ()) -> Iterator[Cluster]:
+    """Start a cluster with one node, and with more controllers; its processes end with the block."""
     (folder / "server").mkdir()
     (folder / "node").mkdir()
     with (
         running(assets, folder / "server", without_plugins=["TaintNodesByCondition"]) as server,
-        running_controllers(assets, server),
+        running_controllers(assets, server, controllers),
         running_kubelet(server, folder / "node") as kubelet,
     ):
         yield Cluster(server, kubelet)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,9 +24,13 @@ CONTROLLERS = (
 )
 
 
+OF_DEPLOYMENTS = ("deployment-controller", "replicaset-controller")
+"""The controllers that make pods of Deployments; with them, those of the example cluster have pods, too."""
+
+
 @contextmanager
-def running_controllers(assets: Path, server: ApiServer) -> Iterator[Server]:
-    """Start the controllers, and wait until they have made the first objects; the process ends with the block.
+def running_controllers(assets: Path, server: ApiServer, more: Sequence[str] = ()) -> Iterator[Server]:
+    """Start the controllers, and `more`, and wait until they have made the first objects; the process ends with the block.
 
     Raises NotStartedError, with the end of the log, when the controllers do not work in time.
     """
@@ -34,7 +38,7 @@ def running_controllers(assets: Path, server: ApiServer) -> Iterator[Server]:
         assets / PROGRAM,
         f"--kubeconfig={server.kubeconfig}",
         f"--root-ca-file={server.ca}",
-        f"--controllers={','.join(CONTROLLERS)}",
+        f"--controllers={','.join([*CONTROLLERS, *more])}",
         "--leader-elect=false",
         "--secure-port=0",
     ]

@@ -1,8 +1,8 @@
 """A node whose pods are processes of this machine: a kubelet and a scheduler, as far as the pods of a scan need them.
 
 It lists the pods some times a second, binds those whose images it has, starts init containers one after another and the
-others together, and reports their states as the kubelet does (pkg/kubelet/kubelet_pods.go, status). It has no probes, and
-a container that ends is started again only where `restartPolicy` is Always. Everything happens on one thread, because the
+others together, and reports their states as the kubelet does (pkg/kubelet/kubelet_pods.go, status). Its probes are those over
+HTTP. A container that ends is started again only where `restartPolicy` is Always. Everything happens on one thread, because the
 kernel ends a process with the thread that started it.
 """
 
@@ -19,7 +19,8 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from tests.integration.apiserver import ApiServer
 from tests.integration.client import Client
 from tests.integration.controllers.images import is_known
-from tests.integration.controllers.pod import StartedPod
+from tests.integration.controllers.log_server import serving_logs
+from tests.integration.controllers.pod import ADDRESS, StartedPod
 
 NODE = "node-1"
 INTERVAL = 0.1
@@ -41,9 +42,10 @@ class Kubelet:
     def run(self) -> None:
         """Serve the pods until `stop` is called."""
         try:
-            self._register()
-            while not self._stopped.wait(INTERVAL):
-                self.step()
+            with serving_logs(self._server.ca, self._content) as log_port:
+                self._register(log_port)
+                while not self._stopped.wait(INTERVAL):
+                    self.step()
         except Exception as error:  # noqa: BLE001 - the test that waits for a Job reports it
             self.error = error
         finally:
@@ -55,12 +57,22 @@ class Kubelet:
 
     def kill(self, name: str) -> None:
         """Kill the containers of a pod, as the kernel does when memory is short."""
-        self._signals.append((name, SIGKILL))
+        self.send(name, SIGKILL)
+
+    def send(self, name: str, number: Signals) -> None:
+        """Send a signal to the containers of a pod."""
+        self._signals.append((name, number))
 
     def log(self, pod: Json, container: str) -> str:
         """The output of a container."""
         path = self.folder / "pods" / as_text(dig(pod, "metadata", "uid")) / f"{container}.log"
         return path.read_text(errors="replace") if path.exists() else ""
+
+    def _content(self, namespace: str, name: str, container: str) -> bytes | None:
+        """The output of a container for the API server, which asks on threads of its own; None before its start."""
+        paths = (started.log(container) for started in list(self._pods.values()) if started.id == (namespace, name))
+        path = next(paths, None)
+        return path.read_bytes() if path and path.exists() else None
 
     def step(self) -> None:
         """List the pods and take each one step further."""
@@ -72,7 +84,7 @@ class Kubelet:
                 self._advance(pod)
         self._forget({as_text(dig(pod, "metadata", "uid")) for pod in pods})
 
-    def _register(self) -> None:
+    def _register(self, log_port: int) -> None:
         node: JsonObject = {
             "apiVersion": "v1",
             "kind": "Node",
@@ -80,7 +92,12 @@ class Kubelet:
         }
         self._server.request("POST", "/api/v1/nodes", node)
         ready: JsonObject = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-        self._patch(f"/api/v1/nodes/{NODE}/status", {"status": {"conditions": [ready]}})
+        status: JsonObject = {
+            "conditions": [ready],
+            "addresses": [{"type": "InternalIP", "address": ADDRESS}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": log_port}},
+        }
+        self._patch(f"/api/v1/nodes/{NODE}/status", {"status": status})
 
     def _bind(self, pod: JsonObject) -> None:
         images = [

@@ -18,6 +18,7 @@ from tests.integration.apiserver import ApiServer
 from tests.integration.controllers.container_process import ContainerProcess, Mount, start
 from tests.integration.controllers.images import assay
 from tests.integration.controllers.pod_fields import ConfigObjects, MissingError, expanded, variables_of
+from tests.integration.controllers.probes import Probes
 from tests.integration.controllers.volumes import Volumes
 
 ADDRESS: Final = "127.0.0.1"
@@ -34,6 +35,7 @@ class PodContainer:
         self.name = as_text(spec["name"])
         self.message = folder / f"{self.name}.message"
         self.process: ContainerProcess | None = None
+        self.probes = Probes(spec, ADDRESS)
         self.started_at = self.finished_at = ""
         self.restarts = 0
         self.waiting = "ContainerCreating"
@@ -46,6 +48,23 @@ class PodContainer:
         if code is not None and not self.finished_at:
             self.finished_at = _now()
         return code
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self.process is not None and self.exit_code() is None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it runs and gets requests."""
+        return self.runs and self.probes.ready
+
+    def probe(self) -> None:
+        """Ask a container that runs for its health; kill one that has lost it."""
+        if self.process and self.runs:
+            self.probes.advance()
+            if not self.probes.alive:
+                self.process.send(SIGKILL)
 
     def state(self) -> JsonObject:
         """The state as in the status of a pod."""
@@ -80,6 +99,7 @@ class StartedPod:
         self._volumes = Volumes(server, pod, kubelet)
         self._objects = ConfigObjects(server, as_text(dig(pod, "metadata", "namespace")))
         self.name = as_text(dig(pod, "metadata", "name"))
+        self.id = as_text(dig(pod, "metadata", "namespace")), self.name
         spec = as_object(pod["spec"])
         self._first = [PodContainer(as_object(item), self._folder) for item in as_list(spec.get("initContainers"))]
         self._containers = [PodContainer(as_object(item), self._folder) for item in as_list(spec.get("containers"))]
@@ -98,16 +118,22 @@ class StartedPod:
             if time.monotonic() > self._kill_at:
                 self.send(SIGKILL)
             return
+        for container in self._containers:
+            container.probe()
         for container in self._due():
             try:
                 self._start(container)
             except MissingError as error:
                 container.waiting, container.reason = "CreateContainerConfigError", str(error)
 
+    def log(self, container: str) -> Path:
+        """The file that the output of a container goes to."""
+        return self._folder / f"{container}.log"
+
     def send(self, number: Signals) -> None:
         """Send a signal to all running containers."""
         for container in (*self._first, *self._containers):
-            if container.process and container.exit_code() is None:
+            if container.process and container.runs:
                 container.process.send(number)
 
     def kill(self) -> None:
@@ -124,7 +150,7 @@ class StartedPod:
 
     def ended(self) -> bool:
         """Whether no container runs, and none will."""
-        running = any(item.process and item.exit_code() is None for item in (*self._first, *self._containers))
+        running = any(item.runs for item in (*self._first, *self._containers))
         return not running and (self.terminating or self._phase() in {"Succeeded", "Failed"})
 
     def changed(self) -> bool:
@@ -136,7 +162,7 @@ class StartedPod:
         """The status of the pod."""
         phase = self._phase()
         initialized = all(item.exit_code() == 0 for item in self._first)
-        ready = phase == "Running" and all(item.process and item.exit_code() is None for item in self._containers)
+        ready = phase == "Running" and all(item.ready for item in self._containers)
         conditions = {"PodScheduled": True, "Initialized": initialized, "ContainersReady": ready, "Ready": ready}
         return {
             "phase": phase,
@@ -172,7 +198,7 @@ class StartedPod:
         codes = [item.exit_code() for item in self._containers]
         if self._policy != "Always" and None not in codes:
             return "Failed" if any(codes) else "Succeeded"
-        if self.terminating and not any(item.process and item.exit_code() is None for item in self._containers):
+        if self.terminating and not any(item.runs for item in self._containers):
             return "Failed"
         return "Running" if any(item.process for item in self._containers) else "Pending"
 
@@ -187,13 +213,14 @@ class StartedPod:
         container.message.write_bytes(b"")
         container.restarts += container.process is not None
         container.started_at, container.finished_at = _now(), ""
+        container.probes = Probes(container.spec, ADDRESS)
         container.process = start(
             expanded([*command, *arguments], variables),
             variables=variables,
             host_name=as_text(dig(self._pod, "spec", "hostname")) or self.name,
             folder=as_text(container.spec.get("workingDir")) or image.folder,
             volumes=self._kubelet,
-            mounts=[*self._volumes.mounts(container.spec), self._message_mount(container)],
+            mounts=[*self._volumes.mounts(container.spec, variables), self._message_mount(container)],
             read_only=dig(container.spec, "securityContext", "readOnlyRootFilesystem") is True,
             scratch=scratch,
         )
@@ -214,8 +241,8 @@ def _statuses(containers: Iterable[PodContainer]) -> list[Json]:
             "name": container.name,
             "image": container.spec["image"],
             "imageID": "",
-            "ready": container.process is not None and container.exit_code() is None,
-            "started": container.process is not None,
+            "ready": container.ready,
+            "started": container.process is not None and container.probes.started,
             "restartCount": container.restarts,
             "state": container.state(),
         }

@@ -21,6 +21,15 @@ def manifests(release: str, values: JsonObject) -> list[JsonObject]:
     ]
 
 
+def hooks(release: str, values: JsonObject) -> list[JsonObject]:
+    """The pods that `helm test` makes of a release."""
+    return [
+        document
+        for document in rendered(values, release=release)
+        if HOOK in as_object(dig(document, "metadata", "annotations"))
+    ]
+
+
 def namespace() -> JsonObject:
     """The namespace of the releases, which enforces the restricted pod security standard."""
     labels: JsonObject = {"pod-security.kubernetes.io/enforce": "restricted"}

@@ -1,6 +1,6 @@
-"""An Indexed Job scans a fleet of three API servers into one database, one pod a cluster (`make nightly`).
+"""The Indexed Job of the chart scans a fleet of four clusters into one database, one pod a cluster (`make nightly`).
 
-One server is down, and the pod of another is killed while it scans.
+One API server is down, one cluster has no kubeconfig, and the pod of another is killed while it scans.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import NamedTuple
 import orjson
 import pytest
 
-from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from scanner.store import open_reader
 from tests.deploy.programs import NAMESPACE
 from tests.integration import examples
 from tests.integration.apiserver import ApiServer, running
-from tests.integration.controllers.cluster import Cluster, Ended
+from tests.integration.controllers.cluster import SECONDS, Cluster, Ended
 from tests.integration.controllers.installation import Installed
+from tests.integration.controllers.release import hooks, job_from, manifests
 from tests.integration.faults import wait_until
 from tests.integration.manifests import apply
 from tests.integration.processes import free_port
@@ -29,21 +30,19 @@ from tests.store.databases import database, rows
 pytestmark = pytest.mark.skipif(
     not os.environ.get("LONG_JOBS"), reason="a fleet of API servers takes minutes: `make nightly` sets LONG_JOBS"
 )
-JOB = "fleet"
-CLUSTERS = ("east", "west", "down")
-"""The clusters by their index: the pod of the first one is killed, and the last one is down."""
+RELEASE = JOB = "fleet"
+CLUSTERS = ("east", "west", "down", "unknown")
+"""The clusters by their index: the pod of the first one is killed, the third one is down, and the last has no Secret."""
 INDEX = "batch.kubernetes.io/job-completion-index"
-ARGUMENTS = ("--fleet=/fleet/fleet.json", "--index=$(JOB_COMPLETION_INDEX)", "--qps=4", "--burst=1")
-MOUNT: JsonObject = {"name": "fleet", "mountPath": "/fleet", "readOnly": True}
-SPEC: JsonObject = {
-    "completions": len(CLUSTERS),
-    "parallelism": len(CLUSTERS),
-    "completionMode": "Indexed",
-    "backoffLimit": 10,
-    "backoffLimitPerIndex": 1,
-    "podFailurePolicy": {
-        "rules": [
-            {"action": "FailIndex", "onExitCodes": {"containerName": "assay", "operator": "In", "values": [1, 2, 3]}}
+VALUES: JsonObject = {
+    "suspend": True,
+    "fullnameOverride": RELEASE,
+    "database": {"existingSecret": "fleet-db"},
+    "backoffLimit": 1,
+    "extraArgs": ["--qps=4", "--burst=1"],
+    "fleet": {
+        "clusters": [
+            {"name": name, "kubeconfigSecret": {"name": f"{name}-kubeconfig", "key": "kubeconfig"}} for name in CLUSTERS
         ]
     },
 }
@@ -59,12 +58,12 @@ class Scanned(NamedTuple):
 
 @pytest.fixture(scope="module")
 def scanned(installed: Installed, assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scanned]:
-    """A Job of a pod for each cluster, with an empty PostgreSQL database."""
+    """A Job of the release, with an empty PostgreSQL database."""
     cluster, folder = installed.cluster, tmp_path_factory.mktemp("fleet")
     with database("postgresql", folder) as url, running(assets, folder) as west:
         apply(west, [*examples.objects("before"), *examples.policies()])
-        apply(cluster.server, [fleet(cluster.server, west)])
-        cluster.start(with_mount(installed.job(JOB, *ARGUMENTS, database=url, fields=SPEC)))
+        cluster.apply([secret("fleet-db", url=url), *kubeconfigs(cluster.server, west), *manifests(RELEASE, VALUES)])
+        cluster.start(job_from(cluster.cron_job(RELEASE), JOB))
         wait_until(lambda: started(cluster), seconds=60)
         begun = "SELECT number FROM runs WHERE name = 'east' AND scan_id IS NOT NULL"
         wait_until(lambda: bool(rows(url, begun)), seconds=60)
@@ -72,20 +71,17 @@ def scanned(installed: Installed, assets: Path, tmp_path_factory: pytest.TempPat
         yield Scanned(cluster, cluster.ended(JOB), url)
 
 
-def fleet(east: ApiServer, west: ApiServer) -> JsonObject:
-    """The Secret with the file of the fleet and a kubeconfig for each cluster; no server listens on the port of the last one."""
+def secret(name: str, **content: str) -> JsonObject:
+    """A Secret of the namespace of the release."""
+    metadata: JsonObject = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {**content}}
+
+
+def kubeconfigs(east: ApiServer, west: ApiServer) -> Iterator[JsonObject]:
+    """A Secret with a kubeconfig for each cluster but the last; no server listens on the port of the third one."""
     down = f"https://127.0.0.1:{free_port()}"
-    servers = {"east": (east, east.url), "west": (west, west.url), "down": (west, down)}
-    members: list[Json] = [{"name": name, "kubeconfig": f"{name}.kubeconfig"} for name in CLUSTERS]
-    files = {
-        f"{name}.kubeconfig": orjson.dumps(kubeconfig(server, url)).decode() for name, (server, url) in servers.items()
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "fleet", "namespace": NAMESPACE},
-        "stringData": {"fleet.json": orjson.dumps({"clusters": members}).decode(), **files},
-    }
+    for name, server, url in (("east", east, east.url), ("west", west, west.url), ("down", west, down)):
+        yield secret(f"{name}-kubeconfig", kubeconfig=orjson.dumps(kubeconfig(server, url)).decode())
 
 
 def kubeconfig(server: ApiServer, url: str) -> JsonObject:
@@ -99,20 +95,6 @@ def kubeconfig(server: ApiServer, url: str) -> JsonObject:
     }
 
 
-def with_mount(job: JsonObject) -> JsonObject:
-    """The Job with the Secret in its container that scans."""
-    template = as_object(dig(job, "spec", "template"))
-    pod = as_object(template["spec"])
-    [container] = [as_object(item) for item in as_list(pod["containers"])]
-    volume: JsonObject = {"name": "fleet", "secret": {"secretName": "fleet"}}
-    mounted: JsonObject = {
-        **pod,
-        "containers": [{**container, "volumeMounts": [*as_list(container["volumeMounts"]), MOUNT]}],
-        "volumes": [*as_list(pod["volumes"]), volume],
-    }
-    return {**job, "spec": {**as_object(job["spec"]), "template": {**template, "spec": mounted}}}
-
-
 def pods(cluster: Cluster, index: int) -> list[Json]:
     """The pods of an index in the order of their creation."""
     return [pod for pod in cluster.pods_of(JOB) if dig(pod, "metadata", "labels", INDEX) == str(index)]
@@ -124,10 +106,10 @@ def started(cluster: Cluster) -> bool:
     return any(dig(status, "started") is True for containers in statuses for status in containers)
 
 
-def test_the_job_fails_for_the_index_that_is_down(scanned: Scanned) -> None:
+def test_the_job_fails_for_the_clusters_that_were_not_scanned(scanned: Scanned) -> None:
     """The pod that was killed is repeated, and its index is complete like that of the quiet cluster."""
     status = dig(scanned.cluster.job(JOB), "status")
-    expected = ("Failed", "FailedIndexes", "0,1", "2")
+    expected = ("Failed", "FailedIndexes", "0,1", "2,3")
     assert expected == (
         scanned.ended.condition,
         scanned.ended.reason,
@@ -136,11 +118,28 @@ def test_the_job_fails_for_the_index_that_is_down(scanned: Scanned) -> None:
     ), scanned.ended.logs
 
 
-@pytest.mark.parametrize(("name", "codes"), [("east", [None, 0]), ("west", [0]), ("down", [4, 4])])
+@pytest.mark.parametrize(("name", "codes"), [("east", [None, 0]), ("west", [0]), ("down", [4, 4]), ("unknown", [4, 4])])
 def test_the_register_has_every_run_of_each_cluster(scanned: Scanned, name: str, codes: list[int | None]) -> None:
-    """A killed run has no exit code, and a cluster that cannot be reached is a failed run."""
+    """A killed run has no exit code, and a cluster that cannot be reached is a failed run, as is one without its Secret."""
     with open_reader(scanned.database) as store:
         assert codes == [details.run.exit_code for details in reversed(store.runs(cluster=name))]
+
+
+def test_a_pod_has_no_token_and_a_container_the_kubeconfig_of_its_cluster_alone(scanned: Scanned) -> None:
+    """The volume of a pod has a folder for each index, of which the container mounts its own."""
+    for index, name in enumerate(CLUSTERS):
+        for pod in pods(scanned.cluster, index):
+            [container] = as_list(dig(pod, "spec", "containers"))
+            mounts = {as_text(dig(mount, "name")): mount for mount in as_list(dig(container, "volumeMounts"))}
+            folder = volume_of(scanned.cluster, pod, "kubeconfigs") / str(index)
+            assert {"config", "tmp", "data", "kubeconfigs"} == mounts.keys()
+            assert "$(JOB_COMPLETION_INDEX)" == dig(mounts["kubeconfigs"], "subPathExpr")
+            assert ([] if name == "unknown" else [name]) == [file.name for file in folder.iterdir()]
+
+
+def volume_of(cluster: Cluster, pod: Json, name: str) -> Path:
+    """The folder of a volume of a pod."""
+    return cluster.kubelet.folder / "pods" / as_text(dig(pod, "metadata", "uid")) / "volumes" / name
 
 
 def test_each_cluster_has_its_own_history(scanned: Scanned) -> None:
@@ -158,3 +157,15 @@ def test_the_findings_are_those_of_the_cluster(scanned: Scanned) -> None:
     with open_reader(scanned.database) as store:
         scans = [store.record(scan.id) for scan in store.scans() if scan.state == "complete"]
         assert counts == {record.scan.cluster.name: sum(1 for _ in record.findings()) for record in scans}
+
+
+@pytest.mark.parametrize(("index", "code"), [(0, 0), (1, 0), (2, 4)], ids=CLUSTERS[:3])
+def test_the_test_of_the_chart_checks_the_rights_in_each_cluster(scanned: Scanned, index: int, code: int) -> None:
+    """With the kubeconfig of this cluster: the administrator of the first two may do everything, and the third one is down."""
+    cluster, test = scanned.cluster, hooks(RELEASE, VALUES)[index]
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{dig(test, 'metadata', 'name')}"
+    cluster.apply([test])
+    wait_until(lambda: dig(cluster.get(path), "status", "phase") in {"Succeeded", "Failed"}, seconds=SECONDS)
+    pod = cluster.get(path)
+    [status] = as_list(dig(pod, "status", "containerStatuses"))
+    assert code == dig(status, "state", "terminated", "exitCode"), cluster.kubelet.log(pod, "assay")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from tests.integration.apiserver import ApiServer
 from tests.integration.controllers.container_process import Mount
-from tests.integration.controllers.pod_fields import ConfigObjects, MissingError, field_of
+from tests.integration.controllers.pod_fields import ConfigObjects, MissingError, expanded, field_of
 
 FIXED = {"configMap", "secret", "projected", "downwardAPI"}
 """The volumes that a container cannot write."""
@@ -39,13 +39,16 @@ class Volumes:
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_bytes(content)
 
-    def mounts(self, container: JsonObject) -> list[Mount]:
-        """The mounts of a container, with sources relative to the kubelet's folder."""
-        return [self._mount(as_object(item)) for item in as_list(container.get("volumeMounts"))]
+    def mounts(self, container: JsonObject, variables: Mapping[str, str]) -> list[Mount]:
+        """The mounts of a container with its variables, with sources relative to the kubelet's folder."""
+        return [self._mount(as_object(item), variables) for item in as_list(container.get("volumeMounts"))]
 
-    def _mount(self, item: JsonObject) -> Mount:
-        name, path = as_text(item["name"]), as_text(item.get("subPath"))
-        source = self._folder(name) / path
+    def _mount(self, item: JsonObject, variables: Mapping[str, str]) -> Mount:
+        name = as_text(item["name"])
+        [path] = expanded([as_text(item.get("subPathExpr"))], variables)
+        source = self._folder(name) / (path or as_text(item.get("subPath")))
+        if not source.exists():
+            source.mkdir(parents=True)
         fixed = item.get("readOnly") is True or bool(FIXED & self._volumes[name].keys())
         relative = str(source.relative_to(self._kubelet))
         return Mount(relative, as_text(item["mountPath"]), is_file=source.is_file(), read_only=fixed)
