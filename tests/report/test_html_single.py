@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from scanner.errors import UsageError
 from scanner.model.scan import ScanRecord
@@ -16,7 +17,7 @@ from scanner.report.html_single import MOST
 from scanner.report.place_pages import place_path
 from scanner.report.words import visible
 
-from .pages import read
+from .pages import main_of, read
 from .records import HOSTILE, hostile_record, large_record, partial_record, small_record
 
 RECORDS = pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
@@ -30,6 +31,12 @@ def file(tmp_path: Path, record: ScanRecord) -> Path:
     path = tmp_path / "report.html"
     path.write_text(out.getvalue(), "utf-8")
     return path
+
+
+@pytest.mark.parametrize("record", [partial_record()])
+def test_the_file_of_an_incomplete_scan(file: Path, snapshot: SnapshotAssertion) -> None:
+    """The text of all sections, one after the other."""
+    assert main_of(file) == snapshot
 
 
 @RECORDS
