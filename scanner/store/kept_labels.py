@@ -19,7 +19,7 @@ from scanner.store.interning import chunks
 from scanner.store.tables import KEPT, KINDS, OBJECTS, POPULATION, WORKLOADS
 
 _NAMESPACE: Final = ("", "Namespace")
-_MOST: Final = 50_000
+_MOST: Final = 10_000
 """The entries of a table of remembered labels, after which it begins anew."""
 
 
