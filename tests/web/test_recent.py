@@ -32,7 +32,7 @@ def test_an_older_value_is_read_again() -> None:
 
 
 def test_an_older_value_leaves_memory_with_the_next_one() -> None:
-    """The values of keys that nobody asks for again are not kept."""
+    """The value of a key that is not asked for again leaves memory."""
     recent: Recent[Value] = Recent(0.01)
     first = weakref.ref(recent.value("first", Value))
     time.sleep(0.02)
