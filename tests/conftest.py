@@ -1,9 +1,10 @@
-"""The order of the tests, the number of workers, the garbage collection of a worker, and property tests without deadlines."""
+"""The order of the tests, the workers and their garbage collection, property tests without deadlines, and midnight."""
 
 from __future__ import annotations
 
 import gc
 import os
+import time
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +24,8 @@ GARBAGE = 20_000
 """New objects between two collections of garbage, as many as in the command."""
 WAITING = 2
 """How many workers of the integration tests wait for an API server at any moment, roughly."""
+DAY, LAST_SECONDS = 86_400, 20
+"""The seconds of a day in UTC, and those at its end in which no test starts."""
 
 
 def pytest_collection(session: pytest.Session) -> None:
@@ -47,6 +50,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(GARBAGE)
     gc.enable()
+
+
+def pytest_runtest_setup() -> None:
+    """Wait for the new day shortly before midnight, so that a test and what it calls have the same date."""
+    left = DAY - time.time() % DAY
+    if left < LAST_SECONDS:
+        time.sleep(left)
 
 
 @cache

@@ -19,13 +19,10 @@ from tests.cli.conftest import Assay
 from tests.store.databases import database, execute
 from tests.store.made import Round, finding
 
-NOW = datetime.now(UTC)
-
-
 def record(store: SqlStore, number: int, days_ago: int, each: Round | None = None) -> None:
     """Store a scan that ended some days ago."""
     each = each or Round((finding("web"), finding(f"pod-{number}", kind="Pod")))
-    finished_at = NOW - timedelta(days=days_ago)
+    finished_at = datetime.now(UTC) - timedelta(days=days_ago)
     store.begin(replace(each.start(number), started_at=finished_at - timedelta(minutes=5)))
     for page in each.pages():
         store.page(f"scan-{number}", page)

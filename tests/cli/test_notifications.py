@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -11,6 +12,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -340,15 +342,27 @@ def test_two_routes_of_one_name(assay: Assay, write: Write) -> None:
     assert "there are two routes named a" in assay("config", "check").stderr
 
 
-@pytest.mark.parametrize(("text", "size"), [("500Mi", 500 << 20), ("50Gi", 50 << 30), ("2Ti", 2 << 40), ("1024", 1024)])
-def test_the_limit_of_the_database(assay: Assay, shop: Write, server: Receiver, text: str, size: int) -> None:
-    """In bytes, or as a quantity."""
+@pytest.mark.parametrize(
+    ("text", "free", "most"),
+    [
+        ("500Mi", 1 << 50, 500 << 20),
+        ("50Gi", 1 << 50, 50 << 30),
+        ("2Ti", 1 << 50, 2 << 40),
+        ("30000000", 1 << 50, 30_000_000),
+        ("50Gi", 0, 0),
+    ],
+)
+def test_the_limit_of_the_database(
+    assay: Assay, shop: Write, monkeypatch: pytest.MonkeyPatch, text: str, free: int, most: int
+) -> None:
+    """In bytes, or as a quantity; a volume with less space limits it further, to the size of the file and what is free."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
     with gateway() as pushes:
         shop("assay.yaml", f"databaseLimit: {text}\npushMetrics: {pushes.url}\n")
         scan(assay)
-        expected = f'assay_database_limit_bytes{{cluster="shop"}} {size}\n'
+        expected = most or Path("assay.db").stat().st_size
 
-        assert expected in pushes.pushes[-1].text or size > 1 << 40
+        assert f'assay_database_limit_bytes{{cluster="shop"}} {expected}\n' in pushes.pushes[-1].text
 
 
 @pytest.mark.parametrize("text", ["50GB", "0", "-1", "1.5Gi", "lots"])

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from scanner.model.json import as_list, dig
 from scanner.model.scan import ClusterIdentity, ScanStart, Scope
 from scanner.store import open_store
 from tests.cli.conftest import Assay
-from tests.cli.test_db import NOW, record
+from tests.cli.test_db import record
 from tests.command import assay as assay_process
 from tests.docs.pages import ROOT
 from tests.store.made import PROD, Round, finding
@@ -25,7 +25,11 @@ from tests.store.test_fixes import fixing
 A, B = finding("a"), finding("b")
 FORMULA = finding("c", namespace="-bank", policy="=1+1")
 SCHEMA = json.loads((ROOT / "docs" / "trend.schema.json").read_text("utf-8"))
-TODAY, YESTERDAY = ((NOW - timedelta(days=days)).date().isoformat() for days in (0, 1))
+
+
+def day(days_ago: int) -> str:
+    """The date of some days ago."""
+    return (datetime.now(UTC) - timedelta(days=days_ago)).date().isoformat()
 
 
 @pytest.fixture
@@ -55,7 +59,7 @@ def test_a_row_for_each_day_of_a_policy(assay: Assay, db: Path) -> None:
 
     lines = ran.stdout.decode().splitlines()
     assert "Failing outcomes:  ▅ █▅" == lines[0]
-    assert [["DAY", "VIOLATED"], [YESTERDAY, "2"], [TODAY, "1"]] == [line.split() for line in (lines[2], *lines[4:])]
+    assert [["DAY", "VIOLATED"], [day(1), "2"], [day(0), "1"]] == [line.split() for line in (lines[2], *lines[4:])]
 
 
 def test_the_table_fits_a_terminal(assay: Assay, tmp_path: Path) -> None:
@@ -101,7 +105,7 @@ def test_days_with_other_rules_are_marked(assay: Assay, edited: Path) -> None:
 
     assert "(rules changed)      ^" in policies
     assert "The rules changed on the marked days, compared with the day before: policies," in policies
-    assert f"{TODAY}  1         changed" in days
+    assert f"{day(0)}  1         changed" in days
     assert 1 == sum("changed" in line for line in days[3:6])
     assert [None, [], ["rules", "server"]] == [dig(day, "rulesChanged") for day in as_list(document["days"])]
     assert ["", "false", "true"] == [row["rules_changed"] for row in rows]
@@ -129,7 +133,7 @@ def test_json_has_the_days_with_their_tallies(assay: Assay, db: Path) -> None:
 
     assert "prod" == document["cluster"]
     assert {
-        "day": TODAY,
+        "day": day(0),
         "scanId": "scan-3",
         "findings": 1,
         "new": 0,
@@ -164,7 +168,7 @@ def test_csv_has_no_formulas(assay: Assay, db: Path) -> None:
         "count",
         "rules_changed",
     ] == head
-    assert [YESTERDAY, "prod", "ValidatingAdmissionPolicy", "'=1+1", "'-bank", "violated", "false", "1", ""] in rows
+    assert [day(1), "prod", "ValidatingAdmissionPolicy", "'=1+1", "'-bank", "violated", "false", "1", ""] in rows
     assert 4 == len(rows)
 
 
@@ -248,7 +252,7 @@ def test_json_follows_its_schema(assay: Assay, db: Path, fixed: Path) -> None:
         "p90Seconds": 11 * 24 * 3600,
     } == as_list(reports[2]["fixes"])[1]
     assert reports[2]["fixes"] == reports[3]["fixes"]
-    assert ([], TODAY) == (reports[0]["fixes"], reports[0]["until"])
+    assert ([], day(0)) == (reports[0]["fixes"], reports[0]["until"])
 
 
 def test_csv_has_tallies_or_fixes(assay: Assay, fixed: Path) -> None:
@@ -265,4 +269,4 @@ def test_no_fix_is_no_error(assay: Assay, db: Path) -> None:
     ran = assay("trend", "--fixes", "--db", db)
 
     assert (0, b"") == (ran.code, ran.stdout)
-    assert ran.stderr.endswith(f"No scan saw a problem fixed since {NOW.date() - timedelta(days=89)}.\n")
+    assert ran.stderr.endswith(f"No scan saw a problem fixed since {day(89)}.\n")
