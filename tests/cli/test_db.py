@@ -19,6 +19,7 @@ from tests.cli.conftest import Assay
 from tests.store.databases import database, execute
 from tests.store.made import Round, finding
 
+
 def record(store: SqlStore, number: int, days_ago: int, each: Round | None = None) -> None:
     """Store a scan that ended some days ago."""
     each = each or Round((finding("web"), finding(f"pod-{number}", kind="Pod")))
