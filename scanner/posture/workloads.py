@@ -18,6 +18,9 @@ from scanner.model.resource import Kind
 LONGEST_CHAIN: Final = 16
 """Controllers above one object that are followed: Kubernetes sets no limit, operators use four at most."""
 
+_MOST_REMEMBERED: Final = 10_000
+"""Lists have the objects of one workload near each other."""
+
 _REPLICA_SETS: Final = ("apps", "ReplicaSet")
 
 
@@ -57,12 +60,15 @@ class Workloads:
         self._by_uid: dict[GroupKind, dict[str, _Link]] = {}
         self._by_name: dict[GroupKind, dict[tuple[str, str], _Link]] = {}
         self._controllers: dict[Controller, Controller] = {}
+        """Equal references of these objects are kept once."""
         self._memo: dict[_MemoKey, Workload | None] = {}
+        """The workloads that were resolved last."""
 
     def add(self, examined: Examined) -> None:
         """Add an object of an intermediate kind, before the first workload is resolved."""
         group_kind = examined.kind.group, examined.kind.kind
-        link = self._link(examined)
+        controller = examined.controller
+        link = _link(examined, None if controller is None else self._controllers.setdefault(controller, controller))
         if examined.uid:
             self._by_uid.setdefault(group_kind, {})[examined.uid] = link
         else:
@@ -77,15 +83,10 @@ class Workloads:
             return _workload(examined)
         key = examined.namespace, examined.controller, examined.template_hash
         if key not in self._memo:
-            self._memo[key] = self._resolved(self._link(examined))
+            if len(self._memo) >= _MOST_REMEMBERED:
+                self._memo.clear()
+            self._memo[key] = self._resolved(_link(examined, examined.controller))
         return self._memo[key] or _workload(examined)
-
-    def _link(self, examined: Examined) -> _Link:
-        """The link of an object; equal references are kept once."""
-        controller = examined.controller
-        if controller is not None:
-            controller = self._controllers.setdefault(controller, controller)
-        return _Link(examined.kind, examined.namespace, examined.name, controller, examined.template_hash)
 
     def _resolved(self, first: _Link) -> Workload | None:
         """The workload of an object with a controller; None for the object itself."""
@@ -136,6 +137,10 @@ class Workloads:
 def _least(cycle: Iterable[_Link]) -> Workload:
     """The workload of a cycle: the same for each of its objects."""
     return replace(min(map(_workload, cycle)), derived=True)
+
+
+def _link(examined: Examined, controller: Controller | None) -> _Link:
+    return _Link(examined.kind, examined.namespace, examined.name, controller, examined.template_hash)
 
 
 def _workload(link: _Link | Examined) -> Workload:

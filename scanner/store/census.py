@@ -83,7 +83,7 @@ def _counted(
     named = select(groups, CHECKS.c.language, CHECKS.c.policy).join(CHECKS, CHECKS.c.id == groups.c.check)
     buckets: Counter[Bucket] = Counter()
     for _, namespace, event, begins, denies, drifts, of_owner, number, language, policy in connection.execute(named):
-        name = owners.unpacked(bytes(of_owner)) if owners else ""
+        name = owners.names[owners.number(bytes(of_owner))] if owners else ""
         status = status_of(event, begins=bool(begins))
         buckets[Bucket((language, policy), namespace, status, bool(denies), bool(drifts), name)] += number
     return buckets

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
@@ -50,7 +52,7 @@ class ObjectOwners:
         return self.names[self._of_object[object_id] if object_id < len(self._of_object) else UNKNOWN]
 
     def column(self, object_id: ColumnElement[int]) -> ColumnElement[bytes]:
-        """The bytes of the number of an object's owner: a part of one parameter, which databases do not copy. See `unpacked`."""
+        """The bytes of the number of an object's owner: a part of one parameter, which databases do not copy. See `number`."""
         code = next(code for code in "BHI" if len(self.names) <= 1 << (8 * array(code).itemsize))
         numbers = array(code, self._of_object)
         if sys.byteorder == "big":
@@ -59,20 +61,23 @@ class ObjectOwners:
         # A part of no bytes is NULL in SQLite, and no bytes in PostgreSQL.
         return func.coalesce(func.substr(literal(numbers.tobytes()), object_id * size + 1, size), literal(b""))
 
-    def unpacked(self, data: bytes) -> str:
-        """The name of an owner, given the bytes of its number; no bytes are those of an object that was not read."""
-        return self.names[int.from_bytes(data, "little")]
+    @staticmethod
+    def number(data: bytes) -> int:
+        """The number of an owner, given its bytes in a `column`; no bytes are those of an object that was not read."""
+        return int.from_bytes(data, "little")
 
-    def groups(self, group_bytes: int) -> Iterator[dict[str, RowIdSet]]:
-        """The objects of each owner, for one group of owners after another; the sets of a group have about this size."""
-        size = max(1, group_bytes // (len(self._of_object) // 8 + 1))
-        for start in range(1, len(self.names), size):
-            names = self.names[start : start + size]
-            sets = [RowIdSet() for _ in names]
-            for object_id, number in enumerate(self._of_object):
-                if start <= number < start + size:
-                    sets[number - start].add(object_id)
-            yield dict(zip(names, sets, strict=True))
+    def named(self, numbers: Mapping[int, int]) -> dict[str, int]:
+        """Numbers of something by the name of an owner, given those by its number. Unowned objects are one owner."""
+        named: Counter[str] = Counter()
+        for owner, number in numbers.items():
+            named[self.names[owner]] += number
+        return named
+
+    def counted(self, ids: RowIdSet) -> Counter[int]:
+        """The number of objects in a set, by the number of their owner, without objects that were not read."""
+        numbers = Counter(compress(self._of_object, ids.flags()))
+        del numbers[UNKNOWN]
+        return numbers
 
 
 def owners_at(labels: KeptLabels, owner_of: OwnerOf, ids: Sequence[int]) -> dict[int, str]:

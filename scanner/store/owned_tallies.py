@@ -1,15 +1,16 @@
 """Counts the outcomes of a scan by the owners of the objects, from its sets of objects and its findings.
 
-An object passes a check if the check was evaluated on it and no finding has both. The sets are one bit for each object, and so are
-the objects of each owner: a number is the size of the part that two sets share. Owners are counted in groups, so that memory does
-not grow with their number.
+An object passes a check if the check was evaluated on it and no finding has both. The sets are one bit for each object, and the
+owner of each object is a number: the objects of a set are counted by these numbers in one pass, however many owners there are.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from itertools import chain, repeat
+from typing import NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
@@ -20,14 +21,11 @@ from scanner.store.columns import CheckColumns, columns_of
 from scanner.store.engine import among
 from scanner.store.evaluated_sets import sets_of
 from scanner.store.findings import seen_in
-from scanner.store.interning import chunks
+from scanner.store.interning import CHUNK, chunks
 from scanner.store.kept_labels import KeptLabels
 from scanner.store.object_owners import ObjectOwners
-from scanner.store.row_ids import RowIdSet, intersection
+from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import CHECKS, FINDINGS, KINDS, TALLIES, VERDICTS
-
-_BYTES: Final = 16_000_000
-"""The size of the sets of a group of owners."""
 
 
 class _Place(NamedTuple):
@@ -38,15 +36,15 @@ class _Place(NamedTuple):
     kind: str
 
 
+_Findings: TypeAlias = dict[_Place, dict[OutcomeName, "array[int]"]]
+"""Findings by check and kind, and by outcome: the number of an owner, the number of its findings, the next owner and so on.
+
+A negative number of findings leaves as many out.
+"""
+
+
 def tallies_by(
-    connection: Connection,
-    cluster: int,
-    scan: int,
-    revision: int,
-    unchecked: RowIdSet,
-    owner_of: OwnerOf,
-    *,
-    group_bytes: int = _BYTES,
+    connection: Connection, cluster: int, scan: int, revision: int, unchecked: RowIdSet, owner_of: OwnerOf
 ) -> Iterator[OwnedTally]:
     """The outcomes of a scan, by its number and revision, by owner; none of a scan of an older version.
 
@@ -58,38 +56,42 @@ def tallies_by(
     findings = _findings(connection, cluster, revision, unchecked, owners)
     keys = _Keys(connection, scan)
     for place, by_outcome in findings.items():
-        for outcome, numbers in by_outcome.items():
-            yield OwnedTally(keys.of(place, outcome), numbers)
-    for group in owners.groups(group_bytes):
-        yield from _of_sets(connection, scan, group, findings, keys)
+        for outcome, pairs in by_outcome.items():
+            if numbers := +_numbers(pairs):
+                yield OwnedTally(keys.of(place, outcome), owners.named(numbers))
+    yield from _of_sets(connection, scan, owners, findings, keys)
 
 
 def _of_sets(
-    connection: Connection,
-    scan: int,
-    group: Mapping[str, RowIdSet],
-    findings: Mapping[_Place, Mapping[OutcomeName, Counter[str]]],
-    keys: _Keys,
+    connection: Connection, scan: int, owners: ObjectOwners, findings: _Findings, keys: _Keys
 ) -> Iterator[OwnedTally]:
-    """The tallies of the objects without a finding, of some owners."""
+    """The tallies of the objects without a finding. Checks of the same sets of objects share one count."""
     for api_version, kind, sets in sets_of(connection, scan):
-        counted: dict[int, dict[str, int]] = {}
-        numbers: defaultdict[tuple[int, str], Counter[str]] = defaultdict(Counter)
+        of_check: defaultdict[tuple[int, str], list[RowIdSet]] = defaultdict(list)
         for checks, ids in sets.sets:
-            if id(ids) not in counted:
-                counted[id(ids)] = {owner: shared for owner, own in group.items() if (shared := _shared(own, ids))}
-            for check, reason in checks:
-                numbers[check, reason].update(counted[id(ids)])
-        for (check, reason), by_owner in numbers.items():
-            place = _Place(check, api_version, kind)
-            if not reason:
-                for found in findings.get(place, {}).values():
-                    by_owner.subtract({owner: number for owner, number in found.items() if owner in group})
-            yield OwnedTally(keys.of(place, _outcome(reason)), +by_owner)
+            for pair in checks:
+                of_check[pair].append(ids)
+        alike: defaultdict[tuple[int, ...], list[tuple[int, str]]] = defaultdict(list)
+        for pair, several in of_check.items():
+            alike[tuple(map(id, several))].append(pair)
+        for checks_of_sets in alike.values():
+            counted: Counter[int] = Counter()
+            for ids in of_check[checks_of_sets[0]]:
+                counted.update(owners.counted(ids))
+            for check, reason in checks_of_sets:
+                place = _Place(check, api_version, kind)
+                numbers = Counter(counted)
+                for pairs in findings.get(place, {}).values() if not reason else ():
+                    numbers.subtract(_numbers(pairs))
+                yield OwnedTally(keys.of(place, _outcome(reason)), owners.named(+numbers))
 
 
-def _shared(first: RowIdSet, second: RowIdSet) -> int:
-    return intersection(first, second).count
+def _numbers(pairs: array[int]) -> Counter[int]:
+    """The number of findings by the number of the owner."""
+    numbers: Counter[int] = Counter()
+    for owner, number in zip(pairs[::2], pairs[1::2], strict=True):
+        numbers[owner] += number
+    return numbers
 
 
 def _outcome(reason: str) -> OutcomeName:
@@ -100,25 +102,24 @@ def _outcome(reason: str) -> OutcomeName:
 
 def _findings(
     connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, owners: ObjectOwners
-) -> dict[_Place, dict[OutcomeName, Counter[str]]]:
-    """The findings that the scan of a revision saw, by check, kind, outcome and owner."""
+) -> _Findings:
+    """The findings that the scan of a revision saw."""
     rows = connection.execute(select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind))
     kinds = {number: (api_version, kind) for number, api_version, kind in rows}
     seen = seen_in(cluster, revision)
-    counted = _grouped(connection, seen, owners)
-    for portion in chunks(list(unchecked)):
-        counted.subtract(_grouped(connection, seen & among(connection, FINDINGS.c.id, portion), owners))
-    findings: dict[_Place, dict[OutcomeName, Counter[str]]] = {}
-    for (check, kind, outcome, owner), number in (+counted).items():
-        of_place = findings.setdefault(_Place(check, *kinds[kind]), {})
-        of_place.setdefault(outcome, Counter())[owner] += number
+    left_out = (seen & among(connection, FINDINGS.c.id, portion) for portion in chunks(list(unchecked)))
+    findings: _Findings = {}
+    for sign, chosen in chain([(1, seen)], zip(repeat(-1), left_out)):
+        for check, kind, outcome, owner, number in _grouped(connection, chosen, owners):
+            of_place = findings.setdefault(_Place(check, *kinds[kind]), {})
+            of_place.setdefault(outcome, array("q")).extend((owner, sign * number))
     return findings
 
 
 def _grouped(
     connection: Connection, chosen: ColumnElement[bool], owners: ObjectOwners
-) -> Counter[tuple[int, int, OutcomeName, str]]:
-    """The number of some findings by the ids of check and kind, the outcome and the owner."""
+) -> Iterator[tuple[int, int, OutcomeName, int, int]]:
+    """Some findings: the ids of check and kind, the outcome, the number of the owner, and how many of them there are."""
     own, verdict = FINDINGS.c, VERDICTS.c
     facts = (
         select(
@@ -133,11 +134,11 @@ def _grouped(
         .where(chosen)
         .subquery()
     )
-    counted: Counter[tuple[int, int, OutcomeName, str]] = Counter()
-    for row in connection.execute(select(*facts.c, func.count().label("number")).group_by(*facts.c)):
-        name = _outcome_of(row.outcome, would_deny=bool(row.would_deny), excepted=bool(row.excepted))
-        counted[row.check, row.kind, name, owners.unpacked(bytes(row.owner))] += row.number
-    return counted
+    grouped = select(*facts.c, func.count().label("number")).group_by(*facts.c).execution_options(yield_per=CHUNK)
+    with connection.execute(grouped) as rows:
+        for row in rows:
+            name = _outcome_of(row.outcome, would_deny=bool(row.would_deny), excepted=bool(row.excepted))
+            yield row.check, row.kind, name, owners.number(bytes(row.owner)), row.number
 
 
 def _outcome_of(outcome: str, *, would_deny: bool, excepted: bool) -> OutcomeName:

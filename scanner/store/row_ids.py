@@ -8,6 +8,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 _WORD: Final = Struct("<I")
+_FLAGS: Final = bytes.maketrans(b"01", b"\0\1")
 
 
 class Run(NamedTuple):
@@ -68,6 +69,10 @@ class RowIdSet:
     def bits(self) -> int:
         """The set as a number: bit n is set if n is in the set."""
         return int.from_bytes(self._bits, "little")
+
+    def flags(self) -> bytes:
+        """One byte for each id from 0 up to the highest one: 1 if the set has it, else 0."""
+        return f"{self.bits():b}"[::-1].encode().translate(_FLAGS)
 
     def words(self) -> Iterator[tuple[int, int]]:
         """The numbers by 32: the place of each word that has any, and its bits, the lowest for the lowest number."""

@@ -21,9 +21,6 @@ from scanner.posture.owner_scores import owner_scores
 from scanner.posture.owners import owner_of
 from scanner.posture.score import Score, Scores, default_severity
 from scanner.store import SqlStore
-from scanner.store.owned_tallies import tallies_by
-from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import SCANS
 from tests.store.made import CHECK, PROD, Round, finding, identity_of, listed
 from tests.store.test_population import SETTINGS
 
@@ -183,20 +180,6 @@ def naive_scores(record: ScanRecord, counted: Counter[tuple[str, TallyKey]]) -> 
         ).whole()
         for owner in owners
     }
-
-
-@given(pods=clusters)
-@SETTINGS
-def test_groups_of_owners_change_nothing(store: SqlStore, pods: list[Pod]) -> None:
-    """Memory for the objects of one owner at a time suffices."""
-    number = next(NUMBERS)
-    record = scanned(store, pods, {}, number)
-    with store._reading() as connection:
-        scan = connection.execute(SCANS.select().where(SCANS.c.id == f"scan-{number}")).one()
-        read = tallies_by(connection, scan.cluster, scan.number, scan.revision, RowIdSet(), owner_of, group_bytes=1)
-        grouped = summed(read)
-
-    assert summed(record.tallies_by(owner_of)) == grouped
 
 
 def summed(tallies: Iterable[OwnedTally]) -> Counter[tuple[str, TallyKey]]:
