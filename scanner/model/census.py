@@ -10,22 +10,29 @@ from scanner.model.population import KeptOfObject
 
 
 class Bucket(NamedTuple):
-    """The key under which findings are counted. `status` is that of `StoredFinding`, `owner` empty for none."""
+    """The key under which findings are counted. `status` is that of `StoredFinding`."""
 
     policy: PolicyKey
     namespace: str
     status: str
     denies: bool
     drift: bool
-    owner: str = ""
 
 
 Census: TypeAlias = Mapping[Bucket, int]
+
+
+class OwnedCensus(NamedTuple):
+    """The numbers of the findings about the objects of one owner, empty for none. The namespaces are added up, and empty too."""
+
+    owner: str
+    census: Census
+
 
 OwnerOf: TypeAlias = Callable[[KeptOfObject | None], str]
 """The owner of an object, given its kept labels, which are None if they are not known; empty for none."""
 
 
 def unowned(_: KeptOfObject | None) -> str:
-    """No owner, for a census that does not tell owners apart."""
+    """No owner, for numbers that do not tell owners apart."""
     return ""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
+from itertools import starmap
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from scanner.model.cause import Cause, CauseKind
-from scanner.model.census import Bucket, Census, OwnerOf, unowned
+from scanner.model.census import Bucket, Census, OwnedCensus, OwnerOf
 from scanner.model.finding_index import IndexedFinding
 from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
@@ -412,15 +413,23 @@ class OwnedTally(NamedTuple):
     numbers: Mapping[str, int]
 
 
-def census_of(findings: Iterable[StoredFinding], owner_of: OwnerOf = unowned) -> Census:
+def census_of(findings: Iterable[StoredFinding]) -> Census:
     """Count findings."""
-    return Counter(_bucket(stored, owner_of(stored.kept)) for stored in findings)
+    return Counter(map(_bucket, findings))
 
 
-def _bucket(stored: StoredFinding, owner: str) -> Bucket:
+def owned_census_of(findings: Iterable[StoredFinding], owner_of: OwnerOf) -> Iterator[OwnedCensus]:
+    """Count findings by owner."""
+    counted: defaultdict[str, Counter[Bucket]] = defaultdict(Counter)
+    for stored in findings:
+        counted[owner_of(stored.kept)][_bucket(stored)._replace(namespace="")] += 1
+    yield from starmap(OwnedCensus, counted.items())
+
+
+def _bucket(stored: StoredFinding) -> Bucket:
     finding = stored.finding
     drift = isinstance(finding.outcome, WouldChange)
-    return Bucket(finding.policy_key, finding.namespace, stored.status, finding.denies, drift, owner)
+    return Bucket(finding.policy_key, finding.namespace, stored.status, finding.denies, drift)
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,8 +438,7 @@ class ScanRecord:
 
     `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
     those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `by_problem_of` those of some policies alone, if the source of the record can choose; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
-    the second opinion, if any. `census` and `resolved_total` count `findings` (with
-    the owners that a function names) and `resolved`, `resolutions` the latter by reason, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
+    the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, `census_by` the former by the owners that a function names, `resolutions` the latter by reason, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
     may be pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `population` yields the objects that the scan examined, and `evaluated` the objects that
     each check matched: nothing for a scan of an older version; `tallies_by` joins both with the findings, and yields the tallies by the owners
     that a function names. `rules`, `uncovered` and `method` are empty or None then.
@@ -463,7 +471,8 @@ class ScanRecord:
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
     tallies_by: Callable[[OwnerOf], Iterator[OwnedTally]] = lambda _: iter(())
-    census: Callable[[OwnerOf], Census] | None = None
+    census: Callable[[], Census] | None = None
+    census_by: Callable[[OwnerOf], Iterator[OwnedCensus]] | None = None
     resolved_total: int | None = None
     resolutions: Callable[[], Mapping[str, int]] | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
@@ -481,9 +490,13 @@ class ScanRecord:
     indexed: Callable[[OwnerOf], Iterator[IndexedFinding]] = lambda _: iter(())
     of_rows: Callable[[Sequence[int]], Iterator[tuple[int, ProblemFinding]]] = lambda _: iter(())
 
-    def counted(self, owner_of: OwnerOf = unowned) -> Census:
-        """The numbers of `findings`, also by the owners that `owner_of` names."""
-        return census_of(self.findings(), owner_of) if self.census is None else self.census(owner_of)
+    def counted(self) -> Census:
+        """The numbers of `findings`."""
+        return census_of(self.findings()) if self.census is None else self.census()
+
+    def counted_by(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
+        """The numbers of `findings` of one owner after another, in no order."""
+        return owned_census_of(self.findings(), owner_of) if self.census_by is None else self.census_by(owner_of)
 
     def resolved_by_reason(self) -> Mapping[str, int]:
         """The numbers of `resolved`, by the reason of the resolution."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from scanner.model.census import Bucket, Census
+from scanner.model.census import Bucket, Census, OwnedCensus
 from scanner.model.scan import ScanRecord
 from scanner.posture.owner_scores import owner_scores
 from scanner.posture.score import Score, Scores
@@ -36,23 +36,13 @@ class OwnerSection:
         return sum(each.findings.total for each in self.severities if each.severity in severities)
 
 
-def owners_of(census: Census, triage: Triage) -> tuple[OwnerSection, ...]:
+def owners_of(counted: Iterable[OwnedCensus], triage: Triage) -> tuple[OwnerSection, ...]:
     """Every owner with findings, by name; unowned objects last."""
-    parts: defaultdict[str, list[tuple[Bucket, int]]] = defaultdict(list)
-    for bucket, number in _without_namespaces(census).items():
-        parts[bucket.owner].append((bucket, number))
-    ordered = sorted(parts, key=lambda owner: (not owner, owner))
-    return tuple(
-        OwnerSection(owner, finding_counts(parts[owner]), _severities(parts[owner], triage)) for owner in ordered
+    sections = (
+        OwnerSection(owner, finding_counts(census.items()), _severities(census.items(), triage))
+        for owner, census in counted
     )
-
-
-def _without_namespaces(census: Census) -> Census:
-    """The same numbers, with the namespaces added up: a cluster has many."""
-    numbers: Counter[Bucket] = Counter()
-    for bucket, number in census.items():
-        numbers[Bucket(bucket.policy, "", *bucket[2:])] += number
-    return numbers
+    return tuple(sorted(sections, key=lambda section: (not section.owner, section.owner)))
 
 
 def severities_of(census: Census, triage: Triage) -> tuple[SeverityCounts, ...]:

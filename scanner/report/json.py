@@ -6,7 +6,7 @@ finding is one line, so that files can be compared line by line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -67,11 +67,21 @@ def render(document: Document, out: BinaryIO) -> None:
     """Write the report as UTF-8 JSON, ending with a line end."""
     out.write(b'{\n"schemaVersion": ' + dump(SCHEMA_VERSION))
     for name in _SECTIONS:
-        value = section(document, name)
-        out.write(b",\n" + dump(camel(name)) + b": " + dump(value))
+        out.write(b",\n" + dump(camel(name)) + b": ")
+        out.writelines(_array(_owners(document)) if name == "owners" else [dump(section(document, name))])
     _stream(out, "findings", document.findings(), document)
     _stream(out, "resolved", document.resolved(), document)
     out.write(b"\n}\n")
+
+
+def _array(items: Iterable[Plain]) -> Iterator[bytes]:
+    """The bytes of an array, whose items can be many."""
+    yield b"["
+    separator = b""
+    for item in items:
+        yield separator + dump(item)
+        separator = b","
+    yield b"]"
 
 
 def _stream(out: BinaryIO, name: str, findings: Iterator[StoredFinding], document: Document) -> None:
@@ -246,7 +256,7 @@ def section(document: Document, name: str) -> Plain:
         case "waivers":
             return section_json(document.waivers) if document.waivers else None
         case "owners":
-            return _owners(document)
+            return list(_owners(document))
         case "second_opinion":
             return _opinion(document.second_opinion)
         case _:
@@ -267,20 +277,18 @@ def _opinion(opinion: Opinion | None) -> Plain:
     return {**{camel(field.name): plain(getattr(opinion, field.name)) for field in fields(opinion)}, **sums}
 
 
-def _owners(document: Document) -> Plain:
+def _owners(document: Document) -> Iterator[Plain]:
     """The owners with findings or with a score. The owner of unowned objects is null, and the last."""
     scores = document.owner_scores()
     sections = {section.owner: section for section in document.owners}
     names = sorted(sections.keys() | scores.keys(), key=lambda name: (not name, name))
-    return [
-        {
+    for name in names:
+        yield {
             "owner": name or None,
             "findings": plain(sections[name].findings if name in sections else NO_FINDINGS),
             "severities": plain(sections[name].severities if name in sections else ()),
             "score": _score(scores.get(name, NO_SCORE)),
         }
-        for name in names
-    ]
 
 
 def _score(score: Score) -> dict[str, Plain]:

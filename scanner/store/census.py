@@ -1,42 +1,51 @@
-"""Counts stored findings in one aggregate query, without reading them.
+"""Counts stored findings in aggregate queries, without reading them.
 
 The owners of the objects with findings are read first, because one object may have many findings. The query has them as numbers, so
-that it has few groups, however many different labels the objects have.
+that it has few groups, however many different labels the objects have, and those of one owner together: memory holds one owner.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, literal, select
+from sqlalchemy import ColumnElement, Connection, Row, func, select
 
-from scanner.model.census import Bucket, Census, OwnerOf
+from scanner.model.census import Bucket, Census, OwnedCensus, OwnerOf
 from scanner.store.engine import among
 from scanner.store.findings import resolved_in, seen_in, status_of
-from scanner.store.interning import chunks
+from scanner.store.interning import CHUNK, chunks
 from scanner.store.kept_labels import KeptLabels
 from scanner.store.object_owners import ObjectOwners
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, FINDINGS, OBJECTS, POPULATION, VERDICTS
+from scanner.store.tables import CHECKS, FINDINGS, OBJECTS, VERDICTS
 
 
-def census_of_seen(
-    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, owner_of: OwnerOf | None = None
-) -> Census:
-    """The numbers of the findings of the scan of a revision, without those that it left unchecked.
-
-    Without `owner_of` no finding has an owner.
-    """
+def census_of_seen(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Census:
+    """The numbers of the findings of the scan of a revision, without those that it left unchecked."""
     seen = seen_in(cluster, revision)
-    owners = None
-    if owner_of and _has_labels(connection, cluster):
-        of_findings = select(FINDINGS.c.object).where(seen)
-        owners = ObjectOwners(KeptLabels(connection, cluster, revision), owner_of, of_findings)
-    census = _counted(connection, seen, revision, owners)
+    census = _counted(connection, seen, revision)
+    for portion in chunks(list(unchecked)):
+        census.subtract(_counted(connection, seen & among(connection, FINDINGS.c.id, portion), revision))
+    return +census
+
+
+def owned_census(
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, owner_of: OwnerOf
+) -> Iterator[OwnedCensus]:
+    """The same numbers by owner, in no order."""
+    seen = seen_in(cluster, revision)
+    owners = ObjectOwners(KeptLabels(connection, cluster, revision), owner_of, select(FINDINGS.c.object).where(seen))
+    left_out: defaultdict[int, Counter[Bucket]] = defaultdict(Counter)
     for portion in chunks(list(unchecked)):
         chosen = seen & among(connection, FINDINGS.c.id, portion)
-        census.subtract(_counted(connection, chosen, revision, owners))
-    return +census
+        for number, counted in _owned(connection, chosen, revision, owners):
+            left_out[number].update(counted)
+    for number, counted in _owned(connection, seen, revision, owners):
+        if census := counted - left_out[number]:
+            yield OwnedCensus(owners.names[number], census)
 
 
 def number_of_resolved(connection: Connection, cluster: int, revision: int) -> int:
@@ -52,26 +61,38 @@ def resolutions_of(connection: Connection, cluster: int, revision: int) -> dict[
     return {reason or "": number for reason, number in connection.execute(counted)}
 
 
-def _has_labels(connection: Connection, cluster: int) -> bool:
-    """Return whether a label of any object of a cluster was kept: otherwise no object has an owner."""
-    kept = select(POPULATION.c.object).where(POPULATION.c.cluster == cluster, POPULATION.c.kept != 0)
-    return connection.execute(kept.limit(1)).scalar() is not None
+def _counted(connection: Connection, chosen: ColumnElement[bool], revision: int) -> Counter[Bucket]:
+    """The number of findings in each bucket."""
+    buckets: Counter[Bucket] = Counter()
+    for row in _grouped(connection, OBJECTS.c.namespace, chosen, revision):
+        buckets[_bucket(row, row.first)] += row.number
+    return buckets
 
 
-def _counted(
-    connection: Connection, chosen: ColumnElement[bool], revision: int, owners: ObjectOwners | None
-) -> Counter[Bucket]:
-    """The number of findings in each bucket. Checks of one policy are added up."""
-    drift = VERDICTS.c.outcome == "wouldChange"
-    rows = (
+def _owned(
+    connection: Connection, chosen: ColumnElement[bool], revision: int, owners: ObjectOwners
+) -> Iterator[tuple[int, Counter[Bucket]]]:
+    """The numbers of one owner after another, with the number of the owner."""
+    rows = _grouped(connection, owners.column(FINDINGS.c.object), chosen, revision)
+    for number, of_owner in groupby(rows, lambda row: owners.number(bytes(row.first))):
+        buckets: Counter[Bucket] = Counter()
+        for row in of_owner:
+            buckets[_bucket(row, "")] += row.number
+        yield number, buckets
+
+
+def _grouped(
+    connection: Connection, first: ColumnElement[Any], chosen: ColumnElement[bool], revision: int
+) -> Iterator[Row[Any]]:
+    """The numbers of findings that are alike, ordered by the first column, with the policy of their check."""
+    facts = (
         select(
+            first.label("first"),
             FINDINGS.c.check.label("check"),
-            OBJECTS.c.namespace.label("namespace"),
             FINDINGS.c.event.label("event"),
             (FINDINGS.c.since == revision).label("begins"),
             VERDICTS.c.denies.label("denies"),
-            drift.label("drift"),
-            (owners.column(FINDINGS.c.object) if owners else literal(b"")).label("owner"),
+            (VERDICTS.c.outcome == "wouldChange").label("drift"),
         )
         .select_from(FINDINGS)
         .join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict)
@@ -79,11 +100,12 @@ def _counted(
         .where(chosen)
         .subquery()
     )
-    groups = select(*rows.c, func.count().label("number")).group_by(*rows.c).subquery()
+    groups = select(*facts.c, func.count().label("number")).group_by(*facts.c).subquery()
     named = select(groups, CHECKS.c.language, CHECKS.c.policy).join(CHECKS, CHECKS.c.id == groups.c.check)
-    buckets: Counter[Bucket] = Counter()
-    for _, namespace, event, begins, denies, drifts, of_owner, number, language, policy in connection.execute(named):
-        name = owners.names[owners.number(bytes(of_owner))] if owners else ""
-        status = status_of(event, begins=bool(begins))
-        buckets[Bucket((language, policy), namespace, status, bool(denies), bool(drifts), name)] += number
-    return buckets
+    with connection.execute(named.order_by(groups.c.first).execution_options(yield_per=CHUNK)) as rows:
+        yield from rows
+
+
+def _bucket(row: Row[Any], namespace: str) -> Bucket:
+    status = status_of(row.event, begins=bool(row.begins))
+    return Bucket((row.language, row.policy), namespace, status, bool(row.denies), bool(row.drift))

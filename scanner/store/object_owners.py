@@ -19,37 +19,36 @@ from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import OBJECTS, POPULATION
 
 _MOST: Final = 50_000
-UNKNOWN: Final = 0
-"""The number of the owner of an object that was not read."""
+NO_OWNER: Final = 0
+"""The number of no owner, also of an object that was not read."""
 
 
 class ObjectOwners:
-    """The owner of each object of a cluster at a revision. `names[number]` is the name of an owner; that of UNKNOWN is empty."""
+    """The owner of each object of a cluster at a revision. `names[number]` is the name of an owner; that of NO_OWNER is empty."""
 
     def __init__(self, labels: KeptLabels, owner_of: OwnerOf, chosen: Select[Any] | None = None) -> None:
         """Read the population at the revision of `labels`, or the objects whose ids a query `chosen` has."""
-        self.names = [""]
         self._of_object = array("I")
-        numbers: dict[str, int] = {}
+        numbers = {"": NO_OWNER}
         known: dict[PlaceOfObject, int] = {}
         for portion in _read(labels, chosen):
             if len(known) > _MOST:
                 known.clear()
             fresh = list(dict.fromkeys(place for _, place in portion if place not in known))
             for place, kept in zip(fresh, labels.of(fresh), strict=True):
-                known[place] = numbers.setdefault(owner_of(kept), len(numbers) + 1)
+                known[place] = numbers.setdefault(owner_of(kept), len(numbers))
             for object_id, place in portion:
                 self._put(object_id, known[place])
-        self.names += numbers
+        self.names = [*numbers]
 
     def _put(self, object_id: int, number: int) -> None:
         if object_id >= len(self._of_object):
-            self._of_object.extend([UNKNOWN] * (object_id + 1 + (object_id >> 2) - len(self._of_object)))
+            self._of_object.extend([NO_OWNER] * (object_id + 1 + (object_id >> 2) - len(self._of_object)))
         self._of_object[object_id] = number
 
     def name(self, object_id: int) -> str:
         """The owner of an object; that of an object that was not read is empty."""
-        return self.names[self._of_object[object_id] if object_id < len(self._of_object) else UNKNOWN]
+        return self.names[self._of_object[object_id] if object_id < len(self._of_object) else NO_OWNER]
 
     def column(self, object_id: ColumnElement[int]) -> ColumnElement[bytes]:
         """The bytes of the number of an object's owner: a part of one parameter, which databases do not copy. See `number`."""
@@ -67,17 +66,12 @@ class ObjectOwners:
         return int.from_bytes(data, "little")
 
     def named(self, numbers: Mapping[int, int]) -> dict[str, int]:
-        """Numbers of something by the name of an owner, given those by its number. Unowned objects are one owner."""
-        named: Counter[str] = Counter()
-        for owner, number in numbers.items():
-            named[self.names[owner]] += number
-        return named
+        """Numbers of something by the name of an owner, given those by its number."""
+        return {self.names[owner]: number for owner, number in numbers.items()}
 
     def counted(self, ids: RowIdSet) -> Counter[int]:
-        """The number of objects in a set, by the number of their owner, without objects that were not read."""
-        numbers = Counter(compress(self._of_object, ids.flags()))
-        del numbers[UNKNOWN]
-        return numbers
+        """The number of the objects of a set, by the number of their owner."""
+        return Counter(compress(self._of_object, ids.flags()))
 
 
 def owners_at(labels: KeptLabels, owner_of: OwnerOf, ids: Sequence[int]) -> dict[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
-from functools import lru_cache
+from functools import cache
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, Row, select
 
 from scanner.errors import UsageError
 from scanner.model.cause import CauseKind
-from scanner.model.census import Census, OwnerOf, unowned
+from scanner.model.census import Census, OwnedCensus, OwnerOf
 from scanner.model.finding_index import IndexedFinding
 from scanner.model.method import Method
 from scanner.model.opinion import Opinion
@@ -47,7 +47,7 @@ from scanner.model.uncovered import UncoveredKind
 from scanner.model.waiver import Candidate, Near
 from scanner.store import codec
 from scanner.store.address import Address
-from scanner.store.census import census_of_seen, number_of_resolved, resolutions_of
+from scanner.store.census import census_of_seen, number_of_resolved, owned_census, resolutions_of
 from scanner.store.check_names import check_ids
 from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.finding_index import findings_by_object, indexed
@@ -130,6 +130,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             by_problem=_streaming(engine, address, stored, _by_problem),
             by_problem_of=_by_problem_of(engine, address, stored),
             census=_census(engine, address, stored),
+            census_by=_census_by(engine, address, stored),
             resolved_total=_resolved_total(connection, stored),
             resolutions=_resolutions(engine, address, stored),
             comparable=comparable(connection, scan_id),
@@ -450,20 +451,29 @@ def _unchecked(connection: Connection, stored: StoredScan) -> RowIdSet:
     return unpacked(data)
 
 
-def _census(engine: Engine, address: Address, stored: StoredScan) -> Callable[[OwnerOf], Census]:
-    """Counts the findings, once for each function. A failed scan has none."""
+def _census(engine: Engine, address: Address, stored: StoredScan) -> Callable[[], Census]:
+    """Counts the findings, once. A failed scan has none."""
 
-    @lru_cache(maxsize=2)
-    def census(owner_of: OwnerOf) -> Census:
+    @cache
+    def census() -> Census:
         if stored.revision is None:
             return {}
         with as_store_error(address), engine.connect() as connection:
-            unchecked = _unchecked(connection, stored)
-            return census_of_seen(
-                connection, stored.cluster, stored.revision, unchecked, None if owner_of is unowned else owner_of
-            )
+            return census_of_seen(connection, stored.cluster, stored.revision, _unchecked(connection, stored))
 
     return census
+
+
+def _census_by(engine: Engine, address: Address, stored: StoredScan) -> Callable[[OwnerOf], Iterator[OwnedCensus]]:
+    """Counts the findings by owner, as a stream."""
+
+    def stream(owner_of: OwnerOf) -> Iterator[OwnedCensus]:
+        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[OwnedCensus]:
+            return owned_census(connection, scan.cluster, revision, _unchecked(connection, scan), owner_of)
+
+        return _streaming(engine, address, stored, read)()
+
+    return stream
 
 
 def _tallies_by(engine: Engine, address: Address, stored: StoredScan) -> Callable[[OwnerOf], Iterator[OwnedTally]]:

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from scanner.audit import packed_objects
 from scanner.model.population import NOTHING_KEPT, Controller, Examined, Kept, KeptOfObject, Pairs
 from scanner.model.resource import NAMESPACES, Kind
-from scanner.model.scan import PageResult, ScanRecord, Scope, census_of
+from scanner.model.scan import PageResult, ScanRecord, Scope, owned_census_of
 from scanner.posture.owners import owner_of
 from scanner.store import SqlStore
 from scanner.store.tables import OPEN, POPULATION
@@ -149,7 +149,7 @@ def test_findings_without_a_population_are_counted(store: SqlStore, url: str) ->
     execute(url, "UPDATE population SET until = since")
     record = store.record("scan-1")
 
-    assert dict(census_of(record.findings(), owner_of)) == dict(record.counted(owner_of))
+    assert dict(owned_census_of(record.findings(), owner_of)) == dict(record.counted_by(owner_of))
 
 
 @pytest.mark.parametrize("labels", [Labelled(TEAM), Labelled(deployment=TEAM), Labelled(namespace=TEAM), Labelled()])
@@ -159,7 +159,7 @@ def test_findings_are_counted_by_owner_without_being_read(store: SqlStore, label
     replace(labels, scope=Scope(exclude_namespaces=("kube-*",)), findings=False).record(store, 2)
     for number in (1, 2):
         record = store.record(f"scan-{number}")
-        assert dict(census_of(record.findings(), owner_of)) == dict(record.counted(owner_of))
+        assert dict(owned_census_of(record.findings(), owner_of)) == dict(record.counted_by(owner_of))
 
 
 def test_equal_labels_are_one_object(store: SqlStore) -> None:
