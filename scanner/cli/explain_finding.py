@@ -50,7 +50,7 @@ def line(stored: StoredFinding) -> str:
 
 def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterator[str]:
     """A finding with its evidence, the effect on a request, and its history."""
-    from scanner.posture.owners import owner_of
+    from scanner.posture.owners import Owners
     from scanner.report.evidence import lines_with_excerpt
     from scanner.report.words import object_name, owner_title, param_name, workload_name
 
@@ -60,7 +60,7 @@ def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterato
     if workload := workload_name(stored):
         yield f"Workload {workload}"
     unknown = "" if stored.kept else " (an older version stored no labels of the object)"
-    yield f"Owner {owner_title(owner_of(stored.kept, posture.owners))}{unknown}"
+    yield f"Owner {owner_title(Owners(posture.owners)(stored.kept))}{unknown}"
     yield f"Policy {found.policy}, binding {found.binding}, {_check(stored)}"
     if found.param_name:
         yield f"Param {param_name(found.param_namespace, found.param_name)}"

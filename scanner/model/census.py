@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol, TypeAlias
 
 from scanner.model.policy import PolicyKey
 from scanner.model.population import KeptOfObject
@@ -29,10 +29,14 @@ class OwnedCensus(NamedTuple):
     census: Census
 
 
-OwnerOf: TypeAlias = Callable[[KeptOfObject | None], str]
-"""The owner of an object, given its kept labels, which are None if they are not known; empty for none."""
+class OwnerOf(Protocol):
+    """Names the owner of an object."""
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the labels and annotations that can name an owner."""
+        ...
 
-def unowned(_: KeptOfObject | None) -> str:
-    """No owner, for numbers that do not tell owners apart."""
-    return ""
+    def __call__(self, kept: KeptOfObject | None, /) -> str:
+        """The owner of an object, given its kept labels, which are None if they are not known; empty for none."""
+        ...

@@ -5,7 +5,6 @@ An owner is not an owner reference: the top of those is the workload (`posture.w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -32,11 +31,22 @@ DEFAULT_OWNER_KEYS: Final = tuple(OwnerKey(place, "label", key) for place in PLA
 """The labels `team` and `owner`: of the object, else of its workload, else of its namespace."""
 
 
-def owner_of(kept: KeptOfObject | None, keys: Iterable[OwnerKey] = DEFAULT_OWNER_KEYS) -> str:
-    """The owner of an object: the first key that has a value. UNOWNED without one, or if the labels are not known."""
-    if kept is None:
-        return UNOWNED
-    return next((value for key in keys if (value := _value(kept, key))), UNOWNED)
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Names the owner of an object by some keys: by the first of them that has a value."""
+
+    keys: tuple[OwnerKey, ...] = DEFAULT_OWNER_KEYS
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the labels and annotations that can name an owner."""
+        return frozenset(key.key for key in self.keys)
+
+    def __call__(self, kept: KeptOfObject | None, /) -> str:
+        """The owner of an object; UNOWNED without a value, or if the labels are not known."""
+        if kept is None:
+            return UNOWNED
+        return next((value for key in self.keys if (value := _value(kept, key))), UNOWNED)
 
 
 def _value(kept: KeptOfObject, key: OwnerKey) -> str:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
 from scanner.model.policy import PolicyKey
-from scanner.model.population import KeptOfObject
 from scanner.model.scan import Health, HealthKind, ScanRecord, StoredFinding
 from scanner.posture.controls import controls_by_policy
-from scanner.posture.owners import owner_of
+from scanner.posture.owners import Owners
 from scanner.posture.problem_rows import Problem
 from scanner.posture.settings import Settings
 from scanner.posture.severity import DEFAULT_SEVERITY, Description, Severity, describe, described
@@ -61,9 +60,10 @@ class Triage:
         """The owner of the object of a finding or of a problem's first finding, or `owners.UNOWNED`."""
         return self.owner_of(stored.kept)
 
-    def owner_of(self, kept: KeptOfObject | None) -> str:
-        """The owner of an object, given its kept labels, or `owners.UNOWNED`."""
-        return owner_of(kept, self.settings.owners)
+    @property
+    def owner_of(self) -> Owners:
+        """Names the owner of an object, given its kept labels, or `owners.UNOWNED`."""
+        return Owners(self.settings.owners)
 
     def waiver(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver that applies to a finding, or None."""

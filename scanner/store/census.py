@@ -37,7 +37,9 @@ def owned_census(
 ) -> Iterator[OwnedCensus]:
     """The same numbers by owner, in no order."""
     seen = seen_in(cluster, revision)
-    owners = ObjectOwners(KeptLabels(connection, cluster, revision), owner_of, select(FINDINGS.c.object).where(seen))
+    owners = ObjectOwners(
+        KeptLabels(connection, cluster, revision, owner_of.names), owner_of, select(FINDINGS.c.object).where(seen)
+    )
     left_out: defaultdict[int, Counter[Bucket]] = defaultdict(Counter)
     for portion in chunks(list(unchecked)):
         chosen = seen & among(connection, FINDINGS.c.id, portion)

@@ -75,7 +75,7 @@ def indexed(
     for resolved in (False, True):
         at = revision - int(resolved)
         chosen = resolved_in(cluster, revision) if resolved else seen_in(cluster, revision)
-        labels = KeptLabels(connection, cluster, at)
+        labels = KeptLabels(connection, cluster, at, owner_of.names)
         with connection.execute(_select(chosen, at).execution_options(yield_per=_PORTION)) as result:
             for portion in result.partitions():
                 rows = [_Row._make(row) for row in portion]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple, TypeAlias
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, select
@@ -21,6 +22,12 @@ from scanner.store.tables import KEPT, KINDS, OBJECTS, POPULATION, WORKLOADS
 _NAMESPACE: Final = ("", "Namespace")
 _MOST: Final = 10_000
 """The entries of a table of remembered labels, after which it begins anew."""
+
+
+_NO_PAIRS: Final = "[]"
+
+KeptTexts: TypeAlias = tuple[str | None, str | None]
+"""The columns `labels` and `annotations` of a row of `kept`."""
 
 
 class PlaceOfObject(NamedTuple):
@@ -38,8 +45,10 @@ class PlaceOfObject(NamedTuple):
 class KeptLabels:
     """The kept labels of the objects of one cluster at one revision. Equal labels are one object."""
 
-    def __init__(self, connection: Connection, cluster: int, revision: int) -> None:
-        """Read the ids of all kinds."""
+    def __init__(
+        self, connection: Connection, cluster: int, revision: int, names: AbstractSet[str] | None = None
+    ) -> None:
+        """Read the ids of all kinds. `names` are those of the labels and annotations to read; by default, all."""
         self.connection: Final = connection
         self.cluster: Final = cluster
         self.revision: Final = revision
@@ -50,20 +59,25 @@ class KeptLabels:
         self._of_workloads: dict[int, int] = {}
         self._of_namespaces: dict[str, int] = {}
         self._rows: dict[int, Kept] = {0: NOTHING_KEPT}
+        self._names: Final = names
+        self._equal: dict[tuple[Pairs, Pairs], Kept] = {((), ()): NOTHING_KEPT}
         self._joined: dict[tuple[int, int, int], KeptOfObject] = {}
 
-    def of(self, places: Sequence[PlaceOfObject]) -> list[KeptOfObject]:
-        """The labels of some objects, in their order."""
+    def of(self, places: Sequence[PlaceOfObject], texts: Mapping[int, KeptTexts] | None = None) -> list[KeptOfObject]:
+        """The labels of some objects, in their order. `texts` are rows of `kept` that the caller has read, by id."""
         for memo in (self._of_workloads, self._of_namespaces, self._joined):
             if len(memo) > _MOST:
                 memo.clear()
         if len(self._rows) > _MOST:
             self._rows = {0: NOTHING_KEPT}
+        if len(self._equal) > _MOST:
+            self._equal = {((), ()): NOTHING_KEPT}
         self._read_workloads({place.workload for place in places} - self._of_workloads.keys() - {0})
         self._read_namespaces({place.namespace for place in places} - self._of_namespaces.keys() - {""})
         numbers = [self._numbers(place) for place in places]
-        self._read_rows({number for each in numbers for number in each} - self._rows.keys())
-        return [self._join(each) for each in numbers]
+        self._read_rows({number for each in numbers for number in each} - self._rows.keys(), texts or {})
+        rows = self._rows
+        return [self._join(rows[own], rows[top], rows[namespace]) for own, top, namespace in numbers]
 
     def _numbers(self, place: PlaceOfObject) -> tuple[int, int, int]:
         """The ids of `kept` of an object, its workload and its namespace. A Namespace is in itself."""
@@ -73,10 +87,12 @@ class KeptLabels:
             return own, top, self._of_namespaces[place.namespace]
         return own, top, own if place.kind in self._namespace_kinds else 0
 
-    def _join(self, numbers: tuple[int, int, int]) -> KeptOfObject:
-        joined = self._joined.get(numbers)
+    def _join(self, own: Kept, top: Kept, namespace: Kept) -> KeptOfObject:
+        """The same object for the same three, which it keeps alive, so that no others get their ids."""
+        key = id(own), id(top), id(namespace)
+        joined = self._joined.get(key)
         if joined is None:
-            joined = self._joined[numbers] = KeptOfObject(*(self._rows[number] for number in numbers))
+            joined = self._joined[key] = KeptOfObject(own, top, namespace)
         return joined
 
     def _read_workloads(self, missing: set[int]) -> None:
@@ -125,17 +141,30 @@ class KeptLabels:
         at = interval.since <= self.revision, interval.until > self.revision
         return (identity.cluster == self.cluster, identity.kind.in_(kinds), *at)
 
-    def _read_rows(self, missing: set[int]) -> None:
+    def _read_rows(self, missing: set[int], texts: Mapping[int, KeptTexts]) -> None:
+        self._rows.update((number, self._kept(*texts[number])) for number in missing if number in texts)
         own = KEPT.c
-        for portion in chunks(sorted(missing)):
+        for portion in chunks(sorted(missing - texts.keys())):
             wanted = select(own.id, own.labels, own.annotations).where(among(self.connection, own.id, portion))
-            for row in self.connection.execute(wanted):
-                self._rows[row.id] = Kept(pairs(row.labels), pairs(row.annotations))
+            self._rows.update((number, self._kept(*both)) for number, *both in self.connection.execute(wanted))
+
+    def _kept(self, labels: str | None, annotations: str | None) -> Kept:
+        both = self._chosen(labels), self._chosen(annotations)
+        kept = self._equal.get(both)
+        if kept is None:
+            kept = self._equal[both] = Kept(*both)
+        return kept
+
+    def _chosen(self, text: str | None) -> Pairs:
+        names = self._names
+        if names is None or not text or text == _NO_PAIRS:
+            return pairs(text)
+        return tuple([(name, value) for name, value in orjson.loads(text) if name in names])
 
 
 def pairs(text: str | None) -> Pairs:
     """The labels or annotations in a column of `kept`."""
-    return tuple(map(tuple, orjson.loads(text))) if text else ()
+    return tuple(map(tuple, orjson.loads(text))) if text and text != _NO_PAIRS else ()
 
 
 def _group(api_version: str) -> str:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
 from scanner.model.census import OwnerOf
+from scanner.model.population import KeptOfObject
 from scanner.store.engine import among
 from scanner.store.interning import CHUNK, chunks
-from scanner.store.kept_labels import KeptLabels, PlaceOfObject
+from scanner.store.kept_labels import KeptLabels, KeptTexts, PlaceOfObject
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import OBJECTS, POPULATION
+from scanner.store.tables import KEPT, OBJECTS, POPULATION
 
 _MOST: Final = 50_000
 NO_OWNER: Final = 0
@@ -34,10 +35,12 @@ class ObjectOwners:
         for portion in _read(labels, chosen):
             if len(known) > _MOST:
                 known.clear()
-            fresh = list(dict.fromkeys(place for _, place in portion if place not in known))
-            for place, kept in zip(fresh, labels.of(fresh), strict=True):
-                known[place] = numbers.setdefault(owner_of(kept), len(numbers))
-            for object_id, place in portion:
+            fresh = {place: texts for _, place, texts in portion if place not in known}
+            kept_of = labels.of([*fresh], {place.kept: texts for place, texts in fresh.items()})
+            # Equal labels are one object, so each owner is found once.
+            owners = {id(kept): numbers.setdefault(owner_of(kept), len(numbers)) for kept in _unique(kept_of)}
+            known.update((place, owners[id(kept)]) for place, kept in zip(fresh, kept_of, strict=True))
+            for object_id, place, _ in portion:
                 self._put(object_id, known[place])
         self.names = [*numbers]
 
@@ -74,27 +77,35 @@ class ObjectOwners:
         return Counter(compress(self._of_object, ids.flags()))
 
 
+def _unique(several: Iterable[KeptOfObject]) -> Iterable[KeptOfObject]:
+    return {id(kept): kept for kept in several}.values()
+
+
 def owners_at(labels: KeptLabels, owner_of: OwnerOf, ids: Sequence[int]) -> dict[int, str]:
     """The owners of a few objects, by id; none of an object that the population at the revision of `labels` does not have."""
     owners: dict[int, str] = {}
     for numbers in chunks(sorted(set(ids))):
         chosen = select(OBJECTS.c.id).where(among(labels.connection, OBJECTS.c.id, numbers))
         for portion in _read(labels, chosen):
-            kept = labels.of([place for _, place in portion])
-            owners.update((number, owner_of(each)) for (number, _), each in zip(portion, kept, strict=True))
+            kept = labels.of([place for _, place, _ in portion], {place.kept: texts for _, place, texts in portion})
+            owners.update((number, owner_of(each)) for (number, _, _), each in zip(portion, kept, strict=True))
     return owners
 
 
-def _read(labels: KeptLabels, chosen: Select[Any] | None) -> Iterator[list[tuple[int, PlaceOfObject]]]:
-    """Portions of rows: the ids of objects, and their places."""
+def _read(labels: KeptLabels, chosen: Select[Any] | None) -> Iterator[list[tuple[int, PlaceOfObject, KeptTexts]]]:
+    """Portions of rows: the ids of objects, their places, and their own labels."""
     own = POPULATION.c
     wanted = (
-        select(own.object, own.kind, OBJECTS.c.namespace, own.workload, own.kept)
+        select(own.object, own.kind, OBJECTS.c.namespace, own.workload, own.kept, KEPT.c.labels, KEPT.c.annotations)
         .join(OBJECTS, OBJECTS.c.id == own.object)
+        .outerjoin(KEPT, KEPT.c.id == own.kept)
         .where(own.cluster == labels.cluster, own.since <= labels.revision, own.until > labels.revision)
         .execution_options(yield_per=CHUNK)
     )
     connection: Connection = labels.connection
     with connection.execute(wanted if chosen is None else wanted.where(own.object.in_(chosen))) as result:
         for portion in result.partitions():
-            yield [(row[0], PlaceOfObject(*row[1:])) for row in portion]
+            yield [
+                (number, PlaceOfObject(kind, namespace, workload, kept), (names, annotations))
+                for number, kind, namespace, workload, kept, names, annotations in portion
+            ]

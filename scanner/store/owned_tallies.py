@@ -52,7 +52,7 @@ def tallies_by(
     """
     if not any(True for _ in sets_of(connection, scan)):
         return
-    owners = ObjectOwners(KeptLabels(connection, cluster, revision), owner_of)
+    owners = ObjectOwners(KeptLabels(connection, cluster, revision, owner_of.names), owner_of)
     findings = _findings(connection, cluster, revision, unchecked, owners)
     keys = _Keys(connection, scan)
     for place, by_outcome in findings.items():

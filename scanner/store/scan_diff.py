@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Select, exists, func, 
 
 from scanner.errors import UsageError
 from scanner.model.cause import CauseKind
-from scanner.model.census import OwnerOf, unowned
+from scanner.model.census import OwnerOf
 from scanner.model.method import Method
 from scanner.model.population import Workload
 from scanner.posture.causes import Comparison, Coordinates
@@ -93,7 +93,7 @@ def earlier_scan_to_compare(connection: Connection, scan_id: str, now: datetime)
 
 
 def scan_diff(
-    engine: Engine, address: Address, before_id: str, now_id: str, now: datetime, owner_of: OwnerOf = unowned
+    engine: Engine, address: Address, before_id: str, now_id: str, now: datetime, owner_of: OwnerOf | None
 ) -> ScanDiff:
     """The difference of two scans, by their full ids, the earlier one first; `now` decides which running scans are dead.
 
@@ -211,10 +211,10 @@ class _Reading:
     unchecked: RowIdSet
     explanation: _Explanation
     times: Times
-    owner_of: OwnerOf
+    owner_of: OwnerOf | None
 
     @classmethod
-    def of(cls, connection: Connection, before: StoredScan, now: StoredScan, owner_of: OwnerOf) -> _Reading:
+    def of(cls, connection: Connection, before: StoredScan, now: StoredScan, owner_of: OwnerOf | None) -> _Reading:
         """Read what both passes need."""
         left = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == now.number)).scalar()
         earlier = EarlierScan(connection, before.number, circumstances_of(connection, now.number))
@@ -315,8 +315,8 @@ def _places(connection: Connection, reading: _Reading, differences: Sequence[Pro
         chosen = [each for each in differences if (each.change is ProblemChange.RESOLVED) is resolved]
         ids = [_first(each).object_id for each in chosen]
         places.workloads.update(workloads_at(connection, ids, revision))
-        if reading.owner_of is not unowned:
-            labels = KeptLabels(connection, reading.cluster, revision)
+        if reading.owner_of is not None:
+            labels = KeptLabels(connection, reading.cluster, revision, reading.owner_of.names)
             places.owners.update(owners_at(labels, reading.owner_of, ids))
     return places
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 from sqlalchemy import Connection, Engine
 
 from scanner.errors import StoreError
-from scanner.model.census import OwnerOf, unowned
+from scanner.model.census import OwnerOf
 from scanner.model.json import JsonObject
 from scanner.model.notification import Notification, NotificationState
 from scanner.model.object_counts import ObjectCount
@@ -337,7 +337,7 @@ class SqlReader:
         with self._reading() as connection:
             return scan_diff.earlier_scan_to_compare(connection, scan_id, self._clock())
 
-    def diff(self, before_id: str, now_id: str, owner_of: OwnerOf = unowned) -> ScanDiff:
+    def diff(self, before_id: str, now_id: str, owner_of: OwnerOf | None = None) -> ScanDiff:
         """The difference of two scans of a cluster, by their full ids, the earlier one first.
 
         Problems have the owners that `owner_of` gives, by default none.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scanner.model.population import Kept, KeptOfObject
-from scanner.posture.owners import DEFAULT_OWNER_KEYS, UNOWNED, OwnerKey, owner_of
+from scanner.posture.owners import DEFAULT_OWNER_KEYS, UNOWNED, OwnerKey, Owners
 
 BLUE, RED, GREEN = (Kept((("team", name),)) for name in ("blue", "red", "green"))
 
@@ -26,7 +26,7 @@ BLUE, RED, GREEN = (Kept((("team", name),)) for name in ("blue", "red", "green")
 )
 def test_the_first_key_with_a_value_counts(kept: KeptOfObject | None, owner: str) -> None:
     """By default the labels `team` and `owner` of the object, then of its workload, then of its namespace."""
-    assert owner == owner_of(kept, DEFAULT_OWNER_KEYS)
+    assert owner == Owners(DEFAULT_OWNER_KEYS)(kept)
 
 
 def test_keys_have_an_order() -> None:
@@ -34,4 +34,4 @@ def test_keys_have_an_order() -> None:
     keys = (OwnerKey("namespace", "annotation", "contact"), OwnerKey("object", "label", "team"))
     named = KeptOfObject(BLUE, namespace=Kept((), (("contact", "ops"),)))
 
-    assert ("ops", "blue") == (owner_of(named, keys), owner_of(KeptOfObject(BLUE), keys))
+    assert ("ops", "blue") == (Owners(keys)(named), Owners(keys)(KeptOfObject(BLUE)))

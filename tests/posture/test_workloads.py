@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -241,3 +242,20 @@ def test_an_object_and_its_controller_have_one_workload(seed: int, count: int) -
         if each.controller is not None:
             above = by_name[each.controller.name]
             assert resolved(above, *objects) == resolved(each, *objects)
+
+
+def test_memory_does_not_grow_with_the_workloads() -> None:
+    """A cluster may have a hundred thousand controllers that were not read."""
+    workloads = Workloads(SCOPES)
+    held: list[int] = []
+    tracemalloc.start()
+    for start in (0, 25_000, 50_000):
+        for number in range(start, start + 25_000):
+            pod = thing(PODS, f"pod-{number}")._replace(
+                controller=Controller("apps/v1", "ReplicaSet", f"rs-{number}", "")
+            )
+            assert f"rs-{number}" == workloads.of(pod).name
+        held.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+
+    assert held[2] < 1.2 * held[0]

@@ -87,6 +87,14 @@ def test_a_set_of_numbers_survives_packing(numbers: set[int], number: int) -> No
     assert (number in numbers, sorted(numbers), len(numbers)) == (number in packed, list(packed), packed.count)
 
 
+@given(numbers=st.sets(st.integers(0, 500)))
+def test_a_set_of_numbers_has_flags(numbers: set[int]) -> None:
+    """A byte for each number up to the highest: they choose the objects of a set from a column."""
+    flags = RowIdSet(numbers).flags()
+
+    assert sorted(numbers) == [number for number, flag in enumerate(flags) if flag]
+
+
 def test_a_run_of_numbers_takes_next_to_no_space() -> None:
     """A hundred thousand unchecked findings take less than 100 bytes."""
     assert 100 > len(RowIdSet(range(1, 100_001)).packed())

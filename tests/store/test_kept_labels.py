@@ -11,7 +11,7 @@ from scanner.audit import packed_objects
 from scanner.model.population import NOTHING_KEPT, Controller, Examined, Kept, KeptOfObject, Pairs
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.scan import PageResult, ScanRecord, Scope, owned_census_of
-from scanner.posture.owners import owner_of
+from scanner.posture.owners import Owners
 from scanner.store import SqlStore
 from scanner.store.tables import OPEN, POPULATION
 from tests.store.databases import execute
@@ -22,6 +22,7 @@ DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
 TEAM: Pairs = (("team", "blue"),)
 POD = finding("web-1", kind="Pod")
 WEB = finding("web")
+OWNER_OF = Owners()
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def kept(record: ScanRecord) -> dict[str, KeptOfObject | None]:
 
 def owners(record: ScanRecord) -> dict[str, str]:
     """The owners of the objects of findings, by name."""
-    return {name: owner_of(labels) for name, labels in kept(record).items()}
+    return {name: OWNER_OF(labels) for name, labels in kept(record).items()}
 
 
 def test_an_object_has_the_labels_of_its_workload_and_of_its_namespace(store: SqlStore) -> None:
@@ -101,7 +102,7 @@ def test_a_resolved_finding_keeps_its_owner(store: SqlStore) -> None:
     Labelled(findings=False).record(store, 2)
     resolved = list(store.record("scan-2").resolved())
 
-    assert {"web-1": "blue", "web": "blue"} == {stored.finding.name: owner_of(stored.kept) for stored in resolved}
+    assert {"web-1": "blue", "web": "blue"} == {stored.finding.name: OWNER_OF(stored.kept) for stored in resolved}
 
 
 def test_a_finding_has_its_owner_in_every_list(store: SqlStore) -> None:
@@ -110,7 +111,7 @@ def test_a_finding_has_its_owner_in_every_list(store: SqlStore) -> None:
     by_problem = [each.stored for each in store.record("scan-1").by_problem()]
     single = store.finding(POD.fingerprint).stored
 
-    assert ["blue"] * 3 == [owner_of(stored.kept) for stored in (*by_problem, single)]
+    assert ["blue"] * 3 == [OWNER_OF(stored.kept) for stored in (*by_problem, single)]
 
 
 def test_a_namespace_that_is_gone_has_no_interval_any_more(store: SqlStore) -> None:
@@ -149,7 +150,7 @@ def test_findings_without_a_population_are_counted(store: SqlStore, url: str) ->
     execute(url, "UPDATE population SET until = since")
     record = store.record("scan-1")
 
-    assert dict(owned_census_of(record.findings(), owner_of)) == dict(record.counted_by(owner_of))
+    assert dict(owned_census_of(record.findings(), OWNER_OF)) == dict(record.counted_by(OWNER_OF))
 
 
 @pytest.mark.parametrize("labels", [Labelled(TEAM), Labelled(deployment=TEAM), Labelled(namespace=TEAM), Labelled()])
@@ -159,7 +160,7 @@ def test_findings_are_counted_by_owner_without_being_read(store: SqlStore, label
     replace(labels, scope=Scope(exclude_namespaces=("kube-*",)), findings=False).record(store, 2)
     for number in (1, 2):
         record = store.record(f"scan-{number}")
-        assert dict(owned_census_of(record.findings(), owner_of)) == dict(record.counted_by(owner_of))
+        assert dict(owned_census_of(record.findings(), OWNER_OF)) == dict(record.counted_by(OWNER_OF))
 
 
 def test_equal_labels_are_one_object(store: SqlStore) -> None:

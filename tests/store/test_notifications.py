@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from scanner.model.notification import Notification, NotificationState
+from scanner.model.population import KeptOfObject
 from scanner.model.scan import ClusterIdentity, ScanState, Scope
-from scanner.posture.owners import owner_of
+from scanner.posture.owners import Owners
 from scanner.store import SqlStore, open_store
 from scanner.store.retention import prune
 from scanner.store.retention_plan import Rule
@@ -165,12 +166,18 @@ def test_metrics_count_the_notifications_of_each_cluster(store: SqlStore) -> Non
     assert {("all", "pending"): 0, ("all", "delivered"): 0, ("all", "lost"): 0} == numbers["other"]
 
 
+class Nobody(Owners):
+    """Names an owner of every object."""
+
+    def __call__(self, kept: KeptOfObject | None, /) -> str:
+        """The owner of an object."""
+        return Owners()(kept) or "nobody"
+
+
 def test_problems_of_a_difference_have_owners_on_request(store: SqlStore) -> None:
     """Those without labels have none."""
     Round((A,)).record(store, 1)
     Round().record(store, 2)
 
     assert [""] == [each.owner for each in problems(store.diff("scan-1", "scan-2"))]
-    assert ["nobody"] == [
-        each.owner for each in problems(store.diff("scan-1", "scan-2", lambda kept: owner_of(kept) or "nobody"))
-    ]
+    assert ["nobody"] == [each.owner for each in problems(store.diff("scan-1", "scan-2", Nobody()))]

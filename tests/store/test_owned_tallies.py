@@ -18,7 +18,7 @@ from scanner.model.population import Controller, Examined
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.scan import ClusterIdentity, OutcomeName, OwnedTally, PageResult, ScanRecord, TallyKey
 from scanner.posture.owner_scores import owner_scores
-from scanner.posture.owners import owner_of
+from scanner.posture.owners import Owners
 from scanner.posture.score import Score, Scores, default_severity
 from scanner.store import SqlStore
 from tests.store.made import CHECK, PROD, Round, finding, identity_of, listed
@@ -32,6 +32,7 @@ OUTCOMES = {
     "admits": Errored("broken", would_deny=False),
 }
 NUMBERS = count()
+OWNER_OF = Owners()
 
 
 @dataclass(frozen=True)
@@ -161,11 +162,11 @@ teams_of_namespaces = st.fixed_dictionaries({name: st.sampled_from(["", "red", "
 def test_outcomes_by_owner_are_those_of_every_object(store: SqlStore, pods: list[Pod], teams: dict[str, str]) -> None:
     """Sets and findings give the numbers that a look at each object gives, and the same score."""
     record = scanned(store, pods, teams, next(NUMBERS))
-    counted = summed(record.tallies_by(owner_of))
+    counted = summed(record.tallies_by(OWNER_OF))
 
     assert naive(pods, teams) == counted
     assert naive_scores(record, naive(pods, teams)) == owner_scores(
-        record.tallies_by(owner_of), Scores(record, default_severity)
+        record.tallies_by(OWNER_OF), Scores(record, default_severity)
     )
     assert sum(record.tallies.values()) == counted.total()
 
