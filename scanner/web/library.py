@@ -7,7 +7,6 @@ tries again.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,15 +26,12 @@ from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
 from scanner.store.search_text import MOST_WORDS
 from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
+from scanner.web.kept_views import KeptViews
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable, reason_of
 from scanner.web.scan_view import ScanView
 
 _LOG: Final = logging.getLogger("assay.web")
-KEPT_SCANS: Final = 64
-"""The views that are kept: those of the newest scans of a fleet, and some of other dates."""
-KEPT_PROBLEMS: Final = 1_000_000
-"""The problems of all kept views together: a bound of their memory."""
 _CHECK_AFTER: Final = 10.0
 """The seconds after which the schema of the database is checked again."""
 RECENT: Final = 2.0
@@ -88,7 +84,7 @@ class Library:
         self._reader: SqlReader | None = None
         self._checked = 0.0
         self._ended = False
-        self._views: Final[OrderedDict[_Key, ScanView]] = OrderedDict()
+        self._views: Final[KeptViews[ScanView]] = KeptViews()
         self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(RECENT)
         self._scans: Final[Recent[Scan | None]] = Recent(RECENT)
         self._fleet: Final[Recent[Fleet]] = Recent(RECENT)
@@ -189,14 +185,15 @@ class Library:
         with self._lock:
             view = self._views.get(key)
             if view is not None:
-                self._views.move_to_end(key)
                 return view
             making = self._making.setdefault(key, RLock())
         with making:
-            view = self._views.get(key)
+            with self._lock:
+                view = self._views.get(key)
             if view is None:
                 view = self._made(scan.id, day)
-                self._keep(key, view)
+                with self._lock:
+                    self._views.keep(key, view)
         with self._lock:
             self._making.pop(key, None)
         return view
@@ -207,15 +204,6 @@ class Library:
             moment = record.scan.finished_at or record.scan.started_at
             settings = replace(self.settings, waivers=self.settings.waivers or reader.waivers_at(scan_id, moment))
             return ScanView(record, document_of(record, settings, day))
-
-    def _keep(self, key: _Key, view: ScanView) -> None:
-        with self._lock:
-            self._views[key] = view
-            while len(self._views) > 1 and (len(self._views) > KEPT_SCANS or self._kept_problems() > KEPT_PROBLEMS):
-                self._views.popitem(last=False)
-
-    def _kept_problems(self) -> int:
-        return sum(view.size for view in self._views.values())
 
     def words(self, cluster: StoredCluster, text: str) -> Sequence[WordMatches]:
         """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""

@@ -56,6 +56,11 @@ class ScanView:
         return self.record.scan.id
 
     @property
+    def cluster(self) -> str:
+        """The UID of the cluster of the scan, or its name."""
+        return self.record.scan.cluster.uid or self.record.scan.cluster.name
+
+    @property
     def ended(self) -> datetime:
         """The end of the scan, or its beginning if it did not end."""
         return self.record.scan.finished_at or self.record.scan.started_at
