@@ -21,7 +21,7 @@ from scanner.admission.request import Request
 from scanner.audit.secret_values import HIDDEN, is_secret
 from scanner.audit.sensitive_fields import Trail
 from scanner.model.evidence import Reason
-from scanner.model.json import Json
+from scanner.model.json import Json, compact
 from scanner.model.outcome import Check, Errored, Violated
 from scanner.model.resource import Resource
 
@@ -36,7 +36,7 @@ _SECRET_BY_CONTEXT = frozenset({"data", "value"})
 """Fields that are secret or not depending on the kind or the name beside them, which the expression may not read."""
 _ROOTS = frozenset({"object", "oldObject", "params", "namespaceObject"})
 _Steps: TypeAlias = "tuple[str, ...]"
-_Key: TypeAlias = "tuple[object, ...]"
+_Key: TypeAlias = tuple[int, type[Violated | Errored], bytes]
 
 
 class Explained(NamedTuple):
@@ -188,7 +188,8 @@ class EvidenceCache:
         """Keep evidence; all evidence of a full cache is dropped first."""
         if len(self._evidence) >= _MOST:
             self._evidence.clear()
-        self._evidence[key] = explained
+        reads, outcome, digest = key
+        self._evidence[reads, outcome, compact(digest)] = explained
 
     def _clear(self) -> None:
         self._evidence.clear()

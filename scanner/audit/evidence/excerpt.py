@@ -17,7 +17,7 @@ from scanner.audit.evidence.text import value_text
 from scanner.audit.secret_values import HIDDEN, is_secret, without
 from scanner.audit.sensitive_fields import MAPPINGS, MASK, Trail, is_sensitive, may_be_sensitive
 from scanner.cel.explanation.explained import path_of
-from scanner.model.json import Json
+from scanner.model.json import Json, compact
 
 LONGEST = 512
 """Bytes of an excerpt."""
@@ -81,11 +81,11 @@ def _field(value: Json) -> _Field:
 
 def _keep(key: _Key, text: str) -> None:
     """Keep an excerpt of short values. A full cache is cleared first."""
-    _, hidden, _, _, fields = key
+    trail, hidden, opened, names, fields = key
     if all(not isinstance(value, str) or len(value) <= _LONGEST_KEPT for value in (*hidden, *fields)):
         if len(_TEXTS) >= _MOST:
             _TEXTS.clear()
-        _TEXTS[key] = text
+        _TEXTS[trail, hidden, compact(opened), names, fields] = text
 
 
 def _text(parent: Mapping[str, Json], trail: Trail, hidden: frozenset[str]) -> str:
