@@ -249,8 +249,8 @@ def test_memory_does_not_grow_with_the_workloads() -> None:
     workloads = Workloads(SCOPES)
     held: list[int] = []
     tracemalloc.start()
-    for start in (0, 25_000, 50_000):
-        for number in range(start, start + 25_000):
+    for start in (0, 10_000):
+        for number in range(start, start + 10_000):
             pod = thing(PODS, f"pod-{number}")._replace(
                 controller=Controller("apps/v1", "ReplicaSet", f"rs-{number}", "")
             )
@@ -258,4 +258,4 @@ def test_memory_does_not_grow_with_the_workloads() -> None:
         held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
 
-    assert held[2] < 1.2 * held[0]
+    assert held[1] < 1.2 * held[0]
