@@ -7,7 +7,9 @@ writer, ids are reserved in the writer's transaction.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Table, text
+from typing import Final
+
+from sqlalchemy import Connection, Table, TextClause, text
 
 from scanner.store.engine import committing_at_once
 
@@ -16,12 +18,24 @@ def reserve(connection: Connection, table: Table, count: int) -> range:
     """Reserve `count` consecutive row ids of a table. The connection is in a transaction that writes."""
     if not count:
         return range(0)
+    with committing_at_once(connection) as own:
+        given = {"name": table.name, "count": count}
+        last: int | None = own.execute(_RAISED, given).scalar()
+        if last is None:
+            last = own.execute(_first(table), given).scalar_one()
+    return range(last - count + 1, last + 1)
+
+
+_RAISED: Final = text("UPDATE last_ids SET id = id + :count WHERE name = :name RETURNING id")
+
+
+def _first(table: Table) -> TextClause:
+    """The statement for a table that `last_ids` does not have: its ids go on from the highest one in the table.
+
+    Only then may the table be read: PostgreSQL would visit all rows that the closing transaction has inserted so far.
+    """
     [key] = table.primary_key.columns
-    # Without a row in `last_ids`, ids go on from the highest id in the table.
-    statement = text(
-        f"INSERT INTO last_ids (name, id) SELECT '{table.name}', :count + coalesce(max({key.name}), 0) FROM {table.name} "  # noqa: S608 - names of our own tables
+    return text(
+        f"INSERT INTO last_ids (name, id) SELECT :name, :count + coalesce(max({key.name}), 0) FROM {table.name} "  # noqa: S608 - names of our own tables
         "WHERE true ON CONFLICT (name) DO UPDATE SET id = last_ids.id + :count RETURNING id"
     )
-    with committing_at_once(connection) as own:
-        last: int = own.execute(statement, {"count": count}).scalar_one()
-    return range(last - count + 1, last + 1)
