@@ -166,12 +166,12 @@ def test_metrics_count_the_notifications_of_each_cluster(store: SqlStore) -> Non
     assert {("all", "pending"): 0, ("all", "delivered"): 0, ("all", "lost"): 0} == numbers["other"]
 
 
-class Nobody(Owners):
-    """Names an owner of every object."""
+class PlatformTeam(Owners):
+    """Names a team as the owner of every object that has no owner."""
 
     def __call__(self, kept: KeptOfObject | None, /) -> str:
         """The owner of an object."""
-        return Owners()(kept) or "nobody"
+        return Owners()(kept) or "platform"
 
 
 def test_problems_of_a_difference_have_owners_on_request(store: SqlStore) -> None:
@@ -180,4 +180,4 @@ def test_problems_of_a_difference_have_owners_on_request(store: SqlStore) -> Non
     Round().record(store, 2)
 
     assert [""] == [each.owner for each in problems(store.diff("scan-1", "scan-2"))]
-    assert ["nobody"] == [each.owner for each in problems(store.diff("scan-1", "scan-2", Nobody()))]
+    assert ["platform"] == [each.owner for each in problems(store.diff("scan-1", "scan-2", PlatformTeam()))]
