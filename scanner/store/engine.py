@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
@@ -58,6 +59,9 @@ AfterInsert: TypeAlias = Callable[[Connection, Table, Sequence[tuple[Value, ...]
 _WAIT = 60
 """Seconds that a writer waits for another writer."""
 
+_PAUSE = 0.05
+"""Seconds between two attempts to change the mode of a file."""
+
 _CHECKPOINT_WAIT = 1
 """Seconds that the end of a scan waits for readers."""
 
@@ -70,7 +74,6 @@ _ARRAYS = {int: "bigint[]", str: "text[]", bytes: "bytea[]", bool: "boolean[]"}
 
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {_WAIT * 1000}",
-    "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
     "PRAGMA foreign_keys = ON",
     "PRAGMA cache_size = -2048",
@@ -338,6 +341,24 @@ def listed_texts(connection: Connection, texts: Iterable[str]) -> ScalarSelect[s
 def _prepare(connection: sqlite3.Connection, _record: object) -> None:
     for pragma in _PRAGMAS:
         connection.execute(pragma)
+    _keep_write_ahead_log(connection)
+
+
+def _keep_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch a new file to write-ahead logging, which it keeps.
+
+    SQLite does not wait here for another process that writes: its busy timeout leaves out locks that could wait for each other.
+    """
+    until = time.monotonic() + _WAIT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
 
 
 def _send_lists_in_binary(connection: DriverConnection[TupleRow], _record: object) -> None:

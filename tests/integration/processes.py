@@ -18,6 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+_RETURNED: set[int] = set()
+"""The ports that `free_port` returned: a server may not listen yet when the next port is asked for."""
+
+
 class NotStartedError(Exception):
     """A server did not become ready; the message holds the end of its log."""
 
@@ -62,18 +66,21 @@ def serving(
 
 
 def free_port() -> int:
-    """A loopback port that nothing listens on.
+    """A loopback port that nothing listens on, and that no earlier call returned.
 
     It lies below the ports that systems give to clients: between this call and the start of the server, no connection of
     another test can take it.
     """
     while True:
         port = random.SystemRandom().randrange(10_000, 32_768)
+        if port in _RETURNED:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            _RETURNED.add(port)
             return port
 
 

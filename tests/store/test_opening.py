@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -55,6 +57,20 @@ def test_a_file_is_kept_safe_by_its_settings(tmp_path: Path) -> None:
         values = [connection.execute(text(f"PRAGMA {name}")).scalar() for name in pragmas]
 
     assert ["wal", 1, 60000] == values
+
+
+@pytest.mark.parametrize("begin", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+def test_a_new_file_is_opened_while_another_process_writes_to_it(tmp_path: Path, begin: str) -> None:
+    """Switching to the write-ahead log waits for the end of the other transaction, for which SQLite alone does not always wait."""
+    path = tmp_path / "assay.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("CREATE TABLE other (id)")
+        other.execute(begin)
+        end = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+        end.start()
+        with engine_for(address_of(str(path))).connect() as connection:
+            assert "wal" == connection.execute(text("PRAGMA journal_mode")).scalar()
+        end.join()
 
 
 def test_a_reopened_database_has_its_scans(fresh: str) -> None:
