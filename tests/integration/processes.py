@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-
 _RETURNED: set[int] = set()
 """The ports that `free_port` returned: a server may not listen yet when the next port is asked for."""
 
