@@ -1,42 +1,67 @@
-"""A finding of a scan without its texts: what a list of findings is filtered and ordered by."""
+"""The findings of a scan without their texts, as columns: what a list of findings is filtered and ordered by."""
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scanner.model.cause import Cause
 from scanner.model.policy import PolicyKey
 
 
-class IndexedFinding(NamedTuple):
-    """A finding. `row`, `check`, `verdict`, `object`, `workload_row` (0 for none) and `kept` are ids of the store.
+class CommonFacts(NamedTuple):
+    """What many findings have in common. `check` and `verdict` are ids of the store.
 
-    `id` has the first 48 bits of the fingerprint, `problem` is the number of the problem (negative in scans of older versions), `opened` the beginning of
-    the problem's latest episode in seconds since 1970, `actions` are joined with commas. `status` and `episode` are as in
-    `ProblemFinding`, `cause` and `resolution` as in `StoredFinding`. `kind` and `workload` (`namespace/name`) are those of the workload, or of the object itself.
+    `opened` is the beginning of the problem's latest episode in seconds since 1970, `actions` are joined with commas. `status` and
+    `episode` are as in `ProblemFinding`, but for findings that the scan did not check; `cause` and `resolution` as in `StoredFinding`.
     """
 
-    row: int
-    problem: int
-    id: int
     check: int
     verdict: int
-    object: int
-    workload_row: int
-    kept: int
     policy: PolicyKey
-    namespace: str
-    name: str
-    owner: str
-    kind: str
-    workload: str
     status: str
-    checked: bool
     episode: str
     opened: int
     outcome: str
     denies: bool
-    actions: str
+    actions: tuple[str, ...]
     excepted: bool
     cause: Cause | None
     resolution: str
+
+
+class CommonPlace(NamedTuple):
+    """Where the objects of some findings are. `workload_row` (0 for none) and `kept` are ids of the store.
+
+    `kind` and `workload` (`namespace/name`) are those of the workload; `workload` is empty for objects that are their own workload.
+    """
+
+    namespace: str
+    owner: str
+    kind: str
+    workload: str
+    workload_row: int
+    kept: int
+
+
+@dataclass(slots=True)
+class FindingIndex:
+    """The findings of a scan as columns, in no order. `rows` and `objects` are ids of the store.
+
+    `problems` has the number of the problem (negative in scans of older versions), `ids` the first 48 bits of the fingerprint, `names`
+    the name of the object. `facts` and `places` are places in `common_facts` and `common_places`. `unchecked` are the rows that the
+    scan left unchecked.
+    """
+
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    problems: array[int] = field(default_factory=lambda: array("q"))
+    ids: array[int] = field(default_factory=lambda: array("q"))
+    objects: array[int] = field(default_factory=lambda: array("q"))
+    names: list[str] = field(default_factory=list)
+    facts: array[int] = field(default_factory=lambda: array("l"))
+    places: array[int] = field(default_factory=lambda: array("l"))
+    common_facts: Sequence[CommonFacts] = ()
+    common_places: Sequence[CommonPlace] = ()
+    unchecked: frozenset[int] = frozenset()

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.census import Bucket, Census, OwnedCensus, OwnerOf
-from scanner.model.finding_index import IndexedFinding
+from scanner.model.finding_index import FindingIndex
 from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
 from scanner.model.opinion import Opinion
@@ -447,8 +447,8 @@ class ScanRecord:
     of the record can do so without reading all findings. `problem_totals` counts the problems, and yields the findings of the worst:
     see `posture.worst_problems`; `problem_groups` counts the open ones without waived rows (`posture.problem_groups`). `register`
     counts the scans of the cluster, this one included, and `policy_days` the failing checks of each policy by day. `places` has the
-    files and lines of its objects, None if they came from no files. `findings_by_object` counts `findings` by the ids of `population`. `indexed` yields the findings of `by_problem` and the previews without
-    their texts, in no order, with the owners that a function names; `of_rows` those of some rows, with the id of the row.
+    files and lines of its objects, None if they came from no files. `findings_by_object` counts `findings` by the ids of `population`. `indexed` has the findings of `by_problem` and the previews without
+    their texts, with the owners that a function names; `of_rows` those of some rows, with the id of the row.
     """
 
     scan: Scan
@@ -487,7 +487,7 @@ class ScanRecord:
     policy_days: Callable[[], PolicyDays] = dict
     places: Callable[[], Places | None] = lambda: None
     findings_by_object: Callable[[], Mapping[int, int]] = dict
-    indexed: Callable[[OwnerOf], Iterator[IndexedFinding]] = lambda _: iter(())
+    indexed: Callable[[OwnerOf], FindingIndex] = lambda _: FindingIndex()
     of_rows: Callable[[Sequence[int]], Iterator[tuple[int, ProblemFinding]]] = lambda _: iter(())
 
     def counted(self) -> Census:

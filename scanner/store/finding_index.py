@@ -1,16 +1,22 @@
-"""The findings of a scan as narrow rows without texts, from which a list is chosen and ordered before any text is read."""
+"""The findings of a scan as columns without texts, from which a list is chosen and ordered before any text is read.
+
+A scan has many findings, and few combinations of what they refer to: each combination is decoded once.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from scanner.model.cause import Cause
 from scanner.model.census import OwnerOf
-from scanner.model.finding_index import IndexedFinding
+from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex
+from scanner.model.policy import PolicyKey
+from scanner.store.engine import listed
 from scanner.store.findings import causes_of, resolved_in, seen_in, status_of, times_of
 from scanner.store.kept_labels import KeptLabels, PlaceOfObject
 from scanner.store.row_ids import RowIdSet
@@ -26,29 +32,28 @@ from scanner.store.tables import (
 )
 
 _PORTION: Final = 5_000
+_ID_BYTES: Final = 6
 
 
-class _Row(NamedTuple):
-    """The columns of a row of the query, in its order."""
+class _Facts(NamedTuple):
+    """The columns of a row that many findings share. `begins` tells whether the row, `is_first` whether the problem begins with the revision."""
 
-    id: int
-    problem: int | None
-    fingerprint: bytes
     check: int
     verdict: int
-    object: int
-    kind: int
     event: str
-    since: int
-    first: int
-    opened: int | None
-    problem_first: int | None
-    problem_opened: int | None
+    begins: bool
+    opened: int
+    is_first: bool
     resolution: str | None
     cause: int | None
     end_cause: int | None
+
+
+class _Place(NamedTuple):
+    """The columns of a row that the findings of similar objects share."""
+
+    kind: int
     namespace: str
-    name: str
     workload: int | None
     kept: int | None
     top_kind: str | None
@@ -56,31 +61,55 @@ class _Row(NamedTuple):
     top_name: str | None
 
 
+class _Numbered(dict[tuple[Any, ...], int]):
+    """Numbers combinations in the order in which they are first asked for."""
+
+    def __missing__(self, key: tuple[Any, ...]) -> int:
+        self[key] = number = len(self)
+        return number
+
+
 class _Verdict(NamedTuple):
     outcome: str
     denies: bool
-    would_deny: bool
     actions: str
     excepted_by: str
 
 
 def indexed(
     connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, owner_of: OwnerOf
-) -> Iterator[IndexedFinding]:
-    """The findings that were open at a revision, and those that its scan resolved, in no order.
+) -> FindingIndex:
+    """The findings that were open at a revision, and those that its scan resolved.
 
     `unchecked` are the ids of the rows that the scan left unchecked.
     """
-    tables = _Tables(connection, cluster)
+    index = FindingIndex(unchecked=frozenset(unchecked))
+    facts, places = list[CommonFacts](), list[CommonPlace]()
+    referred = _Referred(connection, cluster, revision)
     for resolved in (False, True):
         at = revision - int(resolved)
         chosen = resolved_in(cluster, revision) if resolved else seen_in(cluster, revision)
         labels = KeptLabels(connection, cluster, at, owner_of.names)
-        with connection.execute(_select(chosen, at).execution_options(yield_per=_PORTION)) as result:
+        # The labels of a namespace may be others one revision earlier: both revisions have combinations of their own.
+        seen_facts, seen_places = _Numbered(), _Numbered()
+        first_fact, first_place = len(facts), len(places)
+        with connection.execute(_select(chosen, revision, at).execution_options(yield_per=_PORTION)) as result:
             for portion in result.partitions():
-                rows = [_Row._make(row) for row in portion]
-                for row, owner in zip(rows, _owners(rows, labels, owner_of), strict=True):
-                    yield tables.finding(row, owner, revision, resolved=resolved, checked=row.id not in unchecked)
+                ids, problems, fingerprints, objects, names, *others = zip(*portion, strict=True)
+                of_facts, of_places = others[: len(_Facts._fields)], others[len(_Facts._fields) :]
+                index.rows.extend(ids)
+                index.problems.extend(problems)
+                index.ids.extend([int.from_bytes(each[:_ID_BYTES], "big") for each in fingerprints])
+                index.objects.extend(objects)
+                index.names += names
+                index.facts.extend([first_fact + seen_facts[each] for each in zip(*of_facts, strict=True)])
+                index.places.extend([first_place + seen_places[each] for each in zip(*of_places, strict=True)])
+                new_facts = [_Facts._make(each) for each in islice(seen_facts, len(facts) - first_fact, None)]
+                new_places = [_Place._make(each) for each in islice(seen_places, len(places) - first_place, None)]
+                facts += referred.facts(new_facts, resolved=resolved)
+                places += referred.places(new_places, labels, owner_of)
+    index.common_facts, index.common_places = tuple(facts), tuple(places)
+    return index
 
 
 def findings_by_object(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Counter[int]:
@@ -90,16 +119,22 @@ def findings_by_object(connection: Connection, cluster: int, revision: int, unch
         return Counter(item for row, item in result if row not in unchecked)
 
 
-def _select(chosen: ColumnElement[bool], at: int) -> Any:
-    """The query of the rows for `_Row`."""
+def _select(chosen: ColumnElement[bool], revision: int, at: int) -> Any:
+    """The query of the columns of an index, followed by those of `_Facts` and `_Place`; labels are those of the revision `at`."""
     own, interval, top = FINDINGS.c, POPULATION.c, WORKLOADS.c
-    of_finding = (own[name] for name in _Row._fields[: _Row._fields.index("namespace")])
     there = and_(interval.object == own.object, interval.since <= at, interval.until > at)
+    facts = (
+        *(own.check, own.verdict, own.event, own.since == revision),
+        func.coalesce(own.problem_opened, own.opened, own.first),
+        func.coalesce(own.problem_first, own.first) == revision,
+        *(own.resolution, own.cause, own.end_cause),
+    )
+    places = own.kind, OBJECTS.c.namespace, interval.workload, interval.kept, top.kind, top.namespace, top.name
     return (
         select(
-            *of_finding,
-            *(OBJECTS.c.namespace, OBJECTS.c.name, interval.workload, interval.kept),
-            *(top.kind, top.namespace, top.name),
+            *(own.id, func.coalesce(own.problem, -own.id), own.fingerprint, own.object, OBJECTS.c.name),
+            *(column.label(f"fact_{number}") for number, column in enumerate(facts)),
+            *(column.label(f"place_{number}") for number, column in enumerate(places)),
         )
         .select_from(FINDINGS)
         .join(OBJECTS, OBJECTS.c.id == own.object)
@@ -109,95 +144,78 @@ def _select(chosen: ColumnElement[bool], at: int) -> Any:
     )
 
 
-def _owners(rows: Sequence[_Row], labels: KeptLabels, owner_of: OwnerOf) -> Iterator[str]:
-    """The owner of the object of each row."""
-    places = [
-        PlaceOfObject(row.kind, row.namespace, row.workload or 0, row.kept) for row in rows if row.kept is not None
-    ]
-    kept = labels.of(places)
-    # Equal labels are one object, so each owner is found once.
-    owners = {number: owner_of(each) for number, each in {id(each): each for each in kept}.items()}
-    following = iter(kept)
-    return (owners[id(next(following))] if row.kept is not None else owner_of(None) for row in rows)
+class _Referred:
+    """The rows to which findings refer."""
 
-
-class _Tables:
-    """The rows to which findings refer: there are few of them."""
-
-    def __init__(self, connection: Connection, cluster: int) -> None:
+    def __init__(self, connection: Connection, cluster: int, revision: int) -> None:
         self._connection = connection
-        self._ends = {revision: int(ended.timestamp()) for revision, ended in times_of(connection, cluster).items()}
-        self._policies = {
-            row.id: (row.language, row.policy)
-            for row in connection.execute(select(CHECKS.c.id, CHECKS.c.language, CHECKS.c.policy))
-        }
+        self._revision = revision
+        self._ends = {number: int(ended.timestamp()) for number, ended in times_of(connection, cluster).items()}
         self._kinds = {row.id: row.kind for row in connection.execute(select(KINDS.c.id, KINDS.c.kind))}
+        self._policies: dict[int, PolicyKey] = {}
         self._verdicts: dict[int, _Verdict] = {}
-        self._names: dict[str, str] = {}
         self._causes: dict[int | None, Cause | None] = {None: None}
 
-    def finding(self, row: _Row, owner: str, revision: int, *, resolved: bool, checked: bool) -> IndexedFinding:
-        verdict = self._verdict(row.verdict)
-        first = row.first if row.problem_first is None else row.problem_first
-        opened = next(each for each in (row.problem_opened, row.opened, row.first) if each is not None)
-        begins = opened == revision
+    def facts(self, rows: Sequence[_Facts], *, resolved: bool) -> Iterable[CommonFacts]:
+        """The facts of some combinations, in their order."""
+        self._read_policies({row.check for row in rows} - self._policies.keys())
+        self._read_verdicts({row.verdict for row in rows} - self._verdicts.keys())
+        causes = {row.end_cause if resolved else row.cause if row.begins else None for row in rows}
+        self._causes.update(causes_of(self._connection, causes - self._causes.keys()))
+        return [self._fact(row, resolved=resolved) for row in rows]
+
+    def _fact(self, row: _Facts, *, resolved: bool) -> CommonFacts:
+        verdict = self._verdicts[row.verdict]
         if row.event == PREVIEW:
             status: str = PREVIEW
         elif resolved:
             status = "resolved"
         else:
-            status = status_of(row.event, begins=row.since == revision)
-        kind = row.top_kind or self._kinds[row.kind]
-        namespace = row.namespace if row.top_namespace is None else row.top_namespace
-        return IndexedFinding(
-            row=row.id,
-            problem=-row.id if row.problem is None else row.problem,
-            id=int.from_bytes(row.fingerprint[:6], "big"),
+            status = status_of(row.event, begins=row.begins)
+        return CommonFacts(
             check=row.check,
             verdict=row.verdict,
-            object=row.object,
-            workload_row=row.workload or 0,
-            kept=row.kept or 0,
             policy=self._policies[row.check],
-            namespace=self._same(row.namespace),
-            name=row.name,
-            owner=self._same(owner),
-            kind=self._same(kind),
-            workload="/".join(filter(None, (namespace, row.top_name or row.name))),
             status=status,
-            checked=checked or resolved,
-            episode="open" if not begins else "new" if first == revision else "reopened",
-            opened=self._ends[opened],
+            episode="open" if row.opened != self._revision else "new" if row.is_first else "reopened",
+            opened=self._ends[row.opened],
             outcome=verdict.outcome,
-            denies=verdict.denies,
-            actions=verdict.actions,
+            denies=bool(verdict.denies),
+            actions=tuple(verdict.actions.split(",")) if verdict.actions else (),
             excepted=bool(verdict.excepted_by),
-            cause=self._cause(row.end_cause if resolved else row.cause if row.since == revision else None),
-            resolution=self._same(row.resolution or "") if resolved else "",
+            cause=self._causes[row.end_cause if resolved else row.cause if row.begins else None],
+            resolution=(row.resolution or "") if resolved else "",
         )
 
-    def _cause(self, number: int | None) -> Cause | None:
-        if number not in self._causes:
-            self._causes.update(causes_of(self._connection, {number}))
-        return self._causes[number]
+    def places(self, rows: Sequence[_Place], labels: KeptLabels, owner_of: OwnerOf) -> Iterable[CommonPlace]:
+        """The places of some combinations, in their order."""
+        known = [row for row in rows if row.kept is not None]
+        kept = labels.of([PlaceOfObject(row.kind, row.namespace, row.workload or 0, row.kept or 0) for row in known])
+        # Equal labels are one object, so each owner is found once.
+        owners = {number: owner_of(each) for number, each in {id(each): each for each in kept}.items()}
+        following = iter(kept)
+        return [self._place(row, owner_of(None) if row.kept is None else owners[id(next(following))]) for row in rows]
 
-    def _same(self, text: str) -> str:
-        """One object for equal texts."""
-        return self._names.setdefault(text, text)
+    def _place(self, row: _Place, owner: str) -> CommonPlace:
+        workload = "/".join(filter(None, (row.top_namespace, row.top_name))) if row.top_kind else ""
+        return CommonPlace(
+            namespace=row.namespace,
+            owner=owner,
+            kind=row.top_kind or self._kinds[row.kind],
+            workload=workload,
+            workload_row=row.workload or 0,
+            kept=row.kept or 0,
+        )
 
-    def _verdict(self, number: int) -> _Verdict:
-        if number not in self._verdicts:
-            self._read_verdicts(number)
-        return self._verdicts[number]
+    def _read_policies(self, checks: set[int]) -> None:
+        if checks:
+            own = CHECKS.c
+            wanted = select(own.id, own.language, own.policy).where(own.id.in_(listed(self._connection, checks)))
+            self._policies.update((row.id, (row.language, row.policy)) for row in self._connection.execute(wanted))
 
-    def _read_verdicts(self, first: int) -> None:
-        """Read the verdict of an id and those that follow: findings of one scan have verdicts with near ids."""
-        own = VERDICTS.c
-        wanted = select(own.id, *(own[name] for name in _Verdict._fields))
-        rows = self._connection.execute(wanted.where(own.id >= first).order_by(own.id).limit(_PORTION))
-        self._verdicts.update((row[0], _verdict(row)) for row in rows)
-
-
-def _verdict(row: Sequence[Any]) -> _Verdict:
-    _, outcome, denies, would_deny, actions, excepted_by = row
-    return _Verdict(outcome, bool(denies), bool(would_deny), actions, excepted_by)
+    def _read_verdicts(self, numbers: set[int]) -> None:
+        if numbers:
+            own = VERDICTS.c
+            columns = (own[name] for name in _Verdict._fields)
+            wanted = select(own.id, *columns).where(own.id.in_(listed(self._connection, numbers)))
+            self._verdicts.update((row[0], _Verdict._make(row[1:])) for row in self._connection.execute(wanted))

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, Row, select
 from scanner.errors import UsageError
 from scanner.model.cause import CauseKind
 from scanner.model.census import Census, OwnedCensus, OwnerOf
-from scanner.model.finding_index import IndexedFinding
+from scanner.model.finding_index import FindingIndex
 from scanner.model.method import Method
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
@@ -320,14 +320,14 @@ def _by_problem_of(
     return of_policies
 
 
-def _indexed(engine: Engine, address: Address, stored: StoredScan) -> Callable[[OwnerOf], Iterator[IndexedFinding]]:
+def _indexed(engine: Engine, address: Address, stored: StoredScan) -> Callable[[OwnerOf], FindingIndex]:
     """The findings without their texts, over a connection of its own."""
 
-    def with_owners(owner_of: OwnerOf) -> Iterator[IndexedFinding]:
-        def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[IndexedFinding]:
-            return indexed(connection, scan.cluster, revision, _unchecked(connection, scan), owner_of)
-
-        return _streaming(engine, address, stored, read)()
+    def with_owners(owner_of: OwnerOf) -> FindingIndex:
+        if stored.revision is None:
+            return FindingIndex()
+        with as_store_error(address), engine.connect() as connection:
+            return indexed(connection, stored.cluster, stored.revision, _unchecked(connection, stored), owner_of)
 
     return with_owners
 

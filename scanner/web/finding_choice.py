@@ -11,7 +11,7 @@ from scanner.report.json import Plain, finding_json
 from scanner.store.clusters import StoredCluster
 from scanner.web.kept_choices import Chosen
 from scanner.web.library import Library
-from scanner.web.problem_list import ListedProblem, ProblemFilter
+from scanner.web.problem_list import ListedProblem, ListedProblems, ProblemFilter
 from scanner.web.scan_view import SEVERITIES, ScanView
 
 _WITH_RESOLVED: Final = frozenset({"", "resolved"})
@@ -29,7 +29,7 @@ def chosen_problems(library: Library, cluster: StoredCluster, view: ScanView, wa
         words = library.words(cluster, wanted.text) if wanted.text else ()
         problems = view.problems.chosen(wanted, words, SEVERITIES)
         whole = wanted.status in _WITH_RESOLVED
-        return Chosen(problems, sum([len(each.rows) if whole else each.open for each in problems]))
+        return Chosen(problems, problems.findings(resolved=whole))
 
     return view.choices.get(wanted, choose)
 
@@ -51,9 +51,9 @@ class FindingChoice:
         object.__setattr__(self, "_problems", of_problems)
         object.__setattr__(self, "_findings", frozenset(numbers[each] for each in numbers if not each.startswith("p-")))
 
-    def problems(self, problems: Sequence[ListedProblem]) -> Sequence[ListedProblem]:
+    def problems(self, problems: ListedProblems) -> ListedProblems:
         """The problems with a chosen finding."""
-        return [each for each in problems if self.rows(each)] if self.ids else problems
+        return problems.only(lambda each: bool(self.rows(each))) if self.ids else problems
 
     def number(self, chosen: Chosen) -> int:
         """The number of chosen findings of problems."""

@@ -14,7 +14,7 @@ from scanner.report.sentences import namespace_title
 from scanner.report.worst_rows import in_folder
 from scanner.web.asked_page import AskedPage
 from scanner.web.finding_choice import chosen_problems
-from scanner.web.problem_list import CLUSTER_SCOPED, UNOWNED, ListedProblem, ProblemFilter
+from scanner.web.problem_list import CLUSTER_SCOPED, UNOWNED, ListedProblems, ProblemFilter
 from scanner.web.refusals import BadRequest, NotThere
 from scanner.web.timeline import timeline_of
 
@@ -23,6 +23,8 @@ OBJECTS: Final = 1_000
 """The objects that the page of a problem lists."""
 LONGEST: Final = 256
 _ID: Final = re.compile("p-[0-9a-f]{12}")
+_KEY: Final = re.compile(r"(?P<preview>preview-)?(?P<number>-?[0-9]{1,18})")
+"""`ListedProblem.key`."""
 FIELDS: Final = ("text", "policy", "namespace", "owner", "severity", "action", "status", "sort", "workload")
 _LONGEST_OF: Final = {"workload": 3 * LONGEST}
 """A workload has a kind, a namespace and a name."""
@@ -42,7 +44,7 @@ def findings_page(asked: AskedPage) -> str:
     parameters = asked.request.query_params
     wanted = filter_of(parameters)
     found = chosen_problems(asked.library, asked.cluster, asked.view, wanted).problems
-    first = _place_after(found, parameters.get("after", ""))
+    first = _first_after(found, parameters.get("after", ""))
     shown = found[first : first + ROWS]
     kept = {name: parameters[name] for name in FIELDS if parameters.get(name)}
     view = asked.view
@@ -64,14 +66,15 @@ def findings_page(asked: AskedPage) -> str:
     )
 
 
-def _place_after(found: Sequence[ListedProblem], after: str) -> int:
+def _first_after(found: ListedProblems, after: str) -> int:
     """The place behind the problem with a key. Raises BadRequest for a key that is none of the list's."""
     if not after:
         return 0
-    for place, problem in enumerate(found):
-        if problem.key == after:
-            return place + 1
-    raise BadRequest("after: the list has no such problem. Begin with its first page.")
+    key = _KEY.fullmatch(after)
+    place = found.place(int(key["number"]), is_preview=bool(key["preview"])) if key else None
+    if place is None:
+        raise BadRequest("after: the list has no such problem. Begin with its first page.")
+    return place + 1
 
 
 def _link(kept: Mapping[str, str], after: str | None) -> str:
@@ -87,9 +90,9 @@ def _shown(first: int, shown: int, total: int, *, filtered: bool) -> str:
 
 def _options(asked: AskedPage) -> Mapping[str, Sequence[tuple[str, str]]]:
     """The values of the fields, and their texts."""
-    problems, document = asked.view.problems.problems, asked.view.document
-    namespaces = sorted({each.namespace for each in problems})
-    owners = sorted({each.owner for each in problems})
+    places, document = list(asked.view.problems.places), asked.view.document
+    namespaces = sorted({each.namespace for each in places})
+    owners = sorted({each.owner for each in places})
     return {
         "policy": sorted((document.title(section.key), document.title(section.key)) for section in document.policies),
         "namespace": [(each or CLUSTER_SCOPED, namespace_title(each)) for each in namespaces],

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Final, NamedTuple
 
-from scanner.web.problem_list import ListedProblem
+from scanner.web.problem_list import ListedProblems
 
 
 class Chosen(NamedTuple):
     """The problems that a filter chooses, and the number of their findings that it chooses."""
 
-    problems: Sequence[ListedProblem]
+    problems: ListedProblems
     findings: int
 
 
@@ -21,7 +21,7 @@ class KeptChoices:
     """The latest results by filter. The result of a finished scan never changes."""
 
     def __init__(self, most: int) -> None:
-        """Keep results of so many problems together: a reference to each is in memory."""
+        """Keep results of so many problems together: the place of each is in memory."""
         self._most: Final = most
         self._kept: Final[OrderedDict[Hashable, Chosen]] = OrderedDict()
         self._size = 0

@@ -1,25 +1,28 @@
 """The problems of a scan in the order of the list, from which filters choose: without texts, which are read for one page.
 
-The rules are those of the static list: `report.finding_groups` and `reports_templates/findings.js`.
+The rules are those of the static list: `report.finding_groups` and `reports_templates/findings.js`. A filter decides once about all
+problems that have the same in common.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
-from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, compress, repeat
+from operator import and_, or_
+from typing import Any, Final, NamedTuple, overload
 
-from scanner.model.finding_index import IndexedFinding
+from scanner.model.finding_index import CommonPlace, FindingIndex
 from scanner.model.policy import PolicyKey
 from scanner.report.change_counts import ChangeCounts
 from scanner.report.chips import REFUSED
-from scanner.report.list_filters import COUNTED, UNRESOLVED
-from scanner.report.problem_facts import FindingFacts, FindingOrder, ProblemFacts, problem_facts
+from scanner.report.list_filters import UNRESOLVED
+from scanner.report.problem_facts import ProblemFacts
 from scanner.store.search_words import WordMatches
+from scanner.web.problem_columns import CommonProblem, ProblemColumns, Ranks
 
 CLUSTER_SCOPED: Final = "_cluster"
 UNOWNED: Final = "unowned"
@@ -27,43 +30,35 @@ _CHIPS: Final = {
     "Errored": ("refused-error", "error", "preview-refused-error", "preview-error"),
     "change": ("drift", "preview-drift"),
 }
+_BEGIN_OF_ID: Final = re.compile(r"p|p-[0-9a-f-]*|[0-9a-f]+")
+
+Test = Callable[[CommonProblem], bool]
+TestOfPlace = Callable[[CommonPlace], bool]
 
 
 class ListedProblem(NamedTuple):
-    """A problem: the ids of the rows of its findings, the worst first, and what it is filtered and ordered by.
+    """A problem of a list: the ids of the rows of its findings, the worst first, of which the first `open` are not resolved.
 
     `first` is the place of its findings in the columns of the list; `severity` a rank, 0 for the worst; `opened` are seconds since 1970.
-    The first `open` findings are not resolved.
     """
 
     number: int
-    id: int
     rows: tuple[int, ...]
     first: int
-    policy: PolicyKey
-    namespace: str
-    owner: str
-    kind: str
-    workload: str
-    facts: ProblemFacts
-    severity: int
-    opened: int
     open: int
+    opened: int
+    severity: int
+    facts: ProblemFacts
 
     @property
-    def order(self) -> FindingOrder:
-        """The place of the problem in the list."""
-        return self.facts.order(self.severity)
+    def is_preview(self) -> bool:
+        """Whether the problem is that of an assumed binding."""
+        return self.facts.status == "preview"
 
     @property
     def key(self) -> str:
         """What tells the problem from all others of the list: a preview has the number of the problem that it would be."""
-        return f"preview-{self.number}" if self.facts.status == "preview" else str(self.number)
-
-    @property
-    def counted(self) -> bool:
-        """Return whether the verdict counts the problem."""
-        return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
+        return f"preview-{self.number}" if self.is_preview else str(self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,102 +77,63 @@ class ProblemFilter:
     """Kind, namespace and name as the list shows them, `Deployment shop/web`: exact."""
 
 
-@dataclass(slots=True)
-class _Columns:
-    """The ids of shared texts by finding, for the search of words."""
-
-    rows: array[int] = field(default_factory=lambda: array("q"))
-    ids: array[int] = field(default_factory=lambda: array("q"))
-    checks: array[int] = field(default_factory=lambda: array("q"))
-    verdicts: array[int] = field(default_factory=lambda: array("q"))
-    objects: array[int] = field(default_factory=lambda: array("q"))
-    workloads: array[int] = field(default_factory=lambda: array("q"))
-    kept: array[int] = field(default_factory=lambda: array("q"))
-    counted: array[int] = field(default_factory=lambda: array("b"))
-
-    def add(self, finding: IndexedFinding) -> None:
-        self.rows.append(finding.row)
-        self.ids.append(finding.id)
-        self.checks.append(finding.check)
-        self.verdicts.append(finding.verdict)
-        self.objects.append(finding.object)
-        self.workloads.append(finding.workload_row)
-        self.kept.append(finding.kept)
-        self.counted.append(finding.checked and finding.status != "resolved")
-
-    def has(self, place: int, word: WordMatches) -> bool:
-        """Return whether a text of a finding has a word."""
-        return (
-            self.objects[place] in word.objects
-            or self.verdicts[place] in word.verdicts
-            or self.checks[place] in word.checks
-            or self.workloads[place] in word.workloads
-            or self.kept[place] in word.kept
-        )
-
-
 class ProblemList:
     """All problems of a scan, in the order of the list."""
 
     def __init__(
         self,
-        findings: Iterable[IndexedFinding],
-        ranks: Callable[[PolicyKey], int],
+        index: FindingIndex,
+        ranks: Ranks,
         names: Mapping[PolicyKey, str],
-        waived: Container[int] = frozenset(),
+        waived: Collection[int] = frozenset(),
     ) -> None:
         """`ranks` has the rank of a policy's severity, `names` the title and the name of policies, `waived` the rows of waived findings."""
-        self._columns = _Columns()
+        self._columns: Final = ProblemColumns(index, ranks, waived)
         self._names = names
-        self.changes: Final = ChangeCounts()
-        ordered = sorted(findings, key=attrgetter("problem", "row"))
-        grouped = (
-            list(members) for _, members in groupby(ordered, key=lambda each: (each.status == "preview", each.problem))
-        )
-        problems = sorted(
-            ((_key_of(members), self._listed(members, ranks, waived)) for members in grouped),
-            key=lambda pair: (pair[1].order, pair[0]),
-        )
-        self.problems: Final = tuple(problem for _, problem in problems)
-        # Of a preview and a problem with the same number, the number is that of the problem.
-        previews_first = sorted(enumerate(self.problems), key=lambda pair: pair[1].facts.status != "preview")
-        self._places: Final = {problem.number: place for place, problem in previews_first}
-
-    def _listed(
-        self, members: list[IndexedFinding], ranks: Callable[[PolicyKey], int], waived: Container[int]
-    ) -> ListedProblem:
-        own = [(_facts(finding, waived), finding) for finding in members]
-        if len(own) > 1:
-            own.sort(key=lambda pair: pair[0].badness)
-        first = len(self._columns.checks)
-        for _, finding in own:
-            self._columns.add(finding)
-            if finding.checked:
-                self.changes.count(finding.status, finding.cause, finding.resolution)
-        _, worst = own[0]
-        return ListedProblem(
-            number=worst.problem,
-            id=worst.id,
-            rows=tuple(finding.row for _, finding in own),
-            first=first,
-            policy=worst.policy,
-            namespace=worst.namespace,
-            owner=worst.owner,
-            kind=worst.kind,
-            workload=worst.workload,
-            facts=problem_facts([facts for facts, _ in own]),
-            severity=ranks(worst.policy),
-            opened=min(finding.opened for finding in members),
-            open=sum(finding.status != "resolved" for finding in members),
-        )
 
     def __len__(self) -> int:
-        return len(self.problems)
+        return len(self._columns.numbers)
+
+    @property
+    def changes(self) -> ChangeCounts:
+        """The numbers of changed findings."""
+        return self._columns.changes
+
+    @property
+    def places(self) -> Iterator[CommonPlace]:
+        """Where the problems are, each place once."""
+        return map(self._columns.common_places.__getitem__, set(self._columns.where))
+
+    def at(self, place: int) -> ListedProblem:
+        """The problem at a place of the list."""
+        columns = self._columns
+        first = columns.firsts[place]
+        common = columns.common_problems[columns.common[place]]
+        return ListedProblem(
+            number=columns.numbers[place],
+            rows=tuple(columns.rows[first : first + columns.sizes[place]]),
+            first=first,
+            open=columns.open[place],
+            opened=columns.opened[place],
+            severity=common.severity,
+            facts=common.facts,
+        )
+
+    def place(self, number: int, *, is_preview: bool = False) -> int | None:
+        """The place of a problem, or of the preview with its number; None if the list does not have it."""
+        columns, place = self._columns, -1
+        while True:
+            try:
+                place = columns.numbers.index(number, place + 1)
+            except ValueError:
+                return None
+            if columns.common_problems[columns.common[place]].is_preview == is_preview:
+                return place
 
     def problem(self, number: int) -> ListedProblem | None:
-        """A problem by its number."""
-        place = self._places.get(number)
-        return None if place is None else self.problems[place]
+        """A problem by its number, or else the preview with that number."""
+        found = (self.place(number, is_preview=is_preview) for is_preview in (False, True))
+        return next((self.at(place) for place in found if place is not None), None)
 
     def ids(self, problem: ListedProblem) -> Sequence[int]:
         """The ids of the findings of a problem, in the order of its rows."""
@@ -194,32 +150,42 @@ class ProblemList:
         columns = self._columns
         return [row for row, number in zip(columns.rows, columns.ids, strict=True) if low <= number <= high]
 
+    def findings(self, places: Sequence[int], *, resolved: bool) -> int:
+        """The number of findings of the problems at some places, with or without the `resolved` ones."""
+        numbers = self._columns.sizes if resolved else self._columns.open
+        return sum(map(numbers.__getitem__, places))
+
+    def where(self, tests: Sequence[Test] = (), tests_of_place: Sequence[TestOfPlace] = ()) -> Iterator[int]:
+        """The places of the problems of which all tests hold."""
+        columns = self._columns
+        chosen: Iterator[int] = iter(range(len(self)))
+        if tests:
+            flags = bytes(all(test(each) for test in tests) for each in columns.common_problems)
+            chosen = compress(chosen, map(flags.__getitem__, columns.common))
+        if tests_of_place:
+            own = bytes(all(test(each) for test in tests_of_place) for each in columns.common_places)
+            chosen = filter(lambda place: own[columns.where[place]], chosen)
+        return chosen
+
     def chosen(
         self, wanted: ProblemFilter, words: Sequence[WordMatches] = (), severities: Sequence[str] = ()
-    ) -> list[ListedProblem]:
+    ) -> ListedProblems:
         """The problems that a filter chooses, in its order; `words` are those of its text, `severities` the names of ranks."""
-        chosen: Iterable[ListedProblem] = self.problems
-        for test in self._tests(wanted, severities):
-            chosen = filter(test, chosen)
-        found = list(chosen)
+        places = self.where(list(self._tests(wanted, severities)), list(_tests_of_place(wanted)))
+        if wanted.workload:
+            workloads = self._columns.workloads
+            _, _, workload = wanted.workload.partition(" ")
+            places = (each for each in places if workloads[each] == workload)
         if wanted.text:
-            asked = wanted.text.casefold().split()
-            found = [problem for problem in found if self._matches(problem, asked, words)]
+            matching = self._matching(wanted.text.casefold().split(), words)
+            places = (each for each in places if each in matching)
         key = self._key(wanted.sort)
-        return sorted(found, key=key) if key else found
+        return ListedProblems(self, array("l", sorted(places, key=key) if key else places))
 
-    def _tests(self, wanted: ProblemFilter, severities: Sequence[str]) -> Iterator[Callable[[ListedProblem], bool]]:
+    def _tests(self, wanted: ProblemFilter, severities: Sequence[str]) -> Iterator[Test]:
         if wanted.policy:
             policies = {key for key, name in self._names.items() if wanted.policy in name.split("\n")}
             yield lambda each: each.policy in policies
-        if wanted.namespace:
-            namespace = "" if wanted.namespace == CLUSTER_SCOPED else wanted.namespace
-            yield lambda each: each.namespace == namespace
-        if wanted.owner:
-            owner = "" if wanted.owner == UNOWNED else wanted.owner
-            yield lambda each: each.owner == owner
-        if wanted.workload:
-            yield lambda each: f"{each.kind} {each.workload}" == wanted.workload
         if wanted.severity:
             rank = severities.index(wanted.severity) if wanted.severity in severities else -1
             yield lambda each: each.severity == rank
@@ -231,36 +197,123 @@ class ProblemList:
             yield lambda each: each.facts.action == wanted.action
         yield from _status_tests(wanted.status)
 
-    def _matches(self, problem: ListedProblem, asked: Sequence[str], words: Sequence[WordMatches]) -> bool:
-        """Return whether each word is in a text of one finding of a problem, or in its names."""
-        names = f"{self._names.get(problem.policy, '')} {problem.owner} {problem.kind} {problem.workload}".casefold()
-        known = [
-            word in names or f"p-{problem.number:012x}".startswith(word) or f"{problem.id:012x}".startswith(word)
-            for word in asked
-        ]
-        if all(known):
-            return True
-        if len(words) != len(asked):
-            return False
-        places = range(problem.first, problem.first + len(problem.rows))
-        return any(
-            all(there or self._columns.has(place, word) for there, word in zip(known, words, strict=True))
-            for place in places
+    def _matching(self, asked: Sequence[str], words: Sequence[WordMatches]) -> Collection[int]:
+        """The places of the problems of which one finding has each word, in a text of it or in the names of its problem."""
+        columns = self._columns
+        problem_of = array("l", chain.from_iterable(map(repeat, range(len(self)), columns.sizes)))
+        flags = bytes(repeat(1, len(problem_of)))
+        known_words: Sequence[WordMatches | None] = words if len(words) == len(asked) else [None] * len(asked)
+        for word, matches in zip(asked, known_words, strict=True):
+            named = self._named(word)
+            found: Iterator[int] = map(named.__getitem__, problem_of)
+            if matches is not None:
+                found = map(or_, found, self._having(matches))
+            flags = bytes(map(and_, flags, found))
+        return frozenset(compress(problem_of, flags))
+
+    def _named(self, word: str) -> bytes:
+        """For each problem: 1 if a word is a part of the names of its policy, owner, kind or workload, or begins its id."""
+        columns = self._columns
+        policies = [word in self._names.get(each.policy, "").casefold() for each in columns.common_problems]
+        places = [word in f"{each.owner} {each.kind}".casefold() for each in columns.common_places]
+        workloads = {each: word in each.casefold() for each in set(columns.workloads)}
+        named = map(or_, map(policies.__getitem__, columns.common), map(places.__getitem__, columns.where))
+        named = map(or_, named, map(workloads.__getitem__, columns.workloads))
+        if not _BEGIN_OF_ID.fullmatch(word):
+            return bytes(named)
+        ids = (
+            f"p-{number:012x}".startswith(word) or f"{columns.ids[first]:012x}".startswith(word)
+            for number, first in zip(columns.numbers, columns.firsts, strict=True)
+        )
+        return bytes(map(or_, named, ids))
+
+    def _having(self, word: WordMatches) -> Iterator[bool]:
+        """For each finding: whether a text of it has a word."""
+        columns = self._columns
+        facts = [each.verdict in word.verdicts or each.check in word.checks for each in columns.common_facts]
+        places = [each.workload_row in word.workloads or each.kept in word.kept for each in columns.common_places]
+        found = map(or_, map(facts.__getitem__, columns.facts), map(places.__getitem__, columns.places))
+        return map(or_, found, map(word.objects.__contains__, columns.objects)) if word.objects else found
+
+    def _key(self, sort: str) -> Callable[[int], Any] | None:
+        columns = self._columns
+        of_place: dict[str, Callable[[int], Any]] = {
+            "oldest": columns.opened.__getitem__,
+            "newest": lambda place: -columns.opened[place],
+            "workload": columns.workloads.__getitem__,
+        }
+        if sort in of_place:
+            return of_place[sort]
+        if sort == "owner":
+            owners = [(not each.owner, each.owner) for each in columns.common_places]
+            return lambda place: owners[columns.where[place]]
+        of_common: dict[str, Callable[[CommonProblem], Any]] = {
+            "severity": lambda each: each.severity,
+            "rule": lambda each: self._names.get(each.policy, ""),
+        }
+        if sort not in of_common:
+            return None
+        keys = list(map(of_common[sort], columns.common_problems))
+        return lambda place: keys[columns.common[place]]
+
+
+class ListedProblems(Sequence[ListedProblem]):
+    """Some problems of a list in an order, each of which is made when it is asked for."""
+
+    def __init__(self, source: ProblemList, places: Sequence[int]) -> None:
+        """The problems at some places of a list."""
+        self._source: Final = source
+        self._places: Final = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> ListedProblem: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> ListedProblems: ...
+
+    def __getitem__(self, place: int | slice) -> ListedProblem | ListedProblems:
+        if isinstance(place, slice):
+            return ListedProblems(self._source, self._places[place])
+        return self._source.at(self._places[place])
+
+    def __iter__(self) -> Iterator[ListedProblem]:
+        return map(self._source.at, self._places)
+
+    def place(self, number: int, *, is_preview: bool = False) -> int | None:
+        """The place of a problem, or of the preview with its number; None if it is not there."""
+        place = self._source.place(number, is_preview=is_preview)
+        try:
+            return None if place is None else self._places.index(place)
+        except ValueError:
+            return None
+
+    def only(self, test: Callable[[ListedProblem], bool]) -> ListedProblems:
+        """The problems of which a test holds, in their order."""
+        return ListedProblems(
+            self._source, array("l", [place for place in self._places if test(self._source.at(place))])
         )
 
-    def _key(self, sort: str) -> Callable[[ListedProblem], Any] | None:
-        keys: dict[str, Callable[[ListedProblem], Any]] = {
-            "oldest": lambda each: each.opened,
-            "newest": lambda each: -each.opened,
-            "severity": lambda each: each.severity,
-            "workload": lambda each: each.workload,
-            "rule": lambda each: self._names.get(each.policy, ""),
-            "owner": lambda each: (not each.owner, each.owner),
-        }
-        return keys.get(sort)
+    def findings(self, *, resolved: bool) -> int:
+        """The number of their findings, with or without the `resolved` ones."""
+        return self._source.findings(self._places, resolved=resolved)
 
 
-def _status_tests(status: str) -> Iterator[Callable[[ListedProblem], bool]]:
+def _tests_of_place(wanted: ProblemFilter) -> Iterator[TestOfPlace]:
+    if wanted.namespace:
+        namespace = "" if wanted.namespace == CLUSTER_SCOPED else wanted.namespace
+        yield lambda each: each.namespace == namespace
+    if wanted.owner:
+        owner = "" if wanted.owner == UNOWNED else wanted.owner
+        yield lambda each: each.owner == owner
+    if wanted.workload:
+        kind, _, _ = wanted.workload.partition(" ")
+        yield lambda each: each.kind == kind
+
+
+def _status_tests(status: str) -> Iterator[Test]:
     match status:
         case "":
             return
@@ -276,23 +329,3 @@ def _status_tests(status: str) -> Iterator[Callable[[ListedProblem], bool]]:
             yield lambda each: each.facts.status != "resolved"
         case _:
             yield lambda each: each.facts.status == status
-
-
-def _key_of(members: Sequence[IndexedFinding]) -> tuple[str, str, str, str, int]:
-    """The order of problems of one rank, as `store.findings.by_problem` has it."""
-    language, policy = members[0].policy
-    first = min(each.namespace for each in members), min(each.name for each in members)
-    return policy, language, *first, members[0].problem
-
-
-def _facts(finding: IndexedFinding, waived: Container[int]) -> FindingFacts:
-    return FindingFacts(
-        status=finding.status,
-        episode=finding.episode,
-        checked=finding.checked,
-        outcome=finding.outcome,
-        denies=finding.denies,
-        actions=tuple(finding.actions.split(",")) if finding.actions else (),
-        excepted=finding.excepted,
-        waived=finding.status != "resolved" and finding.row in waived,
-    )

@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
-from operator import attrgetter
 from threading import RLock
 from typing import Final
 
@@ -29,7 +28,7 @@ from scanner.report.places import Places
 from scanner.report.site import Site, site_of
 from scanner.report.worst_rows import MOST, Subject, in_folder
 from scanner.web.kept_choices import KeptChoices
-from scanner.web.problem_list import ListedProblem, ProblemList
+from scanner.web.problem_list import ListedProblem, ProblemList, Test, TestOfPlace
 
 OBJECTS: Final = 50
 """The objects that the row of a problem shows; the page of the problem lists all."""
@@ -134,10 +133,16 @@ class ScanView:
         """The rows of the worst open problems of some policies (by the names of their pages), namespaces or owners."""
         slugs = {site.policies[key]: key for key in site.policies}
         chosen = {slugs[name] for name in names} if subject == "policy" else set(names)
-        facts = {"policy": attrgetter("policy"), "namespace": attrgetter("namespace"), "owner": attrgetter("owner")}
-        of = facts[subject]
-        found = (each for each in self.problems.problems if each.facts.status != "resolved" and of(each) in chosen)
-        return in_folder(self.rows(site, list(islice(found, MOST))))
+        tests: list[Test] = [lambda each: each.facts.status != "resolved"]
+        tests_of_place: list[TestOfPlace] = []
+        if subject == "policy":
+            tests.append(lambda each: each.policy in chosen)
+        elif subject == "namespace":
+            tests_of_place.append(lambda each: each.namespace in chosen)
+        else:
+            tests_of_place.append(lambda each: each.owner in chosen)
+        found = self.problems.where(tests, tests_of_place)
+        return in_folder(self.rows(site, [self.problems.at(place) for place in islice(found, MOST)]))
 
 
 def _group(problem: ListedProblem, members: tuple[ProblemFinding, ...]) -> FindingGroup:

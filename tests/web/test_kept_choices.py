@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 
+from scanner.model.finding_index import FindingIndex
 from scanner.web.kept_choices import Chosen, KeptChoices
-from scanner.web.problem_list import ListedProblem
+from scanner.web.problem_list import ListedProblems, ProblemList
 from tests.web.served import served
 
 _OK = 200
@@ -14,11 +15,12 @@ _OK = 200
 def test_the_oldest_result_goes_first() -> None:
     """A result that was asked for lately stays."""
     kept, made = KeptChoices(most=2), list[str]()
+    empty = ProblemList(FindingIndex(), lambda _: 0, {})
 
     def choose(name: str) -> None:
         def choice() -> Chosen:
             made.append(name)
-            return Chosen((), 0)
+            return Chosen(ListedProblems(empty, ()), 0)
 
         kept.get(name, choice)
 
@@ -30,15 +32,15 @@ def test_the_oldest_result_goes_first() -> None:
 
 
 def test_results_go_with_the_view_of_their_scan(examples: str) -> None:
-    """Its problems are in no other place: a result that stayed would keep them in memory."""
-    before = _problems()
+    """A result refers to the list of its view: one that stayed would keep the list in memory."""
+    before = _lists()
     with served(examples) as opened:
         assert opened.get("findings.html?status=open").status == _OK
-        assert _problems() > before
+        assert _lists() > before
     gc.collect()
-    assert _problems() == before
+    assert _lists() == before
 
 
-def _problems() -> int:
-    """The number of problems of lists in memory."""
-    return sum(isinstance(each, ListedProblem) for each in gc.get_objects())
+def _lists() -> int:
+    """The number of lists of problems in memory."""
+    return sum(isinstance(each, ProblemList) for each in gc.get_objects())

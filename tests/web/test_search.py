@@ -28,8 +28,15 @@ def test_a_word_finds_policies_workloads_and_messages(fleet: Served) -> None:
 def test_every_link_of_a_search_leads_to_a_page(fleet: Served) -> None:
     """Of a policy, an object, a message, a problem, a finding and a scan."""
     view = fleet.library.view(fleet.library.scan(fleet.library.clusters()[1], Moment()))
-    problem = view.problems.problems[0]
-    for query in ("replicas", "web", "too+many", f"p-{problem.number:012x}", f"{problem.id:012x}", PROD[1].id[:15]):
+    problem = view.problems.at(0)
+    for query in (
+        "replicas",
+        "web",
+        "too+many",
+        f"p-{problem.number:012x}",
+        f"{view.problems.ids(problem)[0]:012x}",
+        PROD[1].id[:15],
+    ):
         page = fleet.get(f"/search?q={query}")
         links = [link for link in page.links("/") if link not in ("/", "/policies", "/workloads")]
         assert links, query
@@ -40,9 +47,9 @@ def test_ids_are_found_by_their_beginning(fleet: Served) -> None:
     """Of problems, findings and scans."""
     assert ["scans"] == _sections(fleet, PROD[1].id[:15])
     view = fleet.library.view(fleet.library.scan(fleet.library.clusters()[1], Moment()))
-    problem = view.problems.problems[0]
+    problem = view.problems.at(0)
     assert "problems" in _sections(fleet, f"p-{problem.number:012x}")
-    assert "findings" in _sections(fleet, f"{problem.id:012x}")
+    assert "findings" in _sections(fleet, f"{view.problems.ids(problem)[0]:012x}")
 
 
 def test_a_search_without_a_hit_states_the_rule(fleet: Served) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from scanner.web.api.problems import place_of
 from scanner.web.api.queries import ProblemQuery
 from scanner.web.api.schemas import FindingJson
 from scanner.web.finding_choice import FindingChoice, as_json, chosen_problems, findings_of
-from scanner.web.problem_list import ListedProblem
+from scanner.web.problem_list import ListedProblem, ListedProblems
 from scanner.web.refusals import BadRequest
 
 
@@ -48,7 +48,7 @@ def findings(asked: Asked[ProblemQuery]) -> Findings:
     )
 
 
-def _places(choice: FindingChoice, problems: Sequence[ListedProblem], after: Cursor | None) -> Iterator[_Place]:
+def _places(choice: FindingChoice, problems: ListedProblems, after: Cursor | None) -> Iterator[_Place]:
     """The places of the list that follow a cursor. Raises BadRequest for a place that the list does not have."""
     if after is None:
         return _of_problems(choice, problems)
@@ -57,13 +57,11 @@ def _places(choice: FindingChoice, problems: Sequence[ListedProblem], after: Cur
     rows = list(_of_problems(choice, problems[first : first + 1]))
     if last not in rows:
         raise BadRequest(NOT_HERE)
-    return chain(rows[rows.index(last) + 1 :], _of_problems(choice, islice(problems, first + 1, None)))
+    return chain(rows[rows.index(last) + 1 :], _of_problems(choice, problems[first + 1 :]))
 
 
 def _of_problems(choice: FindingChoice, problems: Iterable[ListedProblem]) -> Iterator[_Place]:
-    return (
-        _Place(each.number, int(each.facts.status == "preview"), row) for each in problems for row in choice.rows(each)
-    )
+    return (_Place(each.number, int(each.is_preview), row) for each in problems for row in choice.rows(each))
 
 
 ENDPOINTS: Final = (

@@ -20,7 +20,7 @@ from scanner.web.api.pages import Answer, ScanAnswer, ScanPage, head_of
 from scanner.web.api.queries import ProblemQuery, ScanQuery
 from scanner.web.api.schemas import Item, ProblemJson
 from scanner.web.finding_choice import FindingChoice, chosen_problems
-from scanner.web.problem_list import ListedProblem
+from scanner.web.problem_list import ListedProblem, ListedProblems
 from scanner.web.refusals import BadRequest
 from scanner.web.scan_view import ScanView
 from scanner.web.timeline import Moment, timeline_of
@@ -66,9 +66,7 @@ def problems(asked: Asked[ProblemQuery]) -> Problems:
     return Problems(
         **head_of(asked.scan),
         total=len(found),
-        next=Cursor(asked.scan.id, (shown[-1].number, int(shown[-1].facts.status == "preview"))).text()
-        if more
-        else None,
+        next=Cursor(asked.scan.id, (shown[-1].number, int(shown[-1].is_preview))).text() if more else None,
         problems=_with_texts(view, shown),
     )
 
@@ -88,12 +86,12 @@ def problem(asked: Asked[ScanQuery]) -> ProblemWithHistory:
     )
 
 
-def place_of(problems: Sequence[ListedProblem], number: int, preview: int) -> int:
+def place_of(problems: ListedProblems, number: int, preview: int) -> int:
     """The place of a problem in a list. Raises BadRequest if it is not there."""
-    for place, each in enumerate(problems):
-        if each.number == number and int(each.facts.status == "preview") == preview:
-            return place
-    raise BadRequest(NOT_HERE)
+    place = problems.place(number, is_preview=preview == 1) if preview in (0, 1) else None
+    if place is None:
+        raise BadRequest(NOT_HERE)
+    return place
 
 
 def _portion(problems: Sequence[ListedProblem]) -> Sequence[ListedProblem]:

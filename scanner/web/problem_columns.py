@@ -1,0 +1,225 @@
+"""Joins the findings of a scan to problems, in the order of the list, as columns of numbers.
+
+A scan has many findings and few combinations of what they have in common: facts of findings and problems are decided once for each
+combination.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, Final, NamedTuple
+
+from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex
+from scanner.model.policy import PolicyKey
+from scanner.report.change_counts import ChangeCounts
+from scanner.report.list_filters import COUNTED
+from scanner.report.problem_facts import FindingFacts, FindingOrder, ProblemFacts, problem_facts
+
+Ranks = Callable[[PolicyKey], int]
+"""The rank of a policy's severity, 0 for the worst."""
+
+
+class CommonProblem(NamedTuple):
+    """What many problems of a list have in common. `severity` is a rank, 0 for the worst."""
+
+    policy: PolicyKey
+    severity: int
+    facts: ProblemFacts
+
+    @property
+    def order(self) -> tuple[FindingOrder, str, str]:
+        """The place of such problems in the list: those of one place are ordered by their objects."""
+        language, policy = self.policy
+        return self.facts.order(self.severity), policy, language
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether such problems are those of an assumed binding."""
+        return self.facts.status == "preview"
+
+    @property
+    def counted(self) -> bool:
+        """Whether the verdict counts such problems."""
+        return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
+
+
+class ProblemColumns:
+    """The problems of a list, and their findings in the order of the problems, those of a problem the worst first.
+
+    Of each problem: `numbers`, `common` (a place in `common_problems`), `opened` in seconds since 1970, `sizes` (the number of its findings),
+    `open` (how many of them, its first ones, are not resolved), `workloads` (`namespace/name`), and `firsts`, the place of its first
+    finding, which is also the one that tells where the problem is.
+    Of each finding: `rows`, `objects`, `ids`, `facts` and `places` as in `FindingIndex`, and `counted`, 1 for one that is open and checked.
+    """
+
+    def __init__(self, index: FindingIndex, ranks: Ranks, waived: Collection[int] = frozenset()) -> None:
+        """Join the findings of an index; `waived` are the rows of waived findings."""
+        states = _States(index, waived)
+        joined = _Joined(index, states, ranks)
+        order = joined.order()
+        found = [place for problem in order for place in joined.members(problem)]
+        self.changes: Final = states.changes()
+        self.common_facts: Final = index.common_facts
+        self.common_places: Final = index.common_places
+        self.common_problems: Final = tuple(joined.common_problems)
+        self.numbers: Final = array("q", map(joined.numbers.__getitem__, order))
+        self.common: Final = array("l", map(joined.common.__getitem__, order))
+        self.opened: Final = array("q", map(joined.opened.__getitem__, order))
+        self.sizes: Final = array("l", map(joined.sizes.__getitem__, order))
+        self.open: Final = array("l", map(joined.open.__getitem__, order))
+        self.firsts: Final = array("l", accumulate(self.sizes, initial=0))[: len(order)]
+        self.rows: Final = array("q", map(index.rows.__getitem__, found))
+        self.objects: Final = array("q", map(index.objects.__getitem__, found))
+        self.ids: Final = array("q", map(index.ids.__getitem__, found))
+        self.facts: Final = array("l", map(index.facts.__getitem__, found))
+        self.places: Final = array("l", map(index.places.__getitem__, found))
+        counted = [state.facts.checked and state.is_open for state in states.known]
+        self.counted: Final = array("b", [counted[states.of[place]] for place in found])
+        self.where: Final = array("l", map(self.places.__getitem__, self.firsts))
+        self.workloads: Final = _workloads(index, [found[first] for first in self.firsts])
+
+
+class _State(NamedTuple):
+    """What is known of all findings with equal facts that are checked alike, and waived alike."""
+
+    facts: FindingFacts
+    common: CommonFacts
+
+    @property
+    def is_open(self) -> bool:
+        return self.facts.status != "resolved"
+
+
+class _Numbered(dict[tuple[Any, ...], int]):
+    """Numbers combinations in the order in which they are first asked for."""
+
+    def __missing__(self, key: tuple[Any, ...]) -> int:
+        self[key] = number = len(self)
+        return number
+
+
+class _States:
+    """The states of the findings of an index: `of` has a place in `known` for each finding."""
+
+    def __init__(self, index: FindingIndex, waived: Collection[int]) -> None:
+        numbered, unchecked = _Numbered(), index.unchecked
+        self.of: Final = [
+            numbered[facts, row in unchecked, row in waived] for facts, row in zip(index.facts, index.rows, strict=True)
+        ]
+        self.known: Final = [
+            _state(index.common_facts[facts], is_checked=not is_unchecked, is_waived=is_waived)
+            for facts, is_unchecked, is_waived in numbered
+        ]
+
+    def changes(self) -> ChangeCounts:
+        """The numbers of changed findings."""
+        changes = ChangeCounts()
+        for code, number in Counter(self.of).items():
+            state = self.known[code]
+            if state.facts.checked:
+                changes.count(state.common.status, state.common.cause, state.common.resolution, number)
+        return changes
+
+
+def _state(common: CommonFacts, *, is_checked: bool, is_waived: bool) -> _State:
+    is_resolved = common.status == "resolved"
+    facts = FindingFacts(
+        status=common.status,
+        episode=common.episode,
+        checked=is_checked or is_resolved,
+        outcome=common.outcome,
+        denies=common.denies,
+        actions=common.actions,
+        excepted=common.excepted,
+        waived=is_waived and not is_resolved,
+    )
+    return _State(facts, common)
+
+
+class _Joined:
+    """The problems of an index as columns, in no order: each is some findings that follow each other in an order of all findings."""
+
+    def __init__(self, index: FindingIndex, states: _States, ranks: Ranks) -> None:
+        known = states.known
+        is_preview = [state.common.status == "preview" for state in known]
+        # A preview is no part of the problem that it would be.
+        keys = [2 * number + is_preview[state] for number, state in zip(index.problems, states.of, strict=True)]
+        self._findings: Final = sorted(range(len(keys)), key=keys.__getitem__)
+        ordered = [keys[place] for place in self._findings]
+        begins = [place for place, (one, other) in enumerate(pairwise([None, *ordered])) if one != other]
+        self._begins: Final = [*begins, len(ordered)]
+        self._numbers: Final[dict[CommonProblem, int]] = {}
+        worst = [self._findings[first] for first in begins]
+        codes = [states.of[place] for place in worst]
+        of_one = [self._common(state.common.policy, [state.facts], ranks) for state in known]
+        self._objects: Final = [_object(index, place) for place in worst]
+        self.numbers: Final = [index.problems[place] for place in worst]
+        self.sizes: Final = [end - first for first, end in pairwise(self._begins)]
+        self.common: Final = [of_one[code] for code in codes]
+        self.opened: Final = [known[code].common.opened for code in codes]
+        self.open: Final = [int(known[code].is_open) for code in codes]
+        for problem, size in enumerate(self.sizes):
+            if size > 1:
+                self._join(problem, index, states, ranks)
+
+    @property
+    def common_problems(self) -> Collection[CommonProblem]:
+        """What problems have in common."""
+        return self._numbers
+
+    def members(self, problem: int) -> Sequence[int]:
+        """The places of the findings of a problem in the index, the worst first."""
+        return self._findings[self._begins[problem] : self._begins[problem + 1]]
+
+    def order(self) -> list[int]:
+        """The problems in the order of the list."""
+        ranks = _ranks([common.order for common in self._numbers])
+        keys = [
+            (ranks[common], *where, number)
+            for common, where, number in zip(self.common, self._objects, self.numbers, strict=True)
+        ]
+        return sorted(range(len(keys)), key=keys.__getitem__)
+
+    def _join(self, problem: int, index: FindingIndex, states: _States, ranks: Ranks) -> None:
+        """Order the findings of a problem that has several, and find what it is."""
+        known = states.known
+        first, end = self._begins[problem : problem + 2]
+        members = sorted(
+            self._findings[first:end], key=lambda place: (known[states.of[place]].facts.badness, index.rows[place])
+        )
+        self._findings[first:end] = members
+        own = [known[states.of[place]] for place in members]
+        self.common[problem] = self._common(own[0].common.policy, [state.facts for state in own], ranks)
+        self.opened[problem] = min(state.common.opened for state in own)
+        self.open[problem] = sum(state.is_open for state in own)
+        namespaces, names = zip(*(_object(index, place) for place in members), strict=True)
+        self._objects[problem] = min(namespaces), min(names)
+
+    def _common(self, policy: PolicyKey, facts: Sequence[FindingFacts], ranks: Ranks) -> int:
+        common = CommonProblem(policy, ranks(policy), problem_facts(facts))
+        return self._numbers.setdefault(common, len(self._numbers))
+
+
+def _object(index: FindingIndex, place: int) -> tuple[str, str]:
+    """The namespace and the name of the object of a finding."""
+    return index.common_places[index.places[place]].namespace, index.names[place]
+
+
+def _workloads(index: FindingIndex, places: Sequence[int]) -> list[str]:
+    """The workloads of some findings; equal ones are one text."""
+    texts: dict[str, str] = {}
+    own = ((index.common_places[index.places[place]], index.names[place]) for place in places)
+    return [where.workload or texts.setdefault(text := _path(where, name), text) for where, name in own]
+
+
+def _path(where: CommonPlace, name: str) -> str:
+    return f"{where.namespace}/{name}" if where.namespace else name
+
+
+def _ranks(values: Sequence[Any]) -> list[int]:
+    """The place of each value among the different ones, ascending."""
+    places = {value: place for place, value in enumerate(sorted(set(values)))}
+    return [places[value] for value in values]
