@@ -61,6 +61,13 @@ from scanner.store.tables import (
 FIRST: Final = datetime(2026, 1, 1, 2, 17, tzinfo=UTC)
 POLICIES: Final = 20
 _OF_SCANS: Final = (SCAN_POLICIES, SCAN_BINDINGS, SCAN_RULES, HEALTH, OUTSIDE, UNCOVERED, GAPS, TALLIES)
+_SCANNED: Final = {
+    **dict.fromkeys((FINDINGS.name, POPULATION.name), "since"),
+    **dict.fromkeys((table.name for table in _OF_SCANS), "scan"),
+    DAYS.name: "number",
+    DAILY.name: "day",
+}
+"""The columns that tell which scan wrote a row."""
 _CHANGED: Final = 100
 """One object in so many changes between two scans."""
 
@@ -155,7 +162,10 @@ def _copy(connection: Connection, copies: int, sizes: dict[str, int]) -> None:
         columns = [changed.get(column.name, column) for column in table.c]
         first: Any = _FIRST[table.name]
         wanted = select(*columns).select_from(table.join(copied, true())).where(first(table))
-        connection.execute(insert(table).from_select([column.name for column in table.c], wanted))
+        # Rows that one scan of one cluster writes stand together, as they do in a database that scans have filled.
+        scanned = _SCANNED.get(table.name)
+        order = *((table.c[scanned],) if scanned else ()), copied.c.value, *table.primary_key
+        connection.execute(insert(table).from_select([column.name for column in table.c], wanted.order_by(*order)))
 
     rows(CLUSTERS, id=CLUSTERS.c.id + copy, identity=literal("name:").concat(name), name=name, observed=literal(""))
     shared = {column.name: _moved(column, scan) for column in SCANS.c if column.name.endswith("_of")}

@@ -72,7 +72,7 @@ class Reader:
         yield "compare", f"/clusters/{cluster}/compare"
         yield "policies everywhere", "/policies"
         yield "policy everywhere", f"/policies/ValidatingAdmissionPolicy/config-{dice.randrange(20):02}.example.com"
-        yield "search", f"/search?q={dice.choice(('bill', 'config-0', 'team-1', 'p-00', 'payments label'))}"
+        yield "search", f"/search?q={dice.choice(('bill', 'config-0', 'team-1', 'p-00', 'payments+label'))}"
         yield "api clusters", "/api/v1/clusters"
         yield "api scans", f"{api}/scans?limit=50"
         yield "api findings", f"{api}/findings?limit=100&severity={severity}{query}"

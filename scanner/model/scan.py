@@ -446,7 +446,7 @@ class ScanRecord:
     waivers may apply, `open_of_problems` counts those of problems, and `exceptions` counts findings by `excepted_by`, if the source
     of the record can do so without reading all findings. `problem_totals` counts the problems, and yields the findings of the worst:
     see `posture.worst_problems`; `problem_groups` counts the open ones without waived rows (`posture.problem_groups`). `register`
-    counts the scans of the cluster, this one included, and `policy_days` the failing checks of each policy by day. `places` has the
+    counts the scans of the cluster, this one included, and `policy_days` the failing checks of one policy, or of each, by day. `places` has the
     files and lines of its objects, None if they came from no files. `findings_by_object` counts `findings` by the ids of `population`. `indexed` has the findings of `by_problem` and the previews without
     their texts, with the owners that a function names; `of_rows` those of some rows, with the id of the row.
     """
@@ -484,7 +484,7 @@ class ScanRecord:
     problem_totals: ProblemQuery | None = None
     problem_groups: Callable[[frozenset[int]], tuple[ProblemGroup, ...]] | None = None
     register: Callable[[], Register] = Register
-    policy_days: Callable[[], PolicyDays] = dict
+    policy_days: Callable[[PolicyKey | None], PolicyDays] = lambda _: {}
     places: Callable[[], Places | None] = lambda: None
     findings_by_object: Callable[[], Mapping[int, int]] = dict
     indexed: Callable[[OwnerOf], FindingIndex] = lambda _: FindingIndex()

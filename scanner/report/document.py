@@ -127,7 +127,7 @@ class Document:
     `worst` are the worst problems.
     `previews` and `namespace_previews` are the checks of assumed bindings, which `policies` and `namespaces` count, too.
     `resolutions` counts the resolved findings by reason, `groups` the open problems by policy, action and outcome, `register` the scans of the
-    cluster, `policy_days` the failing checks of each policy on its last days. `population` and `evaluated` stream the objects that the scan
+    cluster, `policy_days` the failing checks of one policy, or of each, on its last days. `population` and `evaluated` stream the objects that the scan
     examined, and those that each check matched; `findings_by_object` counts the findings by the ids of `population`. `places` has the files and lines of the objects, None if they came from no files.
     """
 
@@ -159,7 +159,7 @@ class Document:
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
     groups: Callable[[], tuple[ProblemGroup, ...]] = tuple
     register: Callable[[], Register] = Register
-    policy_days: Callable[[], PolicyDays] = dict
+    policy_days: Callable[[PolicyKey | None], PolicyDays] = lambda _: {}
     places: Callable[[], Places | None] = lambda: None
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())

@@ -7,6 +7,7 @@ sheet, so that text from a cluster stays text even where an escape is missing. T
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from scanner.report import csv_population
@@ -34,7 +35,8 @@ def render(document: Document, folder: Path) -> None:
         def worst(subject: Subject, names: Sequence[str]) -> str:
             return worst_rows(spilled, subject, *names)
 
-        for page in HtmlPages(site, owners, worst, lambda: changes_of(spilled)):
+        days = cache(lambda: document.policy_days(None))
+        for page in HtmlPages(site, owners, worst, lambda: changes_of(spilled), lambda _: days()):
             path = fresh / page.path
             path.parent.mkdir(exist_ok=True)
             path.write_text(page.render(), "utf-8", newline="\n")

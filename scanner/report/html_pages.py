@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeVar
 
+from scanner.model.policy import PolicyKey
 from scanner.model.register import PolicyDays, Register
 from scanner.model.scan import Health
 from scanner.report.batches import Batch, batched, weight
@@ -45,13 +46,14 @@ class HtmlPages:
     """All pages of a report but those of findings.
 
     `owners` are the lines of the page of owners. `worst` returns the rows of the worst problems of some policies, namespaces or
-    owners as HTML, `changes` the numbers of changed findings.
+    owners as HTML, `changes` the numbers of changed findings, `days` the last days of some policy and perhaps of others.
     """
 
     site: Site
     owners: Sequence[OwnerRow]
     worst: Callable[[Subject, Sequence[str]], str]
     changes: Callable[[], ChangeLines]
+    days: Callable[[PolicyKey], PolicyDays]
 
     def __iter__(self) -> Iterator[Page]:
         yield from self._lists()
@@ -61,10 +63,6 @@ class HtmlPages:
         yield from map(self._owner, self.owners)
         for framework in self.site.document.controls:
             yield from (self._control(framework, control) for control in framework.controls)
-
-    @cached_property
-    def _days(self) -> PolicyDays:
-        return self.site.document.policy_days()
 
     @cached_property
     def _register(self) -> Register:
@@ -112,7 +110,7 @@ class HtmlPages:
                 definition=definition_of(section),
                 texts=texts_of(section, site.document.rules),
                 worst=self.worst("policy", [site.policies[section.key]]),
-                history=trend_of(self._days.get(section.key, ())),
+                history=trend_of(self.days(section.key).get(section.key, ())),
             )
 
         return Page(path, render)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias
 
 from sqlalchemy import Connection, func, select
 
@@ -18,6 +20,7 @@ from scanner.model.scan import Scan, StoredFinding
 from scanner.store import codec
 from scanner.store.clusters import StoredCluster, find_cluster, stored_clusters
 from scanner.store.columns import HistoryColumns, columns_of
+from scanner.store.engine import among
 from scanner.store.findings import (
     SHORT,
     FindingRow,
@@ -185,8 +188,12 @@ def _latest_between(connection: Connection, low: bytes, high: bytes) -> list[Fin
     return list(map(FindingRow.of, connection.execute(wanted)))
 
 
-def explained(connection: Connection, row: FindingRow) -> ExplainedFinding:
-    """A finding, by its latest row."""
+Histories: TypeAlias = Mapping[bytes, Sequence[HistoryColumns]]
+"""The rows of findings by fingerprint, in the order of their revisions."""
+
+
+def explained(connection: Connection, row: FindingRow, histories: Histories | None = None) -> ExplainedFinding:
+    """A finding, by its latest row. `histories` are those of the findings of its cluster that were read before."""
     history = row.history
     cluster = history.cluster
     times = times_of(connection, cluster)
@@ -206,19 +213,32 @@ def explained(connection: Connection, row: FindingRow) -> ExplainedFinding:
         stored = resolved(read, times)
     place = (SCANS.c.cluster == cluster) & (SCANS.c.revision == seen)
     scan = scan_of(connection.execute(select_scans().where(place)).one())
-    events = tuple(_events(connection, history, times))
+    events = tuple(_events(connection, history, times, histories or {}))
     return ExplainedFinding(stored, scan, *_policy(connection, scan.id, read.finding), events)
 
 
-def _events(connection: Connection, latest: HistoryColumns, times: Times) -> Iterator[FindingEvent]:
+def histories_of(connection: Connection, cluster: int, fingerprints: Sequence[bytes]) -> Histories:
+    """The rows of some findings of a cluster. All rows of the cluster are read for them: no index has earlier rows by fingerprint."""
+    own = FINDINGS.c
+    chosen = own.cluster == cluster, among(connection, own.fingerprint, fingerprints)
+    wanted = select(*columns_of(FINDINGS, HistoryColumns)).where(*chosen).order_by(own.since)
+    rows: defaultdict[bytes, list[HistoryColumns]] = defaultdict(list)
+    for row in map(HistoryColumns._make, connection.execute(wanted)):
+        rows[bytes(row.fingerprint)].append(row)
+    return rows
+
+
+def _events(
+    connection: Connection, latest: HistoryColumns, times: Times, histories: Histories
+) -> Iterator[FindingEvent]:
     """The events of a finding, and before them those of the findings that it continues."""
-    own = columns_of(FINDINGS, HistoryColumns)
-    of_finding = select(*own).where(FINDINGS.c.cluster == latest.cluster, FINDINGS.c.fingerprint == latest.fingerprint)
-    ordered = of_finding.where(FINDINGS.c.since <= latest.since).order_by(FINDINGS.c.since)
-    rows = [HistoryColumns._make(row) for row in connection.execute(ordered)]
+    key = bytes(latest.fingerprint)
+    known = histories.get(key) or histories_of(connection, latest.cluster, [key]).get(key, ())
+    rows = [row for row in known if row.since <= latest.since]
     first = next((row for row in rows if row.continues), None)
     if first is not None and first.continues is not None:
-        yield from _events(connection, first._replace(fingerprint=first.continues, since=first.since - 1), times)
+        earlier = first._replace(fingerprint=first.continues, since=first.since - 1)
+        yield from _events(connection, earlier, times, histories)
     causes = causes_of(connection, {cause for row in rows for cause in (row.cause, row.end_cause)})
     for row in rows:
         continues = row.continues.hex()[:SHORT] if row.continues else ""

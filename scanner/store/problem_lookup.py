@@ -12,7 +12,7 @@ from scanner.errors import UsageError
 from scanner.posture.problems import problem_id
 from scanner.store.clusters import find_cluster
 from scanner.store.findings import FindingRow, select_findings
-from scanner.store.lookup import ExplainedFinding, explained, listed
+from scanner.store.lookup import ExplainedFinding, explained, histories_of, listed
 from scanner.store.tables import FINDINGS, OPEN, PREVIEW
 
 _ID: Final = re.compile(r"p-([0-9a-f]{1,12})")
@@ -42,9 +42,13 @@ def find_problem(connection: Connection, text: str, cluster: str | None = None) 
     number = _number(connection, text, match[1])
     rows = _rows(connection, number, cluster)
     if not rows:
+        if not cluster:
+            raise _there_is_none(text)
         raise UsageError(f"The cluster {cluster!r} has no problem {text!r}.")
     still_open = sum(row.history.until == OPEN for row in rows)
-    shown = (explained(connection, row) for row in rows[:_MOST])
+    first = rows[:_MOST]
+    histories = histories_of(connection, first[0].history.cluster, [row.history.fingerprint for row in first])
+    shown = (explained(connection, row, histories) for row in first)
     return ExplainedProblem(
         problem_id(number), tuple(sorted(shown, key=_worst_first)), still_open, len(rows) - still_open
     )
@@ -55,16 +59,22 @@ def _worst_first(finding: ExplainedFinding) -> tuple[bool, bool]:
 
 
 def _number(connection: Connection, text: str, digits: str) -> int:
-    """The only problem whose id has these first digits."""
+    """The only problem whose id has these first digits; all digits are those of one problem, which need not exist."""
+    if len(digits) == _DIGITS:
+        return int(digits, 16)
     low, high = int(digits.ljust(_DIGITS, "0"), 16), int(digits.ljust(_DIGITS, "f"), 16)
     begins = select(FINDINGS.c.problem).where(FINDINGS.c.problem.between(low, high)).distinct()
     numbers = connection.execute(begins.order_by(FINDINGS.c.problem).limit(_AMBIGUOUS)).scalars().all()
     if not numbers:
-        raise UsageError(f"There is no problem {text!r} in this database. `assay findings --problems` lists them.")
+        raise _there_is_none(text)
     if len(numbers) > 1:
         ids = listed([problem_id(number) for number in numbers])
         raise UsageError(f"Problem {text!r} is ambiguous: {ids}. Give more digits of the id.")
     return int(numbers[0])
+
+
+def _there_is_none(text: str) -> UsageError:
+    return UsageError(f"There is no problem {text!r} in this database. `assay findings --problems` lists them.")
 
 
 def _rows(connection: Connection, number: int, cluster: str | None) -> list[FindingRow]:
@@ -77,11 +87,10 @@ def _rows(connection: Connection, number: int, cluster: str | None) -> list[Find
     of_clusters: dict[int, list[FindingRow]] = {}
     for row in map(FindingRow.of, connection.execute(wanted)):
         of_clusters.setdefault(row.history.cluster, []).append(row)
-    return max(
-        (sorted(rows, key=_order) for rows in of_clusters.values()),
-        key=lambda rows: explained(connection, rows[0]).stored.last_seen,
-        default=[],
-    )
+    ordered = [sorted(rows, key=_order) for rows in of_clusters.values()]
+    if len(ordered) <= 1:
+        return ordered[0] if ordered else []
+    return max(ordered, key=lambda rows: explained(connection, rows[0]).stored.last_seen)
 
 
 def _order(row: FindingRow) -> tuple[bool, bool, int, bytes]:

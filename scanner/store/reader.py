@@ -408,12 +408,14 @@ def _last_day(scan: Scan) -> date:
     return (scan.finished_at or scan.started_at).astimezone(UTC).date()
 
 
-def _policy_days(engine: Engine, address: Address, stored: StoredScan, until: date) -> Callable[[], PolicyDays]:
-    """Counts the failing checks of policies by day, over a connection of its own."""
+def _policy_days(
+    engine: Engine, address: Address, stored: StoredScan, until: date
+) -> Callable[[PolicyKey | None], PolicyDays]:
+    """Counts the failing checks of one policy or of all by day, over a connection of its own."""
 
-    def policy_days() -> PolicyDays:
+    def policy_days(policy: PolicyKey | None) -> PolicyDays:
         with as_store_error(address), engine.connect() as connection:
-            return policy_days_of(connection, stored.cluster, until)
+            return policy_days_of(connection, stored.cluster, until, policy)
 
     return policy_days
 

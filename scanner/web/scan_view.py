@@ -76,7 +76,11 @@ class ScanView:
     def pages(self, site: Site) -> Mapping[str, Page]:
         """The pages besides those of findings, by path."""
         pages = HtmlPages(
-            site, self._owners, lambda subject, names: self._worst(site, subject, names), lambda: self.changes
+            site,
+            self._owners,
+            lambda subject, names: self._worst(site, subject, names),
+            lambda: self.changes,
+            self.document.policy_days,
         )
         return {page.path: page for page in pages}
 

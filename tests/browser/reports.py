@@ -61,7 +61,7 @@ def owned_record() -> ScanRecord:
     return replace(
         with_findings(record, list(map(_told, record.findings())), list(map(_told, record.resolved()))),
         register=lambda: Register(days=days),
-        policy_days=lambda: {("ValidatingAdmissionPolicy", "require-limits"): days},
+        policy_days=lambda _: {("ValidatingAdmissionPolicy", "require-limits"): days},
     )
 
 

@@ -56,7 +56,7 @@ def test_a_policy_has_a_history(tmp_path: Path) -> None:
     record = small_record()
     days = tuple(DayCounts(date(2026, 3, day), number, 0, 0) for day, number in ((1, 41), (2, 37)))
     key = record.policies[0].policy.key
-    FORMATS["html"].render(document_of(replace(record, policy_days=lambda: {key: days})), tmp_path / "report")
+    FORMATS["html"].render(document_of(replace(record, policy_days=lambda _: {key: days})), tmp_path / "report")
     page = main_of(tmp_path / "report" / "policies" / f"{key[1]}.html")
 
     assert "Failing checks at the end of each day with a complete scan: 41 on 2026-03-01, 37 on 2026-03-02" in page
