@@ -62,6 +62,9 @@ _WAIT = 60
 _PAUSE = 0.05
 """Seconds between two attempts to change the mode of a file."""
 
+_CONNECTIONS = 16
+"""The idle connections to PostgreSQL that are kept: each new one costs some milliseconds of both sides."""
+
 _CHECKPOINT_WAIT = 1
 """Seconds that the end of a scan waits for readers."""
 
@@ -84,7 +87,7 @@ def engine_for(address: Address) -> Engine:
     """An engine, not yet connected. Raises StoreError when the driver is missing."""
     with as_store_error(address):
         if address.path is None:
-            engine = with_own_connections(sharing_engine(address.url, pool_pre_ping=True))
+            engine = with_own_connections(sharing_engine(address.url, pool_pre_ping=True, pool_size=_CONNECTIONS))
             event.listen(engine, "connect", _send_lists_in_binary)
             return engine
         arguments = {"timeout": _WAIT, "isolation_level": None}

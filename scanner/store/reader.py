@@ -10,7 +10,7 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
-from sqlalchemy import Connection, Engine, Row, select
+from sqlalchemy import Connection, Engine, select
 
 from scanner.errors import UsageError
 from scanner.model.cause import CauseKind
@@ -31,7 +31,6 @@ from scanner.model.scan import (
     CoverageState,
     Health,
     HealthKind,
-    OutcomeName,
     OutOfScope,
     OwnedTally,
     PolicyRecord,
@@ -41,7 +40,6 @@ from scanner.model.scan import (
     ScanRecord,
     ScanState,
     StoredFinding,
-    TallyKey,
 )
 from scanner.model.uncovered import UncoveredKind
 from scanner.model.waiver import Candidate, Near
@@ -49,9 +47,8 @@ from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved, owned_census, resolutions_of
 from scanner.store.check_names import check_ids
-from scanner.store.columns import CheckColumns, KindColumns, columns_of, slices_of
 from scanner.store.finding_index import findings_by_object, indexed
-from scanner.store.findings import CHECK_ORDER, by_problem, of_rows, resolved_by, seen_by
+from scanner.store.findings import by_problem, of_rows, resolved_by, seen_by
 from scanner.store.open_workloads import OpenWorkload, open_workloads
 from scanner.store.owned_tallies import tallies_by
 from scanner.store.places import read_places
@@ -59,6 +56,7 @@ from scanner.store.policy_days import policy_days_of
 from scanner.store.problem_counts import comparable
 from scanner.store.problem_groups import problem_groups
 from scanner.store.problem_totals import Place, problem_totals
+from scanner.store.read_tallies import read_tallies
 from scanner.store.recorded_objects import evaluated_objects, population_of
 from scanner.store.register import register_of
 from scanner.store.row_ids import RowIdSet, unpacked
@@ -72,13 +70,11 @@ from scanner.store.tables import (
     COVERAGE,
     GAPS,
     HEALTH,
-    KINDS,
     OUTSIDE,
     POLICIES,
     SCAN_BINDINGS,
     SCAN_POLICIES,
     SCANS,
-    TALLIES,
     UNCHECKED,
     UNCOVERED,
 )
@@ -124,7 +120,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
                 Health(HealthKind(kind), *rest) for kind, *rest in read_rows(connection, HEALTH, owners.health)
             ),
             gaps=tuple(Gap(GapKind(kind), *rest) for kind, *rest in read_rows(connection, GAPS, stored.number)),
-            tallies=_tallies(connection, stored.number),
+            tallies=read_tallies(connection, stored.number),
             findings=_streaming(engine, address, stored, _seen),
             resolved=_streaming(engine, address, stored, _resolved),
             by_problem=_streaming(engine, address, stored, _by_problem),
@@ -235,46 +231,6 @@ def _policy(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading
     own = tuple(item for item in bindings if item.policy_key == policy.key)
     actions = {action for binding in own for action in binding.actions}
     return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions), reading)
-
-
-class _TallyColumns(NamedTuple):
-    namespace: str
-    outcome: str
-    requester: bool
-    count: int  # type: ignore[assignment] # the column hides tuple.count
-
-
-def _tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
-    own = columns_of(TALLIES, _TallyColumns)
-    wanted = (
-        select(*columns_of(CHECKS, CheckColumns), *columns_of(KINDS, KindColumns), *own)
-        .select_from(TALLIES.join(CHECKS).join(KINDS))
-        .where(TALLIES.c.scan == number)
-        .order_by(*CHECK_ORDER, TALLIES.c.namespace, TALLIES.c.outcome)
-    )
-    return dict(map(_tally, connection.execute(wanted)))
-
-
-_CHECK, _KIND, _OWN = slices_of(CheckColumns, KindColumns, _TallyColumns)
-
-
-def _tally(row: Row[*tuple[Any, ...]]) -> tuple[TallyKey, int]:
-    check, kind = CheckColumns._make(row[_CHECK]), KindColumns._make(row[_KIND])
-    namespace, outcome, requester, count = _TallyColumns._make(row[_OWN])
-    key = TallyKey(
-        policy=check.policy,
-        binding=check.binding,
-        param_namespace=check.param_namespace,
-        param_name=check.param_name,
-        check=check.check(),
-        api_version=kind.api_version,
-        kind=kind.kind,
-        namespace=namespace,
-        outcome=OutcomeName(outcome),
-        requester=requester,
-        language=check.language,
-    )
-    return key, count
 
 
 def _streaming(

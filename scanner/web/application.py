@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -48,6 +49,8 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
     @asynccontextmanager
     async def warm(_: Starlette) -> AsyncIterator[None]:
         """Begin to count all clusters when the server starts; a database that is away now is counted at the first request."""
+        import os
+        current_default_thread_limiter().total_tokens = int(os.environ.get("THREADS", "40"))
         with suppress(WebError):
             await run_in_threadpool(counts.warm)
         yield
