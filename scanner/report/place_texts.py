@@ -22,7 +22,8 @@ _DESCRIBED: Final = 4_000
 class PlaceTexts:
     """The texts to which the findings of a report refer, by number. Each is rendered once, as HTML."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, marked: dict[int, MarkedText] | None = None) -> None:
+        """`marked` remembers texts of policies for later calls about the same report."""
         macros: Any = site.templates.get_template("places.html").module
         self._site: Final = site
         self._policy_macro, self._param_macro = macros.policy_text, macros.param_text
@@ -31,7 +32,7 @@ class PlaceTexts:
         params = [rule for rule in site.document.rules if rule.type is RuleType.PARAM and rule.document is not None]
         self._params: Final = params
         self._param_numbers: Final = {kind_and_name(rule.name): number for number, rule in enumerate(params)}
-        self._marked: Final[dict[int, MarkedText]] = {}
+        self._marked: Final[dict[int, MarkedText]] = {} if marked is None else marked
         self._policies: Final[dict[tuple[int, frozenset[int], int], str]] = {}
         self._rendered_params: Final[dict[int, str]] = {}
 

@@ -7,16 +7,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import Final
 
 _BRACE: Final = re.compile(r"[{}]")
 _NAME: Final = re.compile(r"(?:^|[\s>+~.])([A-Za-z][\w-]*)")
+_WORD: Final = re.compile(r"[A-Za-z][\w-]*")
 _SPACE: Final = re.compile(r"\s+")
 _AROUND: Final = re.compile(r"\s*([;:,])\s*")
 
 
 def used_style(style: str, words: Collection[str]) -> str:
     """The rules of a style sheet whose classes are among some words, without the spaces that only people need."""
+    return _reduced(style, _words(style).intersection(words))
+
+
+@lru_cache(maxsize=128)
+def _words(style: str) -> frozenset[str]:
+    """All words of a style sheet: the names of its selectors, and others."""
+    return frozenset(_WORD.findall(style))
+
+
+@lru_cache(maxsize=128)
+def _reduced(style: str, words: frozenset[str]) -> str:
+    """The part for some words. The pages of the web application are rendered one by one, and have few different sets of them."""
     return "\n".join(_used(style, words))
 
 

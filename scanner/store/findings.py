@@ -159,17 +159,17 @@ def by_problem(
     first = (func.min(column).over(partition_by=problem) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
     order = CHECKS.c.policy, CHECKS.c.language, *first, problem, FINDINGS.c.id
     ordered = select_findings().where(chosen, *conditions).order_by(*order)
-    shown = _Shown(connection, cluster, revision, unchecked)
+    shown = _Shown(connection, cluster, revision, unchecked, times_of(connection, cluster))
     with connection.execute(ordered.execution_options(yield_per=CHUNK)) as result:
         for portion in result.partitions():
             yield from shown.findings(list(map(FindingRow.of, portion)))
 
 
 def of_rows(
-    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, ids: Sequence[int]
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, ids: Sequence[int], times: Times
 ) -> Iterator[tuple[int, ProblemFinding]]:
     """The findings of some rows as of the scan of a revision with the ids of the rows, previews included, in no order."""
-    shown = _Shown(connection, cluster, revision, unchecked)
+    shown = _Shown(connection, cluster, revision, unchecked, times)
     for portion in chunks(list(ids)):
         chosen = select_findings().where(among(connection, FINDINGS.c.id, portion), FINDINGS.c.cluster == cluster)
         rows = list(map(FindingRow.of, connection.execute(chosen)))
@@ -183,9 +183,8 @@ def of_rows(
 class _Shown:
     """Findings as the scan of a revision shows them; `unchecked` are the ids of the open rows that it did not check."""
 
-    def __init__(self, connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> None:
-        self._connection, self._revision, self._unchecked = connection, revision, unchecked
-        self._times = times_of(connection, cluster)
+    def __init__(self, connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, times: Times) -> None:
+        self._connection, self._revision, self._unchecked, self._times = connection, revision, unchecked, times
         # The workload of a resolved object is that of the revision before.
         self._kept, self._kept_before = (KeptLabels(connection, cluster, each) for each in (revision, revision - 1))
 
@@ -326,6 +325,8 @@ def times_of(connection: Connection, cluster: int) -> Times:
 def with_findings(connection: Connection, rows: Iterable[FindingRow], labels: KeptLabels) -> list[ReadFinding]:
     """Rows with their findings, and the workloads and kept labels of their objects at the revision of `labels`."""
     portion = list(rows)
+    if not portion:
+        return []
     verdicts = verdicts_of(connection, {row.columns.verdict for row in portion})
     evidence = _texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in portion})
     excerpts = _texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in portion})
@@ -376,7 +377,7 @@ def causes_of(connection: Connection, numbers: set[int | None]) -> dict[int | No
     causes: dict[int | None, Cause | None] = {None: None}
     wanted = select(CAUSES.c.id, CAUSES.c.kind, CAUSES.c.also)
     there = sorted(number for number in numbers if number is not None)
-    for number, kind, also in connection.execute(wanted.where(CAUSES.c.id.in_(there))) if there else ():
+    for number, kind, also in connection.execute(wanted.where(among(connection, CAUSES.c.id, there))) if there else ():
         causes[number] = Cause(CauseKind(kind), tuple(map(CauseKind, also.split(","))) if also else ())
     return causes
 
@@ -385,7 +386,8 @@ def verdicts_of(connection: Connection, numbers: set[int]) -> dict[int, VerdictC
     """Verdicts by id."""
     if not numbers:
         return {}
-    wanted = select(VERDICTS.c.id, *columns_of(VERDICTS, VerdictColumns)).where(VERDICTS.c.id.in_(sorted(numbers)))
+    chosen = among(connection, VERDICTS.c.id, sorted(numbers))
+    wanted = select(VERDICTS.c.id, *columns_of(VERDICTS, VerdictColumns)).where(chosen)
     return {number: VerdictColumns._make(columns) for number, *columns in connection.execute(wanted)}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 import orjson
@@ -48,20 +49,29 @@ class KeptLabels:
     def __init__(
         self, connection: Connection, cluster: int, revision: int, names: AbstractSet[str] | None = None
     ) -> None:
-        """Read the ids of all kinds. `names` are those of the labels and annotations to read; by default, all."""
+        """Read nothing yet. `names` are those of the labels and annotations to read; by default, all."""
         self.connection: Final = connection
         self.cluster: Final = cluster
         self.revision: Final = revision
-        self._kinds: defaultdict[GroupKind, list[int]] = defaultdict(list)
-        for number, api_version, kind in connection.execute(select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)):
-            self._kinds[_group(api_version), kind].append(number)
-        self._namespace_kinds = frozenset(self._kinds.get(_NAMESPACE, ()))
         self._of_workloads: dict[int, int] = {}
         self._of_namespaces: dict[str, int] = {}
         self._rows: dict[int, Kept] = {0: NOTHING_KEPT}
         self._names: Final = names
         self._equal: dict[tuple[Pairs, Pairs], Kept] = {((), ()): NOTHING_KEPT}
         self._joined: dict[tuple[int, int, int], KeptOfObject] = {}
+
+    @cached_property
+    def _kinds(self) -> Mapping[GroupKind, Sequence[int]]:
+        """The ids of kinds by group and kind, in any version."""
+        kinds: defaultdict[GroupKind, list[int]] = defaultdict(list)
+        wanted = select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)
+        for number, api_version, kind in self.connection.execute(wanted):
+            kinds[_group(api_version), kind].append(number)
+        return kinds
+
+    @cached_property
+    def _namespace_kinds(self) -> frozenset[int]:
+        return frozenset(self._kinds.get(_NAMESPACE, ()))
 
     def of(self, places: Sequence[PlaceOfObject], texts: Mapping[int, KeptTexts] | None = None) -> list[KeptOfObject]:
         """The labels of some objects, in their order. `texts` are rows of `kept` that the caller has read, by id."""

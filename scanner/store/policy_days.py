@@ -26,6 +26,9 @@ def policy_days_of(connection: Connection, cluster: int, until: date, policy: Po
     wanted = select(*own, func.sum(DAILY.c.count * marked.c.fails)).select_from(DAILY)
     wanted = wanted.join(marked, marked.c.id == DAILY.c.key).join(DAYS, day.number == DAILY.c.day)
     first = until - timedelta(days=RECENT - 1)
+    if policy is not None:  # the keys of a policy have near ids, which the index of the tallies finds
+        low, high = connection.execute(select(func.min(key.id), func.max(key.id)).where(*chosen)).one()
+        wanted = wanted.where(DAILY.c.key.between(low or 0, high or 0))
     of_days = wanted.where(day.cluster == cluster, day.day >= first.isoformat(), day.day <= until.isoformat())
     lines: defaultdict[PolicyKey, list[DayCounts]] = defaultdict(list)
     for language, name, recorded, number in connection.execute(of_days.group_by(*own).order_by(*own)):

@@ -48,7 +48,7 @@ from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved, owned_census, resolutions_of
 from scanner.store.check_names import check_ids
 from scanner.store.finding_index import findings_by_object, indexed
-from scanner.store.findings import by_problem, of_rows, resolved_by, seen_by
+from scanner.store.findings import Times, by_problem, of_rows, resolved_by, seen_by, times_of
 from scanner.store.open_workloads import OpenWorkload, open_workloads
 from scanner.store.owned_tallies import tallies_by
 from scanner.store.places import read_places
@@ -291,11 +291,15 @@ def _indexed(engine: Engine, address: Address, stored: StoredScan) -> Callable[[
 def _of_rows(
     engine: Engine, address: Address, stored: StoredScan
 ) -> Callable[[Sequence[int]], Iterator[tuple[int, ProblemFinding]]]:
-    """The findings of some rows, over a connection of its own."""
+    """The findings of some rows, over a connection of its own. What is the same for all rows is read once."""
+    common: list[tuple[RowIdSet, Times]] = []
 
     def chosen(rows: Sequence[int]) -> Iterator[tuple[int, ProblemFinding]]:
         def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[tuple[int, ProblemFinding]]:
-            return of_rows(connection, scan.cluster, revision, _unchecked(connection, scan), rows)
+            if not common:
+                common.append((_unchecked(connection, scan), times_of(connection, scan.cluster)))
+            unchecked, times = common[0]
+            return of_rows(connection, scan.cluster, revision, unchecked, rows, times)
 
         return _streaming(engine, address, stored, read)()
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, RowMapping, Table, func, select, text
 from scanner.model.policy import PolicyKey
 from scanner.posture.owners import OwnerKey
 from scanner.store.clusters import StoredCluster, stored_clusters
-from scanner.store.engine import listed
+from scanner.store.engine import among, listed
 from scanner.store.interning import digest
 from scanner.store.kept_labels import pairs
 from scanner.store.search_hits import (
@@ -147,6 +147,9 @@ def _clusters_of_policies(
     connection: Connection, clusters: Clusters, keys: Iterable[PolicyKey]
 ) -> dict[PolicyKey, list[StoredCluster]]:
     """The clusters whose newest merged scans have policies."""
+    found: dict[PolicyKey, list[StoredCluster]] = {key: [] for key in keys}
+    if not found:
+        return {}
     newest = select(SCANS.c.cluster, func.max(SCANS.c.revision).label("revision")).group_by(SCANS.c.cluster).subquery()
     of_newest = (SCANS.c.cluster == newest.c.cluster) & (SCANS.c.revision == newest.c.revision)
     own = POLICIES.c
@@ -155,8 +158,8 @@ def _clusters_of_policies(
         .distinct()
         .select_from(SCANS.join(newest, of_newest).join(SCAN_POLICIES, SCAN_POLICIES.c.scan == policies_of()))
         .join(POLICIES, own.id == SCAN_POLICIES.c.policy)
+        .where(among(connection, own.name, sorted({name for _, name in found})))
     )
-    found: dict[PolicyKey, list[StoredCluster]] = {key: [] for key in keys}
     for cluster, language, name in connection.execute(wanted):
         if (language, name) in found:
             found[language, name].append(clusters[cluster])
@@ -211,9 +214,11 @@ def _workloads(connection: Connection, asked: Asked) -> Hits[WorkloadHit]:
 
 
 def _clusters_of_workloads(
-    connection: Connection, clusters: Clusters, keys: Iterable[_WorkloadKey]
+    connection: Connection, clusters: Clusters, keys: Sequence[_WorkloadKey]
 ) -> dict[_WorkloadKey, list[StoredCluster]]:
     """The clusters of workloads, which may be derived in some of them."""
+    if not keys:
+        return {}
     digests = {digest((*key, derived)): key for key in keys for derived in (False, True)}
     own = WORKLOADS.c
     of_row = {

@@ -50,6 +50,7 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
     async def warm(_: Starlette) -> AsyncIterator[None]:
         """Begin to count all clusters when the server starts; a database that is away now is counted at the first request."""
         import os
+
         current_default_thread_limiter().total_tokens = int(os.environ.get("THREADS", "40"))
         with suppress(WebError):
             await run_in_threadpool(counts.warm)

@@ -21,6 +21,7 @@ from scanner.report.document import Document
 from scanner.report.finding_groups import FindingGroup
 from scanner.report.finding_rows import RowMaker
 from scanner.report.html_pages import HtmlPages, Page
+from scanner.report.marked_texts import MarkedText
 from scanner.report.owner_rows import OwnerRow, owners_with_scores
 from scanner.report.place_pages import PlacePages
 from scanner.report.place_texts import PlaceTexts
@@ -47,6 +48,8 @@ class ScanView:
             section.key: f"{document.title(section.key)}\n{section.title}" for section in document.policies
         }
         self.lock: Final = RLock()
+        self._marked: Final[dict[int, MarkedText]] = {}
+        """The texts of policies on the pages of findings, which take long to make."""
         self.choices: Final = KeptChoices(_CHOICES * self.size)
 
     @property
@@ -126,11 +129,10 @@ class ScanView:
 
     def places(self, site: Site, prefix: str) -> Mapping[str, str]:
         """The pages of the findings whose ids begin with three hex digits, by file name; none without such a finding."""
-        rows = self.problems.rows_with_prefix(prefix)
+        read = [each for _, each in self.record.of_rows(self.problems.rows_with_prefix(prefix))]
         with self.lock:
-            texts = PlaceTexts(site)
-            places = Places(site, texts)
-            placed = sorted(places.placed(each) for _, each in self.record.of_rows(rows))
+            texts = PlaceTexts(site, self._marked)
+            placed = sorted(map(Places(site, texts).placed, read))
             return dict(PlacePages(site, texts).pages(prefix, placed)) if placed else {}
 
     def _worst(self, site: Site, subject: Subject, names: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, urlencode
 
@@ -45,6 +46,7 @@ class Style:
     hash: str = field(default="")
 
     @classmethod
+    @lru_cache(maxsize=128)
     def of(cls, scan: str = "", digest: str = "") -> Style:
         """The style sheet, whose printed pages name a scan and a policy set."""
         text = environment().get_template("style.css").render(scan=scan, digest=digest, web=True)
