@@ -30,6 +30,8 @@ from scanner.web.scan_pages import ScanPages
 from scanner.web.search_pages import SearchPages
 from scanner.web.workload_pages import WorkloadPages
 
+THREADS: Final = 8
+"""The pages that are made at the same time. More threads share one interpreter: all of their pages would come later."""
 _MOMENTS: Final = ("latest", "at/{at}", "scans/{scan}")
 
 
@@ -47,18 +49,16 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
     ]
 
     @asynccontextmanager
-    async def warm(_: Starlette) -> AsyncIterator[None]:
-        """Begin to count all clusters when the server starts; a database that is away now is counted at the first request."""
-        import os
-
-        current_default_thread_limiter().total_tokens = int(os.environ.get("THREADS", "40"))
+    async def begun(_: Starlette) -> AsyncIterator[None]:
+        """Limit the threads. Begin to count all clusters when the server starts; a database that is away now is counted at the first request."""
+        current_default_thread_limiter().total_tokens = THREADS
         with suppress(WebError):
             await run_in_threadpool(counts.warm)
         yield
 
     return Starlette(
         routes=routes,
-        lifespan=warm,
+        lifespan=begun,
         exception_handlers={
             WebError: _answer(lambda error: error),
             AssayError: _answer(_of_error),

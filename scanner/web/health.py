@@ -12,6 +12,8 @@ from threading import Lock
 from time import monotonic
 from typing import Final, Protocol
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -25,6 +27,8 @@ _PATIENCE: Final = 2.0
 """Seconds that a request waits for the database; a probe of a kubelet usually waits less."""
 _FRESH: Final = 1.0
 """Seconds for which an answer counts."""
+_PROBES: Final = 4
+"""The probes that wait for the database at the same time."""
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
 Log = Callable[[str], None]
@@ -90,12 +94,14 @@ class Readiness:
 def health_routes(readiness: Readiness) -> list[Route]:
     """`/healthz` and `/readyz`, which need no authentication."""
 
-    # A coroutine needs no thread: slow requests can use all of them.
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n", headers=_HEADERS)
 
-    def readyz(_: Request) -> Response:
-        trouble = readiness.trouble()
+    # Pages that take long can use all threads of the others.
+    own = CapacityLimiter(_PROBES)
+
+    async def readyz(_: Request) -> Response:
+        trouble = await run_sync(readiness.trouble, limiter=own)
         if trouble:
             return PlainTextResponse(f"not ready: {trouble}\n", 503, headers=_HEADERS)
         return PlainTextResponse("ok\n", headers=_HEADERS)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
+from threading import Event, Semaphore
+from urllib.request import urlopen
 
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from scanner.errors import AssayError, StoreError
 from scanner.store import open_reader, open_store
+from scanner.web.application import THREADS, application
 from scanner.web.health import Readable, Readiness, health_routes
+from scanner.web.library import Library
 from tests.store.databases import execute
 from tests.store.made import Round, clock
+from tests.web.listening import listening
 
 SECRET = "hunter2"
 
@@ -81,6 +89,33 @@ def test_a_reason_has_neither_address_nor_words_of_the_driver() -> None:
     assert (503, "not ready: the database cannot be read: the log of the server has the reason\n") == first == again
     assert 200 == recovered[0]
     assert [f"not ready: {message}", "ready: the database can be read"] == served.log
+
+
+def test_probes_wait_for_no_page(tmp_path: Path) -> None:
+    """Pages that take long use all their threads; a kubelet without an answer would restart the server."""
+    begun, release = Semaphore(0), Event()
+
+    def slow(_: Request) -> Response:
+        begun.release()
+        release.wait(30)
+        return PlainTextResponse("late")
+
+    probes = health_routes(Readiness(Database))
+    pages = application(Library(f"sqlite:///{tmp_path / 'none.db'}"), [*probes, Route("/slow", slow)])
+    with listening(pages) as address, ThreadPoolExecutor(THREADS) as readers:
+        try:
+            late = [readers.submit(_status, f"{address}/slow") for _ in range(THREADS)]
+            assert all(begun.acquire(timeout=10) for _ in late)
+            assert [200, 200] == [_status(f"{address}/{probe}") for probe in ("healthz", "readyz")]
+            assert not any(each.done() for each in late)
+        finally:
+            release.set()
+        assert {200} == {each.result() for each in late}
+
+
+def _status(address: str) -> int:
+    with urlopen(address, timeout=20) as answer:  # noqa: S310 - an address of loopback
+        return int(answer.status)
 
 
 def test_a_database_that_cannot_be_opened_is_not_ready() -> None:
