@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Modules in the order of tests/conftest.py, each run by one worker.
 PARALLEL := -n auto --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo docs picture test coverage check lint format types layers conformance bench apiserver helm promtool oracle fuzz nightly releases clean
+.PHONY: help setup demo docs picture test test-all slow coverage check lint format types layers conformance bench apiserver helm promtool oracle fuzz nightly releases clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -52,8 +52,15 @@ docs: setup ## the documentation as a site in build/docs; a broken link fails; w
 picture: demo ## take the picture of the README anew; needs Chromium
 	@$(BIN)/python -m scripts.take_picture
 
-test: setup ## the whole test suite; lists skipped tests and how to enable them
+test: setup ## the tests without those that take long, some minutes; lists skipped tests and how to enable them
+	@$(BIN)/python -m pytest $(PARALLEL) -q --without-slow
+
+test-all: setup ## the whole test suite
 	@$(BIN)/python -m pytest $(PARALLEL) -q
+
+slow: setup ## list the tests that take long, which make test leaves out, in tests/slow.txt; runs the whole suite, with all servers
+	@$(BIN)/python -m pytest $(PARALLEL) -q --junitxml=build/tests.xml
+	@$(BIN)/python -m scripts.list_slow_tests build/tests.xml
 
 coverage: setup ## the share of scanner/ that the tests execute: make coverage [TESTS=tests/cel]; pages in build/coverage
 	@$(BIN)/coverage erase
@@ -62,7 +69,7 @@ coverage: setup ## the share of scanner/ that the tests execute: make coverage [
 	@$(BIN)/coverage html --quiet
 	@$(BIN)/coverage report --skip-covered --sort=-cover | tail -n 20
 
-check: lint types layers test ## what CI runs
+check: lint types layers test-all ## what CI runs
 
 lint: setup ## ruff, format included
 	@$(BIN)/ruff check .

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import slow
+
 # A deadline would make the result of a test depend on the load of the machine.
 settings.register_profile("assay", deadline=None)
 settings.load_profile("assay")
@@ -33,11 +35,18 @@ def pytest_collection(session: pytest.Session) -> None:
     gc.disable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`make test` leaves the slow tests out."""
+    parser.addoption(slow.OPTION, action="store_true", help="leave out the tests that tests/slow.txt lists")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the longest modules first, so that short ones are left to fill the gaps and all workers end together.
 
     Modules that wait for a server and modules that compute take turns: workers of one kind alone leave processors idle.
     """
+    if config.getoption(slow.OPTION):
+        slow.leave_out(config, items)
     modules = sorted({item.path: None for item in items}, key=_rank)
     waiting = [path for path in modules if _folder(path) == WAITING_FOR_SERVERS]
     computing = [path for path in modules if _folder(path) != WAITING_FOR_SERVERS]

@@ -66,23 +66,25 @@ NOTHING = Counts()
 
 def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], GroupT | None]) -> dict[GroupT, Counts]:
     """The outcomes of every group, groups in ascending order, without the keys for which `group` returns None."""
-    sums: defaultdict[GroupT, Counter[OutcomeName]] = defaultdict(Counter)
+    sums: defaultdict[GroupT, dict[OutcomeName, int]] = defaultdict(dict)
     for key, number in tallies.items():
         if (name := group(key)) is not None:
-            sums[name][key.outcome] += number
+            own, outcome = sums[name], key.outcome
+            own[outcome] = own.get(outcome, 0) + number
     return {name: _counts(sums[name]) for name in sorted(sums, key=_order)}
 
 
-def _counts(sums: Counter[OutcomeName]) -> Counts:
+def _counts(sums: Mapping[OutcomeName, int]) -> Counts:
+    number = sums.get
     return Counts(
-        passed=sums[OutcomeName.PASSED],
-        violated=sums[OutcomeName.VIOLATED],
-        errored_would_deny=sums[OutcomeName.ERRORED_DENY],
-        errored_would_admit=sums[OutcomeName.ERRORED_ADMIT],
-        skipped=sums[OutcomeName.SKIPPED],
-        not_auditable=sums[OutcomeName.NOT_AUDITABLE],
-        would_change=sums[OutcomeName.WOULD_CHANGE],
-        excepted=sums[OutcomeName.EXCEPTED],
+        passed=number(OutcomeName.PASSED, 0),
+        violated=number(OutcomeName.VIOLATED, 0),
+        errored_would_deny=number(OutcomeName.ERRORED_DENY, 0),
+        errored_would_admit=number(OutcomeName.ERRORED_ADMIT, 0),
+        skipped=number(OutcomeName.SKIPPED, 0),
+        not_auditable=number(OutcomeName.NOT_AUDITABLE, 0),
+        would_change=number(OutcomeName.WOULD_CHANGE, 0),
+        excepted=number(OutcomeName.EXCEPTED, 0),
     )
 
 

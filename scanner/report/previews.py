@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scanner.model.policy import PolicyKey
+from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scan import ScanRecord
 from scanner.report.counts import Counts, counts_by
 
 
 def previews_of(record: ScanRecord) -> Mapping[PolicyKey, Counts]:
     """The checks of assumed bindings, by policy."""
-    assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
-    return counts_by(record.tallies, lambda key: key.policy_key if key.binding_key in assumed else None)
+    assumed = _assumed(record)
+    return (
+        counts_by(record.tallies, lambda key: key.policy_key if key.binding_key in assumed else None) if assumed else {}
+    )
 
 
 def previews_in_namespaces(record: ScanRecord) -> Mapping[str, Counts]:
     """The checks of assumed bindings, by namespace."""
-    assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
-    return counts_by(record.tallies, lambda key: key.namespace if key.binding_key in assumed else None)
+    assumed = _assumed(record)
+    return (
+        counts_by(record.tallies, lambda key: key.namespace if key.binding_key in assumed else None) if assumed else {}
+    )
+
+
+def _assumed(record: ScanRecord) -> set[BindingKey]:
+    return {binding.key for used in record.policies for binding in used.bindings if binding.assumed}

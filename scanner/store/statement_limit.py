@@ -72,4 +72,5 @@ def _restart(connection: Connection, *_: object) -> None:
 def _set_timeout(connection: Connection, milliseconds: int) -> None:
     # By the driver: on a connection that streams, SQLAlchemy would declare a cursor for the statement.
     with closing(connection.connection.cursor()) as cursor:
-        cursor.execute(f"SET LOCAL statement_timeout = {milliseconds}")
+        # The queries of pages are short: PostgreSQL would compile some of them for longer than they run.
+        cursor.execute(f"SET LOCAL statement_timeout = {milliseconds}; SET LOCAL jit = off")
