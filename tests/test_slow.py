@@ -17,6 +17,7 @@ JUNIT = """\
 <testcase classname="tests.test_slow" name="test_a[1]" time="0.2"/><testcase classname="tests.test_slow" name="test_a[2]" time="0.9"/>
 <testcase classname="tests.test_slow.TestMany" name="runTest" time="9"/><testcase classname="tests.test_slow" name="test_b" time="0.3"/>
 <testcase classname="tests.test_slow" name="test_c" time="5"><skipped/></testcase>
+<testcase classname="tests.test_slow" name="test_d" time="0"><skipped/></testcase>
 </testsuite></testsuites>
 """
 
@@ -42,10 +43,18 @@ def test_every_listed_test_exists() -> None:
     assert [] == [name for name, path, *names in listed if not {*names} - {"runTest"} <= _tests_in(path)]
 
 
-def test_the_list_has_the_tests_that_take_long_on_average(tmp_path: Path) -> None:
-    """Of the tests that ran."""
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([], ["TestMany::runTest", "test_a"]),
+        (["test_b", "test_d", "gone"], ["TestMany::runTest", "test_a", "test_b", "test_d"]),
+    ],
+)
+def test_the_list_has_the_tests_that_take_long_on_average(tmp_path: Path, before: list[str], after: list[str]) -> None:
+    """A listed one stays while it takes half as long, and if it was skipped, but not if it is gone."""
     (tmp_path / "tests.xml").write_text(JUNIT)
-    assert ["tests/test_slow.py::TestMany::runTest", "tests/test_slow.py::test_a"] == measured(tmp_path / "tests.xml")
+    own = "tests/test_slow.py::"
+    assert [own + each for each in after] == measured(tmp_path / "tests.xml", [own + each for each in before])
 
 
 def test_listed_tests_are_left_out(

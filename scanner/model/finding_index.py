@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scanner.model.cause import Cause
 from scanner.model.policy import PolicyKey
@@ -14,8 +14,8 @@ from scanner.model.policy import PolicyKey
 class CommonFacts(NamedTuple):
     """What many findings have in common. `check` and `verdict` are ids of the store.
 
-    `opened` is the beginning of the problem's latest episode in seconds since 1970, `actions` are joined with commas. `status` and
-    `episode` are as in `ProblemFinding`, but for findings that the scan did not check; `cause` and `resolution` as in `StoredFinding`.
+    `opened` is the beginning of the problem's latest episode in seconds since 1970. `status`, `cause` and `resolution` are as in
+    `StoredFinding`, `episode` as in `ProblemFinding`.
     """
 
     check: int
@@ -44,6 +44,15 @@ class CommonPlace(NamedTuple):
     workload: str
     workload_row: int
     kept: int
+
+
+class Numbered(dict[tuple[Any, ...], int]):
+    """Numbers combinations in the order in which they are first asked for."""
+
+    def __missing__(self, key: tuple[Any, ...]) -> int:
+        """Give a new combination the next number."""
+        self[key] = number = len(self)
+        return number
 
 
 @dataclass(slots=True)

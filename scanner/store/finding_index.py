@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from scanner.model.cause import Cause
 from scanner.model.census import OwnerOf
-from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex
+from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex, Numbered
 from scanner.model.policy import PolicyKey
 from scanner.store.engine import listed
 from scanner.store.findings import causes_of, resolved_in, seen_in, status_of, times_of
@@ -61,14 +61,6 @@ class _Place(NamedTuple):
     top_name: str | None
 
 
-class _Numbered(dict[tuple[Any, ...], int]):
-    """Numbers combinations in the order in which they are first asked for."""
-
-    def __missing__(self, key: tuple[Any, ...]) -> int:
-        self[key] = number = len(self)
-        return number
-
-
 class _Verdict(NamedTuple):
     outcome: str
     denies: bool
@@ -91,7 +83,7 @@ def indexed(
         chosen = resolved_in(cluster, revision) if resolved else seen_in(cluster, revision)
         labels = KeptLabels(connection, cluster, at, owner_of.names)
         # The labels of a namespace may be others one revision earlier: both revisions have combinations of their own.
-        seen_facts, seen_places = _Numbered(), _Numbered()
+        seen_facts, seen_places = Numbered(), Numbered()
         first_fact, first_place = len(facts), len(places)
         with connection.execute(_select(chosen, revision, at).execution_options(yield_per=_PORTION)) as result:
             for portion in result.partitions():

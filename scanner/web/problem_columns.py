@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
-from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex
+from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex, Numbered
 from scanner.model.policy import PolicyKey
 from scanner.report.change_counts import ChangeCounts
 from scanner.report.list_filters import COUNTED
@@ -93,19 +93,11 @@ class _State(NamedTuple):
         return self.facts.status != "resolved"
 
 
-class _Numbered(dict[tuple[Any, ...], int]):
-    """Numbers combinations in the order in which they are first asked for."""
-
-    def __missing__(self, key: tuple[Any, ...]) -> int:
-        self[key] = number = len(self)
-        return number
-
-
 class _States:
     """The states of the findings of an index: `of` has a place in `known` for each finding."""
 
     def __init__(self, index: FindingIndex, waived: Collection[int]) -> None:
-        numbered, unchecked = _Numbered(), index.unchecked
+        numbered, unchecked = Numbered(), index.unchecked
         self.of: Final = [
             numbered[facts, row in unchecked, row in waived] for facts, row in zip(index.facts, index.rows, strict=True)
         ]
