@@ -41,8 +41,9 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from scanner.errors import StoreError
 from scanner.store.address import Address
 from scanner.store.forking import with_own_connections
+from scanner.store.idle_connections import with_tested_connections
 from scanner.store.shared_statements import sharing_engine
-from scanner.store.statement_limit import with_statement_limit
+from scanner.store.statement_limit import AT_ONCE, with_short_queries, with_statement_limit
 from scanner.store.store_errors import as_store_error
 from scanner.store.volumes import network_file_system
 
@@ -87,14 +88,20 @@ def engine_for(address: Address) -> Engine:
     """An engine, not yet connected. Raises StoreError when the driver is missing."""
     with as_store_error(address):
         if address.path is None:
-            engine = with_own_connections(sharing_engine(address.url, pool_pre_ping=True, pool_size=_CONNECTIONS))
-            event.listen(engine, "connect", _send_lists_in_binary)
+            engine = _postgresql(address)
+            event.listen(engine, "begin", _begin_at_once)
             return engine
         arguments = {"timeout": _WAIT, "isolation_level": None}
         engine = with_own_connections(sharing_engine(address.url, connect_args=arguments))
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _postgresql(address: Address, **options: object) -> Engine:
+    engine = with_own_connections(sharing_engine(address.url, pool_size=_CONNECTIONS, **options))
+    event.listen(engine, "connect", _send_lists_in_binary)
+    return with_tested_connections(engine)
 
 
 def engine_without_transactions_for(address: Address) -> Engine:
@@ -109,19 +116,17 @@ def reading_engine_for(address: Address, most_seconds: float | None = None) -> E
 
     Raises StoreError when the driver is missing.
     """
-    engine = _reading_engine_for(address)
-    return engine if most_seconds is None else with_statement_limit(engine, most_seconds)
-
-
-def _reading_engine_for(address: Address) -> Engine:
-    if address.path is None:
-        return engine_for(address).execution_options(postgresql_readonly=True)
     path = address.path
+    if path is None:
+        if most_seconds is None:
+            return engine_for(address).execution_options(postgresql_readonly=True)
+        with as_store_error(address):
+            return with_short_queries(_postgresql(address, isolation_level="AUTOCOMMIT"), most_seconds)
     engine = with_own_connections(
         sharing_engine(make_url("sqlite://"), creator=lambda: _connect_to_read(path), poolclass=QueuePool)
     )
     event.listen(engine, "begin", _begin)
-    return engine
+    return engine if most_seconds is None else with_statement_limit(engine, most_seconds)
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
@@ -206,9 +211,7 @@ def merge_log(engine: Engine) -> None:
 @contextmanager
 def reading_at_once(engine: Engine) -> Iterator[Connection]:
     """A connection whose queries all answer as of the first of them, as every transaction of SQLite does."""
-    with engine.connect() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execution_options(isolation_level="REPEATABLE READ")
+    with engine.connect().execution_options(**{AT_ONCE: True}) as connection:
         yield connection
 
 
@@ -362,6 +365,11 @@ def _keep_write_ahead_log(connection: sqlite3.Connection) -> None:
             time.sleep(_PAUSE)
         else:
             return
+
+
+def _begin_at_once(connection: Connection) -> None:
+    if connection.get_execution_options().get(AT_ONCE):
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
 def _send_lists_in_binary(connection: DriverConnection[TupleRow], _record: object) -> None:

@@ -6,7 +6,7 @@ A scan has many findings, and few combinations of what they refer to: each combi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -19,9 +19,10 @@ from scanner.model.policy import PolicyKey
 from scanner.store.engine import listed
 from scanner.store.findings import causes_of, resolved_in, seen_in, status_of, times_of
 from scanner.store.kept_labels import KeptLabels, PlaceOfObject
+from scanner.store.read_tallies import checks_of
+from scanner.store.remembered import remembered
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import (
-    CHECKS,
     FINDINGS,
     KINDS,
     OBJECTS,
@@ -62,6 +63,8 @@ class _Place(NamedTuple):
 
 
 class _Verdict(NamedTuple):
+    """The columns of a verdict without its texts."""
+
     outcome: str
     denies: bool
     actions: str
@@ -151,7 +154,8 @@ class _Referred:
     def facts(self, rows: Sequence[_Facts], *, resolved: bool) -> Iterable[CommonFacts]:
         """The facts of some combinations, in their order."""
         self._read_policies({row.check for row in rows} - self._policies.keys())
-        self._read_verdicts({row.verdict for row in rows} - self._verdicts.keys())
+        verdicts = sorted({row.verdict for row in rows} - self._verdicts.keys())
+        self._verdicts.update(remembered(self._connection, "verdicts without texts", verdicts, self._read_verdicts))
         causes = {row.end_cause if resolved else row.cause if row.begins else None for row in rows}
         self._causes.update(causes_of(self._connection, causes - self._causes.keys()))
         return [self._fact(row, resolved=resolved) for row in rows]
@@ -200,14 +204,11 @@ class _Referred:
         )
 
     def _read_policies(self, checks: set[int]) -> None:
-        if checks:
-            own = CHECKS.c
-            wanted = select(own.id, own.language, own.policy).where(own.id.in_(listed(self._connection, checks)))
-            self._policies.update((row.id, (row.language, row.policy)) for row in self._connection.execute(wanted))
+        rows = checks_of(self._connection, checks)
+        self._policies.update((number, (row.language, row.policy)) for number, row in rows.items())
 
-    def _read_verdicts(self, numbers: set[int]) -> None:
-        if numbers:
-            own = VERDICTS.c
-            columns = (own[name] for name in _Verdict._fields)
-            wanted = select(own.id, *columns).where(own.id.in_(listed(self._connection, numbers)))
-            self._verdicts.update((row[0], _Verdict._make(row[1:])) for row in self._connection.execute(wanted))
+    def _read_verdicts(self, numbers: Sequence[int]) -> Mapping[int, _Verdict]:
+        own = VERDICTS.c
+        columns = (own[name] for name in _Verdict._fields)
+        wanted = select(own.id, *columns).where(own.id.in_(listed(self._connection, numbers)))
+        return {row[0]: _Verdict._make(row[1:]) for row in self._connection.execute(wanted)}

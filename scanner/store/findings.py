@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Select, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, case, func, select
 
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Finding
@@ -31,7 +32,8 @@ from scanner.store.columns import (
 from scanner.store.engine import among
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.kept_labels import KeptLabels, PlaceOfObject
-from scanner.store.recorded_objects import IntervalOfObject, intervals_at
+from scanner.store.recorded_objects import INTERVAL, IntervalOfObject, interval_of, intervals_at
+from scanner.store.remembered import remembered
 from scanner.store.row_ids import RowIdSet
 from scanner.store.sightings import last_seen
 from scanner.store.tables import (
@@ -43,9 +45,11 @@ from scanner.store.tables import (
     FINDINGS,
     KINDS,
     OBJECTS,
+    POPULATION,
     PREVIEW,
     SCANS,
     VERDICTS,
+    WORKLOADS,
 )
 
 SHORT = 12
@@ -115,6 +119,14 @@ def select_findings() -> Select[*tuple[Any, ...]]:
     return select(*own, *referred).select_from(joined.join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object))
 
 
+class Beside(NamedTuple):
+    """What stands beside a row: its evidence and its excerpt, as templates, and the interval of its object, None if it is not known."""
+
+    evidence: str
+    excerpt: str
+    interval: IntervalOfObject | None
+
+
 class ReadFinding(NamedTuple):
     """A row of `findings`, its finding, and the workload and the kept labels of its object, None if they are not known.
 
@@ -170,14 +182,38 @@ def of_rows(
 ) -> Iterator[tuple[int, ProblemFinding]]:
     """The findings of some rows as of the scan of a revision with the ids of the rows, previews included, in no order."""
     shown = _Shown(connection, cluster, revision, unchecked, times)
+    wanted = _select_beside(revision).where(FINDINGS.c.cluster == cluster)
     for portion in chunks(list(ids)):
-        chosen = select_findings().where(among(connection, FINDINGS.c.id, portion), FINDINGS.c.cluster == cluster)
-        rows = list(map(FindingRow.of, connection.execute(chosen)))
+        found = connection.execute(wanted.where(among(connection, FINDINGS.c.id, portion))).all()
+        rows = list(map(FindingRow.of, found))
         numbers = [row.history.id for row in rows]
+        beside = {number: _beside(*row[_BESIDE]) for number, row in zip(numbers, found, strict=True)}
         left = [number for number in numbers if number in unchecked]
         seen = last_seen(connection, cluster, left, before=revision) if left else {}
         at = {number: earlier for earlier, several in seen.items() for number in several}
-        yield from zip(numbers, shown.findings(rows, at), strict=True)
+        yield from zip(numbers, shown.findings(rows, at, beside), strict=True)
+
+
+def _select_beside(revision: int) -> Select[*tuple[Any, ...]]:
+    """The query of rows with what stands beside them, as the scan of a revision shows them: a resolved object as it was before."""
+    own, interval = FINDINGS.c, POPULATION.c
+    at = case((own.until == revision, revision - 1), else_=revision)
+    there = (interval.object == own.object) & (interval.since <= at) & (interval.until > at)
+    return (
+        select_findings()
+        .add_columns(EVIDENCE.c.reasons, EXCERPTS.c.text, interval.object, *INTERVAL)
+        .outerjoin(EVIDENCE, EVIDENCE.c.id == own.evidence)
+        .outerjoin(EXCERPTS, EXCERPTS.c.id == own.excerpt)
+        .outerjoin(POPULATION, there)
+        .outerjoin(WORKLOADS, WORKLOADS.c.id == interval.workload)
+    )
+
+
+_BESIDE: Final = slice(_OBJECT.stop, None)
+
+
+def _beside(evidence: str | None, excerpt: str | None, there: int | None, *columns: Any) -> Beside:
+    return Beside(evidence or "", excerpt or "", None if there is None else interval_of(*columns))
 
 
 class _Shown:
@@ -188,13 +224,21 @@ class _Shown:
         # The workload of a resolved object is that of the revision before.
         self._kept, self._kept_before = (KeptLabels(connection, cluster, each) for each in (revision, revision - 1))
 
-    def findings(self, rows: list[FindingRow], seen: Mapping[int, int] | None = None) -> Iterator[ProblemFinding]:
-        """The findings of rows, in their order; `seen` has the last revision that saw a row, if it is not this one."""
+    def findings(
+        self,
+        rows: list[FindingRow],
+        seen: Mapping[int, int] | None = None,
+        beside: Mapping[int, Beside] | None = None,
+    ) -> Iterator[ProblemFinding]:
+        """The findings of rows, in their order; `seen` has the last revision that saw a row, if it is not this one.
+
+        `beside` has what stands beside the rows, if the caller has read it.
+        """
         ended = [row for row in rows if row.history.until == self._revision]
         now = [row for row in rows if row.history.until != self._revision]
         read = (
-            *with_findings(self._connection, now, self._kept),
-            *with_findings(self._connection, ended, self._kept_before),
+            *with_findings(self._connection, now, self._kept, beside),
+            *with_findings(self._connection, ended, self._kept_before, beside),
         )
         of_row = {each.row.history.id: each for each in read}
         at = seen or {}
@@ -322,42 +366,58 @@ def times_of(connection: Connection, cluster: int) -> Times:
     return {row.revision: row.finished_at for row in connection.execute(ended)}
 
 
-def with_findings(connection: Connection, rows: Iterable[FindingRow], labels: KeptLabels) -> list[ReadFinding]:
-    """Rows with their findings, and the workloads and kept labels of their objects at the revision of `labels`."""
+def with_findings(
+    connection: Connection, rows: Iterable[FindingRow], labels: KeptLabels, beside: Mapping[int, Beside] | None = None
+) -> list[ReadFinding]:
+    """Rows with their findings, and the workloads and kept labels of their objects at the revision of `labels`.
+
+    What stands `beside` the rows is read if the caller has not read it.
+    """
     portion = list(rows)
     if not portion:
         return []
     verdicts = verdicts_of(connection, {row.columns.verdict for row in portion})
-    evidence = _texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in portion})
-    excerpts = _texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in portion})
-    intervals = intervals_at(connection, (row.columns.object for row in portion), labels.revision)
-    kept = iter(labels.of([_place(row, intervals) for row in portion if row.columns.object in intervals]))
+    there = _read_beside(connection, portion, labels.revision) if beside is None else beside
+    intervals = {number: each.interval for number, each in there.items() if each.interval}
+    kept = iter(labels.of([_place(row, intervals[row.history.id]) for row in portion if row.history.id in intervals]))
     causes = causes_of(connection, {cause for row in portion for cause in (row.history.cause, row.history.end_cause)})
     return [
         ReadFinding(
             row,
             finding_of(
-                *row, verdicts[row.columns.verdict], evidence[row.columns.evidence], excerpts[row.columns.excerpt]
+                *row, verdicts[row.columns.verdict], there[row.history.id].evidence, there[row.history.id].excerpt
             ),
-            _workload(row, intervals),
+            _workload(row, intervals.get(row.history.id)),
             causes[row.history.cause],
             causes[row.history.end_cause],
-            next(kept) if row.columns.object in intervals else None,
+            next(kept) if row.history.id in intervals else None,
         )
         for row in portion
     ]
 
 
-def _workload(row: FindingRow, intervals: Mapping[int, IntervalOfObject]) -> Workload | None:
+def _read_beside(connection: Connection, rows: Sequence[FindingRow], revision: int) -> dict[int, Beside]:
+    """What stands beside some rows, by their ids, the intervals being those at a revision."""
+    evidence = _texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in rows})
+    excerpts = _texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in rows})
+    intervals = intervals_at(connection, (row.columns.object for row in rows), revision)
+    return {
+        row.history.id: Beside(
+            evidence[row.columns.evidence], excerpts[row.columns.excerpt], intervals.get(row.columns.object)
+        )
+        for row in rows
+    }
+
+
+def _workload(row: FindingRow, interval: IntervalOfObject | None) -> Workload | None:
     """The workload of the object of a row: the object itself if it has no other, None if it is not known."""
-    if row.columns.object not in intervals:
+    if interval is None:
         return None
     own = row.kind.api_version, row.kind.kind, row.identity.namespace, row.identity.name
-    return intervals[row.columns.object].workload or Workload(*own)
+    return interval.workload or Workload(*own)
 
 
-def _place(row: FindingRow, intervals: Mapping[int, IntervalOfObject]) -> PlaceOfObject:
-    interval = intervals[row.columns.object]
+def _place(row: FindingRow, interval: IntervalOfObject) -> PlaceOfObject:
     return PlaceOfObject(row.columns.kind, row.identity.namespace, interval.workload_id, interval.kept)
 
 
@@ -374,20 +434,30 @@ def _streamed(
 
 def causes_of(connection: Connection, numbers: set[int | None]) -> dict[int | None, Cause | None]:
     """The causes by id; None for None."""
-    causes: dict[int | None, Cause | None] = {None: None}
-    wanted = select(CAUSES.c.id, CAUSES.c.kind, CAUSES.c.also)
     there = sorted(number for number in numbers if number is not None)
-    for number, kind, also in connection.execute(wanted.where(among(connection, CAUSES.c.id, there))) if there else ():
-        causes[number] = Cause(CauseKind(kind), tuple(map(CauseKind, also.split(","))) if also else ())
+    causes: dict[int | None, Cause | None] = {None: None}
+    found = remembered(connection, "causes", there, partial(_causes, connection))
+    causes.update(found.items())
     return causes
 
 
-def verdicts_of(connection: Connection, numbers: set[int]) -> dict[int, VerdictColumns]:
+def _causes(connection: Connection, numbers: Sequence[int]) -> dict[int, Cause]:
+    wanted = select(CAUSES.c.id, CAUSES.c.kind, CAUSES.c.also).where(among(connection, CAUSES.c.id, numbers))
+    return {
+        number: Cause(CauseKind(kind), tuple(map(CauseKind, also.split(","))) if also else ())
+        for number, kind, also in connection.execute(wanted)
+    }
+
+
+def verdicts_of(connection: Connection, numbers: set[int]) -> Mapping[int, VerdictColumns]:
     """Verdicts by id."""
-    if not numbers:
-        return {}
-    chosen = among(connection, VERDICTS.c.id, sorted(numbers))
-    wanted = select(VERDICTS.c.id, *columns_of(VERDICTS, VerdictColumns)).where(chosen)
+    return remembered(connection, "verdicts", sorted(numbers), partial(_verdicts, connection))
+
+
+def _verdicts(connection: Connection, numbers: Sequence[int]) -> dict[int, VerdictColumns]:
+    wanted = select(VERDICTS.c.id, *columns_of(VERDICTS, VerdictColumns)).where(
+        among(connection, VERDICTS.c.id, numbers)
+    )
     return {number: VerdictColumns._make(columns) for number, *columns in connection.execute(wanted)}
 
 

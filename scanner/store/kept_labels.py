@@ -7,10 +7,10 @@ the latest are remembered: memory does not grow with the cluster.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, select
@@ -18,6 +18,7 @@ from sqlalchemy import ColumnElement, Connection, select
 from scanner.model.population import NOTHING_KEPT, GroupKind, Kept, KeptOfObject, Pairs
 from scanner.store.engine import among
 from scanner.store.interning import chunks
+from scanner.store.remembered import remembered
 from scanner.store.tables import KEPT, KINDS, OBJECTS, POPULATION, WORKLOADS
 
 _NAMESPACE: Final = ("", "Namespace")
@@ -26,6 +27,7 @@ _MOST: Final = 10_000
 
 
 _NO_PAIRS: Final = "[]"
+_KeyT = TypeVar("_KeyT", int, str)
 
 KeptTexts: TypeAlias = tuple[str | None, str | None]
 """The columns `labels` and `annotations` of a row of `kept`."""
@@ -62,7 +64,11 @@ class KeptLabels:
 
     @cached_property
     def _kinds(self) -> Mapping[GroupKind, Sequence[int]]:
-        """The ids of kinds by group and kind, in any version."""
+        """The ids of kinds by group and kind, in any version. Objects of a revision have no kinds that were stored later."""
+        place = self.cluster, self.revision
+        return remembered(self.connection, "kinds of a revision", [place], lambda _: {place: self._read_kinds()})[place]
+
+    def _read_kinds(self) -> Mapping[GroupKind, Sequence[int]]:
         kinds: defaultdict[GroupKind, list[int]] = defaultdict(list)
         wanted = select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)
         for number, api_version, kind in self.connection.execute(wanted):
@@ -106,16 +112,20 @@ class KeptLabels:
         return joined
 
     def _read_workloads(self, missing: set[int]) -> None:
-        own = WORKLOADS.c
-        for portion in chunks(sorted(missing)):
-            self._of_workloads.update(dict.fromkeys(portion, 0))
+        self._of_workloads.update(self._remembered("labels of workloads", missing, self._kept_by_workload))
+
+    def _kept_by_workload(self, missing: Sequence[int]) -> Mapping[int, int]:
+        """The ids of `kept` of workloads, 0 for those that were not examined."""
+        own, found = WORKLOADS.c, dict.fromkeys(missing, 0)
+        for portion in chunks(missing):
             by_kind: defaultdict[GroupKind, list[int]] = defaultdict(list)
             wanted = select(own.id, own.api_version, own.kind).where(among(self.connection, own.id, portion))
             for number, api_version, kind in self.connection.execute(wanted):
                 by_kind[_group(api_version), kind].append(number)
             for group_kind, numbers in by_kind.items():
                 if kinds := self._kinds.get(group_kind):
-                    self._of_workloads.update(self._kept_of_workloads(kinds, numbers))
+                    found.update(self._kept_of_workloads(kinds, numbers))
+        return found
 
     def _kept_of_workloads(self, kinds: Sequence[int], numbers: Sequence[int]) -> Mapping[int, int]:
         """The ids of `kept` of examined workloads of a kind. Of objects of one name, the newest counts."""
@@ -132,9 +142,12 @@ class KeptLabels:
         return {row.id: row.kept for row in rows}
 
     def _read_namespaces(self, missing: set[str]) -> None:
-        identity, interval = OBJECTS.c, POPULATION.c
-        for portion in chunks(sorted(missing)):
-            self._of_namespaces.update(dict.fromkeys(portion, 0))
+        self._of_namespaces.update(self._remembered("labels of namespaces", missing, self._kept_by_namespace))
+
+    def _kept_by_namespace(self, missing: Sequence[str]) -> Mapping[str, int]:
+        """The ids of `kept` of Namespaces by name, 0 for those that were not examined."""
+        identity, interval, found = OBJECTS.c, POPULATION.c, dict.fromkeys(missing, 0)
+        for portion in chunks(missing):
             wanted = (
                 select(identity.name, interval.kept)
                 .select_from(OBJECTS)
@@ -143,7 +156,14 @@ class KeptLabels:
                 .where(among(self.connection, identity.name, portion))
                 .order_by(identity.id)
             )
-            self._of_namespaces.update((name, kept) for name, kept in self.connection.execute(wanted))
+            found.update((name, kept) for name, kept in self.connection.execute(wanted))
+        return found
+
+    def _remembered(
+        self, what: str, keys: set[_KeyT], read: Callable[[Sequence[_KeyT]], Mapping[_KeyT, int]]
+    ) -> Mapping[_KeyT, int]:
+        """What was read of the revision, which stays as it is."""
+        return remembered(self.connection, (what, self.cluster, self.revision), sorted(keys), read)
 
     def _of_kinds(self, kinds: Sequence[int]) -> tuple[ColumnElement[bool], ...]:
         """The conditions of the objects of some kinds at the revision."""
@@ -153,10 +173,17 @@ class KeptLabels:
 
     def _read_rows(self, missing: set[int], texts: Mapping[int, KeptTexts]) -> None:
         self._rows.update((number, self._kept(*texts[number])) for number in missing if number in texts)
-        own = KEPT.c
-        for portion in chunks(sorted(missing - texts.keys())):
+        read = remembered(self.connection, ("labels", self._names), sorted(missing - texts.keys()), self._rows_of)
+        self._rows.update(
+            (number, self._equal.setdefault((kept.labels, kept.annotations), kept)) for number, kept in read.items()
+        )
+
+    def _rows_of(self, missing: Sequence[int]) -> Mapping[int, Kept]:
+        own, found = KEPT.c, dict[int, Kept]()
+        for portion in chunks(missing):
             wanted = select(own.id, own.labels, own.annotations).where(among(self.connection, own.id, portion))
-            self._rows.update((number, self._kept(*both)) for number, *both in self.connection.execute(wanted))
+            found.update((number, self._kept(*both)) for number, *both in self.connection.execute(wanted))
+        return found
 
     def _kept(self, labels: str | None, annotations: str | None) -> Kept:
         both = self._chosen(labels), self._chosen(annotations)

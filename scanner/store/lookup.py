@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 from typing import TypeAlias
 
 from sqlalchemy import Connection, func, select
 
 from scanner.errors import NotFound, UsageError
 from scanner.model.cause import Cause
-from scanner.model.outcome import Finding
-from scanner.model.policy import Policy
+from scanner.model.policy import Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import Scan, StoredFinding
 from scanner.store import codec
@@ -24,6 +24,7 @@ from scanner.store.engine import among
 from scanner.store.findings import (
     SHORT,
     FindingRow,
+    ReadFinding,
     Times,
     causes_of,
     open_finding,
@@ -192,29 +193,59 @@ Histories: TypeAlias = Mapping[bytes, Sequence[HistoryColumns]]
 """The rows of findings by fingerprint, in the order of their revisions."""
 
 
-def explained(connection: Connection, row: FindingRow, histories: Histories | None = None) -> ExplainedFinding:
-    """A finding, by its latest row. `histories` are those of the findings of its cluster that were read before."""
-    history = row.history
-    cluster = history.cluster
+def explained(connection: Connection, row: FindingRow) -> ExplainedFinding:
+    """A finding, by its latest row."""
+    [finding] = all_explained(connection, row.history.cluster, [row])
+    return finding
+
+
+def all_explained(connection: Connection, cluster: int, rows: Sequence[FindingRow]) -> list[ExplainedFinding]:
+    """Some findings of a cluster, by their latest rows, in their order."""
     times = times_of(connection, cluster)
-    newest = max(times)
-    if history.event == PREVIEW:
-        seen = history.since
-    elif history.until == OPEN:
-        [seen] = last_seen(connection, cluster, [history.id], before=newest + 1)
-    else:
-        seen = history.last_seen or history.since
-    [read] = with_findings(connection, [row], KeptLabels(connection, cluster, seen))
-    if history.event == PREVIEW:
-        stored = previewed(read, times)
-    elif history.until == OPEN:
-        stored = open_finding(read, times, newest=newest, last_seen=seen)
-    else:
-        stored = resolved(read, times)
-    place = (SCANS.c.cluster == cluster) & (SCANS.c.revision == seen)
-    scan = scan_of(connection.execute(select_scans().where(place)).one())
-    events = tuple(_events(connection, history, times, histories or {}))
-    return ExplainedFinding(stored, scan, *_policy(connection, scan.id, read.finding), events)
+    seen = _last_revisions(connection, cluster, rows, newest=max(times))
+    read: dict[int, ReadFinding] = {}
+    for revision in set(seen.values()):
+        of_revision = [row for row in rows if seen[row.history.id] == revision]
+        found = with_findings(connection, of_revision, KeptLabels(connection, cluster, revision))
+        read.update((each.row.history.id, each) for each in found)
+    histories = histories_of(connection, cluster, [row.history.fingerprint for row in rows])
+    scans_at = _scans_at(connection, cluster, set(seen.values()))
+    policy = cache(partial(_policy, connection))
+
+    def finding(row: FindingRow) -> ExplainedFinding:
+        history = row.history
+        scan, own = scans_at[seen[history.id]], read[history.id]
+        used, reading = policy(scan.id, own.finding.policy_key)
+        events = tuple(_events(connection, history, times, histories))
+        return ExplainedFinding(_stored(own, times, seen[history.id]), scan, used, reading, events)
+
+    return list(map(finding, rows))
+
+
+def _last_revisions(connection: Connection, cluster: int, rows: Sequence[FindingRow], newest: int) -> dict[int, int]:
+    """The last revision that saw each row, by the id of the row."""
+    history = [row.history for row in rows]
+    still_open = [row.id for row in history if row.until == OPEN and row.event != PREVIEW]
+    seen = {row.id: row.since if row.event == PREVIEW else row.last_seen or row.since for row in history}
+    if still_open:
+        for revision, numbers in last_seen(connection, cluster, still_open, before=newest + 1).items():
+            seen.update(dict.fromkeys(numbers, revision))
+    return seen
+
+
+def _scans_at(connection: Connection, cluster: int, revisions: Collection[int]) -> Mapping[int, Scan]:
+    """Scans of a cluster by revision."""
+    wanted = select_scans().add_columns(SCANS.c.revision.label("place"))
+    chosen = SCANS.c.cluster == cluster, SCANS.c.revision.in_(sorted(revisions))
+    return {row.place: scan_of(row) for row in connection.execute(wanted.where(*chosen))}
+
+
+def _stored(read: ReadFinding, times: Times, seen: int) -> StoredFinding:
+    if read.row.history.event == PREVIEW:
+        return previewed(read, times)
+    if read.row.history.until == OPEN:
+        return open_finding(read, times, newest=max(times), last_seen=seen)
+    return resolved(read, times)
 
 
 def histories_of(connection: Connection, cluster: int, fingerprints: Sequence[bytes]) -> Histories:
@@ -231,7 +262,7 @@ def histories_of(connection: Connection, cluster: int, fingerprints: Sequence[by
 def _events(
     connection: Connection, latest: HistoryColumns, times: Times, histories: Histories
 ) -> Iterator[FindingEvent]:
-    """The events of a finding, and before them those of the findings that it continues."""
+    """The events of a finding, and before them those of the findings that it continues. `histories` has the rows of some findings."""
     key = bytes(latest.fingerprint)
     known = histories.get(key) or histories_of(connection, latest.cluster, [key]).get(key, ())
     rows = [row for row in known if row.since <= latest.since]
@@ -247,11 +278,12 @@ def _events(
             yield FindingEvent(times[row.until], row.resolution, causes[row.end_cause])
 
 
-def _policy(connection: Connection, scan_id: str, finding: Finding) -> tuple[Policy | None, Reading]:
+def _policy(connection: Connection, scan_id: str, key: PolicyKey) -> tuple[Policy | None, Reading]:
+    language, name = key
     used = (
         select(POLICIES.c.document, SCAN_POLICIES.c.reading)
         .select_from(SCAN_POLICIES.join(POLICIES).join(SCANS, SCAN_POLICIES.c.scan == policies_of()))
-        .where(SCANS.c.id == scan_id, POLICIES.c.name == finding.policy, POLICIES.c.language == finding.language)
+        .where(SCANS.c.id == scan_id, POLICIES.c.name == name, POLICIES.c.language == language)
         .order_by(SCAN_POLICIES.c.position)
         .limit(1)
     )

@@ -17,15 +17,15 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select
 from scanner.model.census import OwnerOf
 from scanner.model.outcome import SkipReason
 from scanner.model.scan import OutcomeName, OwnedTally, TallyKey
-from scanner.store.columns import CheckColumns, columns_of
 from scanner.store.engine import among
 from scanner.store.evaluated_sets import sets_of
 from scanner.store.findings import seen_in
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.kept_labels import KeptLabels
 from scanner.store.object_owners import ObjectOwners
+from scanner.store.read_tallies import checks_of
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, FINDINGS, KINDS, TALLIES, VERDICTS
+from scanner.store.tables import FINDINGS, KINDS, TALLIES, VERDICTS
 
 
 class _Place(NamedTuple):
@@ -160,12 +160,7 @@ class _Keys:
         depending = select(TALLIES.c.check).where(and_(TALLIES.c.scan == scan, TALLIES.c.requester)).distinct()
         self._requester = frozenset(connection.execute(depending).scalars())
         tallied = select(TALLIES.c.check).where(TALLIES.c.scan == scan).distinct()
-        numbers = sorted(connection.execute(tallied).scalars())
-        self._checks: dict[int, CheckColumns] = {}
-        for portion in chunks(numbers):
-            wanted = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns))
-            for number, *columns in connection.execute(wanted.where(among(connection, CHECKS.c.id, portion))):
-                self._checks[number] = CheckColumns._make(columns)
+        self._checks = checks_of(connection, [*connection.execute(tallied).scalars()])
 
     def of(self, place: _Place, outcome: OutcomeName) -> TallyKey:
         """The key of the objects of a check and a kind with one outcome."""

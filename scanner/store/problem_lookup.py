@@ -12,7 +12,7 @@ from scanner.errors import UsageError
 from scanner.posture.problems import problem_id
 from scanner.store.clusters import find_cluster
 from scanner.store.findings import FindingRow, select_findings
-from scanner.store.lookup import ExplainedFinding, explained, histories_of, listed
+from scanner.store.lookup import ExplainedFinding, all_explained, explained, listed
 from scanner.store.tables import FINDINGS, OPEN, PREVIEW
 
 _ID: Final = re.compile(r"p-([0-9a-f]{1,12})")
@@ -31,8 +31,8 @@ class ExplainedProblem:
     resolved: int
 
 
-def find_problem(connection: Connection, text: str, cluster: str | None = None) -> ExplainedProblem:
-    """The problem whose id begins with `text`, of a cluster or of the one that a scan saw it in last.
+def find_problem(connection: Connection, text: str, cluster: str | int | None = None) -> ExplainedProblem:
+    """The problem whose id begins with `text`, of a cluster (by what names it, or by its id) or of the one that a scan saw it in last.
 
     Raises UsageError unless there is exactly one.
     """
@@ -46,9 +46,7 @@ def find_problem(connection: Connection, text: str, cluster: str | None = None) 
             raise _there_is_none(text)
         raise UsageError(f"The cluster {cluster!r} has no problem {text!r}.")
     still_open = sum(row.history.until == OPEN for row in rows)
-    first = rows[:_MOST]
-    histories = histories_of(connection, first[0].history.cluster, [row.history.fingerprint for row in first])
-    shown = (explained(connection, row, histories) for row in first)
+    shown = all_explained(connection, rows[0].history.cluster, rows[:_MOST])
     return ExplainedProblem(
         problem_id(number), tuple(sorted(shown, key=_worst_first)), still_open, len(rows) - still_open
     )
@@ -77,13 +75,15 @@ def _there_is_none(text: str) -> UsageError:
     return UsageError(f"There is no problem {text!r} in this database. `assay findings --problems` lists them.")
 
 
-def _rows(connection: Connection, number: int, cluster: str | None) -> list[FindingRow]:
+def _rows(connection: Connection, number: int, cluster: str | int | None) -> list[FindingRow]:
     """The latest rows of the findings of a problem in one cluster: the open ones first, then those that were seen last."""
     latest = FINDINGS.c.superseded.is_(None) | (FINDINGS.c.event == PREVIEW)
     wanted = select_findings().where(FINDINGS.c.problem == number, latest)
-    if cluster:
+    if isinstance(cluster, str) and cluster:
         named = find_cluster(connection, cluster)
         wanted = wanted.where(FINDINGS.c.cluster == (named.id if named else None))
+    elif cluster:
+        wanted = wanted.where(FINDINGS.c.cluster == cluster)
     of_clusters: dict[int, list[FindingRow]] = {}
     for row in map(FindingRow.of, connection.execute(wanted)):
         of_clusters.setdefault(row.history.cluster, []).append(row)

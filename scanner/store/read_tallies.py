@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Table, select
@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Table, select
 from scanner.model.scan import OutcomeName, TallyKey
 from scanner.store.columns import CheckColumns, KindColumns, columns_of
 from scanner.store.engine import listed
+from scanner.store.remembered import remembered
 from scanner.store.tables import CHECKS, KINDS, TALLIES
 
 _RowT = TypeVar("_RowT", CheckColumns, KindColumns)
@@ -28,7 +29,7 @@ def read_tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
     """The tallies of a scan by its number, in the order of checks and kinds."""
     wanted = select(*columns_of(TALLIES, _TallyColumns)).where(TALLIES.c.scan == number)
     rows = list(map(_TallyColumns._make, connection.execute(wanted)))
-    checks = _by_id(connection, CHECKS, CheckColumns, {row.check for row in rows})
+    checks = checks_of(connection, {row.check for row in rows})
     kinds = _by_id(connection, KINDS, KindColumns, {row.kind for row in rows})
     check_ranks, kind_ranks = _ranks(checks, _order_of_check), _ranks(kinds, _order_of_kind)
     rows.sort(key=lambda row: (check_ranks[row.check], kind_ranks[row.kind], row.namespace, row.outcome))
@@ -48,10 +49,19 @@ def read_tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
     }
 
 
-def _by_id(connection: Connection, table: Table, columns: type[_RowT], ids: Collection[int]) -> dict[int, _RowT]:
+def checks_of(connection: Connection, ids: Collection[int]) -> Mapping[int, CheckColumns]:
+    """Checks by id."""
+    return _by_id(connection, CHECKS, CheckColumns, ids)
+
+
+def _by_id(connection: Connection, table: Table, columns: type[_RowT], ids: Collection[int]) -> Mapping[int, _RowT]:
     """Rows of a table by id."""
-    wanted = select(table.c.id, *columns_of(table, columns)).where(table.c.id.in_(listed(connection, ids)))
-    return {number: columns(*own) for number, *own in connection.execute(wanted)}
+
+    def read(missing: Sequence[int]) -> dict[int, _RowT]:
+        wanted = select(table.c.id, *columns_of(table, columns)).where(table.c.id.in_(listed(connection, missing)))
+        return {number: columns(*own) for number, *own in connection.execute(wanted)}
+
+    return remembered(connection, table.name, sorted(ids), read)
 
 
 def _invocation(check: CheckColumns) -> tuple[str, str, str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, select
 
@@ -36,19 +36,29 @@ def intervals_at(connection: Connection, objects: Iterable[int], revision: int) 
 
     An object of which no interval is known, such as one of an older version's scan, is left out.
     """
-    own, top = POPULATION.c, WORKLOADS.c
+    own = POPULATION.c
     wanted = (
-        select(own.object, own.workload, own.kept, top.api_version, top.kind, top.namespace, top.name, top.derived)
-        .outerjoin(WORKLOADS, top.id == own.workload)
+        select(own.object, *INTERVAL)
+        .outerjoin(WORKLOADS, WORKLOADS.c.id == own.workload)
         .where(own.since <= revision, own.until > revision)
     )
     intervals: dict[int, IntervalOfObject] = {}
     for portion in chunks(sorted(set(objects))):
         rows = connection.execute(wanted.where(among(connection, own.object, portion)))
-        for object_id, workload, kept, *columns in rows:
-            above = None if columns[0] is None else Workload(*columns)
-            intervals[object_id] = IntervalOfObject(above, workload, kept)
+        intervals.update((object_id, interval_of(*columns)) for object_id, *columns in rows)
     return intervals
+
+
+INTERVAL: Final = (
+    *(POPULATION.c.workload, POPULATION.c.kept),
+    *(WORKLOADS.c[name] for name in ("api_version", "kind", "namespace", "name", "derived")),
+)
+"""The columns of `interval_of`."""
+
+
+def interval_of(workload: int, kept: int, *columns: Any) -> IntervalOfObject:
+    """The interval in some columns of a row, `columns` being those of its workload."""
+    return IntervalOfObject(None if columns[0] is None else Workload(*columns), workload, kept)
 
 
 def workloads_at(connection: Connection, objects: Sequence[int], revision: int) -> dict[int, Workload | None]:

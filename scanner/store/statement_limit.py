@@ -21,17 +21,27 @@ _STEPS: Final = 4_000
 _PAUSE: Final = 0.05
 """Seconds that count at most between two runs."""
 _LIMIT: Final = "assay_statement_limit"
+AT_ONCE: Final = "assay_at_once"
+"""The option of a connection whose queries all answer as of the first of them."""
 _SIGNS: Final = ("interrupted", "statement timeout")
 
 
 def with_statement_limit(engine: Engine, seconds: float) -> Engine:
-    """The engine, whose queries end after some seconds with an error that `as_store_error` turns into QueryTooLong."""
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", lambda connection, record: _limit(connection, record, seconds))
-        event.listen(engine, "before_cursor_execute", _restart)
-    else:
-        milliseconds = max(1, round(seconds * 1000))
-        event.listen(engine, "begin", lambda connection: _set_timeout(connection, milliseconds))
+    """The engine of SQLite, whose queries end after some seconds with an error that `as_store_error` turns into QueryTooLong."""
+    event.listen(engine, "connect", lambda connection, record: _limit(connection, record, seconds))
+    event.listen(engine, "before_cursor_execute", _restart)
+    return engine
+
+
+def with_short_queries(engine: Engine, seconds: float) -> Engine:
+    """The same for an engine of PostgreSQL whose connections commit by themselves: it begins read-only transactions.
+
+    A transaction begins, with its settings, in one message; the driver would send two.
+    """
+    milliseconds = max(1, round(seconds * 1000))
+    # The queries of pages are short: PostgreSQL would compile some of them for longer than they run.
+    settings = f"SET LOCAL statement_timeout = {milliseconds}; SET LOCAL jit = off"
+    event.listen(engine, "begin", lambda connection: _begin(connection, settings))
     return engine
 
 
@@ -69,8 +79,8 @@ def _restart(connection: Connection, *_: object) -> None:
     connection.info[_LIMIT].restart()
 
 
-def _set_timeout(connection: Connection, milliseconds: int) -> None:
+def _begin(connection: Connection, settings: str) -> None:
+    level = "REPEATABLE READ" if connection.get_execution_options().get(AT_ONCE) else "READ COMMITTED"
     # By the driver: on a connection that streams, SQLAlchemy would declare a cursor for the statement.
     with closing(connection.connection.cursor()) as cursor:
-        # The queries of pages are short: PostgreSQL would compile some of them for longer than they run.
-        cursor.execute(f"SET LOCAL statement_timeout = {milliseconds}; SET LOCAL jit = off")
+        cursor.execute(f"BEGIN ISOLATION LEVEL {level} READ ONLY; {settings}")

@@ -63,6 +63,7 @@ from scanner.store.engine import (
 )
 from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
 from scanner.store.open_workloads import OpenWorkload
+from scanner.store.remembered import OPTION, Remembered
 from scanner.store.scans import abandoned, mark_failed, pruned, with_current_state
 from scanner.store.schema import Upgraded, check, migrate, prepare
 from scanner.store.search import search
@@ -389,10 +390,11 @@ class SqlReader:
         with self._reading_at_once() as connection:
             return search(connection, clean(text), limit, owners)
 
-    def problem(self, text: str, cluster: str | None = None) -> problem_lookup.ExplainedProblem:
+    def problem(self, text: str, cluster: str | int | None = None) -> problem_lookup.ExplainedProblem:
         """The problem whose id begins with `text`, of a cluster or of the one that a scan saw it in last. Raises UsageError."""
         with self._reading() as connection:
-            return problem_lookup.find_problem(connection, text, cluster and clean(cluster))
+            named = clean(cluster) if isinstance(cluster, str) else cluster
+            return problem_lookup.find_problem(connection, text, named)
 
     def close(self) -> None:
         """Close the connections."""
@@ -560,11 +562,13 @@ def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:
 def open_reader(url: str, clock: Clock = _utc_now, *, most_seconds: float | None = None) -> SqlReader:
     """Open an existing database to read it, which needs neither write permission nor free space.
 
-    Raises UsageError for an invalid URL, StoreError when this version cannot read the database. The reader raises QueryTooLong for
-    a query that takes longer than `most_seconds`.
+    Raises UsageError for an invalid URL, StoreError when this version cannot read the database. A reader that many people share has
+    a limit of `most_seconds`: it raises QueryTooLong for a query that takes longer, and remembers rows that never change.
     """
     address = address_of(url)
     engine = reading_engine_for(address, most_seconds)
+    if most_seconds is not None:
+        engine = engine.execution_options(**{OPTION: Remembered()})
     try:
         with as_store_error(address):
             check(engine, address)

@@ -27,6 +27,7 @@ from scanner.store.search_text import MOST_WORDS
 from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
 from scanner.web.kept_views import KeptViews
+from scanner.web.limits import QUERY_SECONDS
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable, reason_of
 from scanner.web.scan_view import ScanView
@@ -72,7 +73,7 @@ class Library:
         settings: Settings = DEFAULT_SETTINGS,
         clock: Clock = _utc_now,
         expectations: Expectations | None = None,
-        most_seconds: float | None = None,
+        most_seconds: float = QUERY_SECONDS,
     ) -> None:
         """`expectations` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most."""
         self.settings: Final = settings

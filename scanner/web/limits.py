@@ -19,6 +19,10 @@ OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 _DIGITS: Final = 9
 
 
+QUERY_SECONDS: Final = 30.0
+"""The seconds that a query takes at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a server.
@@ -33,7 +37,7 @@ class Limits:
     body: int = 8_192
     requests: int = 64
     connections: int = 512
-    query_seconds: float = 30
+    query_seconds: float = QUERY_SECONDS
     head_seconds: float = 10
     body_seconds: float = 10
     send_seconds: float = 30

@@ -76,7 +76,7 @@ def problem(asked: Asked[ScanQuery]) -> ProblemWithHistory:
     name = asked.path["problem"]
     listed = asked.view.problems.problem(int(name.removeprefix("p-"), 16))
     with asked.library.reading() as reader:
-        explained = reader.problem(name, asked.cluster.identity)
+        explained = reader.problem(name, asked.cluster.id)
     return ProblemWithHistory(
         **head_of(asked.scan),
         problem=_with_texts(asked.view, [listed])[0] if listed else None,
