@@ -33,13 +33,18 @@ class WorstProblem:
 
 def problems_of(record: ScanRecord, triage: Triage) -> tuple[ProblemTotals, tuple[WorstProblem, ...]]:
     """The numbers of the problems of a scan, and the worst of them, at most `MOST`."""
-    ranks = {used.policy.key: triage.severity(used.policy.key).rank for used in record.policies}
+    ranks = ranks_of(record, triage)
     if record.problem_totals is None:
         totals, worst = _counted(record, triage, ranks)
     else:
         totals, findings = record.problem_totals(ranks, triage.waived.rows, MOST)
         worst = [_worst(group, triage) for group in _grouped(findings, triage)]
     return totals, tuple(sorted(worst, key=lambda each: _order(each.problem, ranks)))
+
+
+def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:
+    """The rank of each policy's severity, 0 for the worst."""
+    return {used.policy.key: triage.severity(used.policy.key).rank for used in record.policies}
 
 
 def _counted(

@@ -197,7 +197,11 @@ class Document:
 
 def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: date | None = None) -> Document:
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
-    triage = Triage(settings, record, day)
+    return document_with(record, Triage(settings, record, day))
+
+
+def document_with(record: ScanRecord, triage: Triage) -> Document:
+    """The same, given what decides how bad a finding is, and whose."""
     record = replace(record, health=(*record.health, *triage.notes()))
     census = record.counted()
     totals = counts_by(record.tallies, lambda _: "")

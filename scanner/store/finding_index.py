@@ -57,9 +57,14 @@ class _Place(NamedTuple):
     namespace: str
     workload: int | None
     kept: int | None
-    top_kind: str | None
-    top_namespace: str | None
-    top_name: str | None
+
+
+class _Top(NamedTuple):
+    """The columns of a workload."""
+
+    kind: str
+    namespace: str
+    name: str
 
 
 class _Verdict(NamedTuple):
@@ -94,7 +99,7 @@ def indexed(
                 of_facts, of_places = others[: len(_Facts._fields)], others[len(_Facts._fields) :]
                 index.rows.extend(ids)
                 index.problems.extend(problems)
-                index.ids.extend([int.from_bytes(each[:_ID_BYTES], "big") for each in fingerprints])
+                index.ids.extend([int.from_bytes(each, "big") for each in fingerprints])
                 index.objects.extend(objects)
                 index.names += names
                 index.facts.extend([first_fact + seen_facts[each] for each in zip(*of_facts, strict=True)])
@@ -116,7 +121,7 @@ def findings_by_object(connection: Connection, cluster: int, revision: int, unch
 
 def _select(chosen: ColumnElement[bool], revision: int, at: int) -> Any:
     """The query of the columns of an index, followed by those of `_Facts` and `_Place`; labels are those of the revision `at`."""
-    own, interval, top = FINDINGS.c, POPULATION.c, WORKLOADS.c
+    own, interval = FINDINGS.c, POPULATION.c
     there = and_(interval.object == own.object, interval.since <= at, interval.until > at)
     facts = (
         *(own.check, own.verdict, own.event, own.since == revision),
@@ -124,17 +129,22 @@ def _select(chosen: ColumnElement[bool], revision: int, at: int) -> Any:
         func.coalesce(own.problem_first, own.first) == revision,
         *(own.resolution, own.cause, own.end_cause),
     )
-    places = own.kind, OBJECTS.c.namespace, interval.workload, interval.kept, top.kind, top.namespace, top.name
+    places = own.kind, OBJECTS.c.namespace, interval.workload, interval.kept
     return (
         select(
-            *(own.id, func.coalesce(own.problem, -own.id), own.fingerprint, own.object, OBJECTS.c.name),
+            *(
+                own.id,
+                func.coalesce(own.problem, -own.id),
+                func.substr(own.fingerprint, 1, _ID_BYTES),
+                own.object,
+                OBJECTS.c.name,
+            ),
             *(column.label(f"fact_{number}") for number, column in enumerate(facts)),
             *(column.label(f"place_{number}") for number, column in enumerate(places)),
         )
         .select_from(FINDINGS)
         .join(OBJECTS, OBJECTS.c.id == own.object)
         .outerjoin(POPULATION, there)
-        .outerjoin(WORKLOADS, top.id == interval.workload)
         .where(chosen)
     )
 
@@ -190,15 +200,30 @@ class _Referred:
         # Equal labels are one object, so each owner is found once.
         owners = {number: owner_of(each) for number, each in {id(each): each for each in kept}.items()}
         following = iter(kept)
-        return [self._place(row, owner_of(None) if row.kept is None else owners[id(next(following))]) for row in rows]
+        tops = self._read_tops({row.workload for row in rows if row.workload})
+        return [
+            self._place(row, owner_of(None) if row.kept is None else owners[id(next(following))], tops) for row in rows
+        ]
 
-    def _place(self, row: _Place, owner: str) -> CommonPlace:
-        workload = "/".join(filter(None, (row.top_namespace, row.top_name))) if row.top_kind else ""
+    def _read_tops(self, numbers: set[int]) -> Mapping[int, _Top]:
+        """Workloads by id."""
+
+        def read(missing: Sequence[int]) -> Mapping[int, _Top]:
+            own = WORKLOADS.c
+            wanted = select(own.id, own.kind, own.namespace, own.name).where(
+                own.id.in_(listed(self._connection, missing))
+            )
+            return {number: _Top(*columns) for number, *columns in self._connection.execute(wanted)}
+
+        return remembered(self._connection, "workloads", sorted(numbers), read)
+
+    def _place(self, row: _Place, owner: str, tops: Mapping[int, _Top]) -> CommonPlace:
+        top = tops.get(row.workload or 0)
         return CommonPlace(
             namespace=row.namespace,
             owner=owner,
-            kind=row.top_kind or self._kinds[row.kind],
-            workload=workload,
+            kind=top.kind if top else self._kinds[row.kind],
+            workload="/".join(filter(None, (top.namespace, top.name))) if top else "",
             workload_row=row.workload or 0,
             kept=row.kept or 0,
         )

@@ -30,7 +30,7 @@ from scanner.web.scan_pages import ScanPages
 from scanner.web.search_pages import SearchPages
 from scanner.web.workload_pages import WorkloadPages
 
-THREADS: Final = 8
+THREADS: Final = 3
 """The pages that are made at the same time. More threads share one interpreter: all of their pages would come later."""
 _MOMENTS: Final = ("latest", "at/{at}", "scans/{scan}")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -18,7 +19,8 @@ from typing import Final, NamedTuple
 from scanner.errors import AssayError, QueryTooLong, StoreError, UsageError
 from scanner.model.scan import Scan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
-from scanner.report.document import document_of
+from scanner.posture.triage import Triage
+from scanner.report.document import document_with
 from scanner.report.run_document import Expectations
 from scanner.store import SqlReader, open_reader
 from scanner.store.clusters import StoredCluster
@@ -28,6 +30,7 @@ from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
 from scanner.web.kept_views import KeptViews
 from scanner.web.limits import QUERY_SECONDS
+from scanner.web.read_ahead import reading_ahead
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable, reason_of
 from scanner.web.scan_view import ScanView
@@ -38,6 +41,8 @@ _CHECK_AFTER: Final = 10.0
 RECENT: Final = 2.0
 """The seconds for which clusters and their newest scans are remembered: a page follows a new scan that much later."""
 
+_QUESTIONS: Final = 4
+"""The questions of new views that the database is asked at one time."""
 _UNSCANNED: Final = 20
 """The names of runs without a scan that are read."""
 
@@ -90,6 +95,7 @@ class Library:
         self._scans: Final[Recent[Scan | None]] = Recent(RECENT)
         self._fleet: Final[Recent[Fleet]] = Recent(RECENT)
         self._making: Final[dict[_Key, RLock]] = {}
+        self._pool: Final = ThreadPoolExecutor(_QUESTIONS, "assay-read-ahead")
 
     @contextmanager
     def reading(self) -> Iterator[SqlReader]:
@@ -135,6 +141,7 @@ class Library:
         with self._lock:
             self._ended = True
         self._close()
+        self._pool.shutdown(wait=False)
 
     def clusters(self) -> tuple[StoredCluster, ...]:
         """The clusters with a scan in history, as of some seconds ago."""
@@ -204,7 +211,8 @@ class Library:
             record = reader.record(scan_id)
             moment = record.scan.finished_at or record.scan.started_at
             settings = replace(self.settings, waivers=self.settings.waivers or reader.waivers_at(scan_id, moment))
-            return ScanView(record, document_of(record, settings, day))
+            triage = Triage(settings, record, day)
+            return ScanView(record, document_with(reading_ahead(self._pool, record, triage), triage))
 
     def words(self, cluster: StoredCluster, text: str) -> Sequence[WordMatches]:
         """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""

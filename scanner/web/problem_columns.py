@@ -9,15 +9,19 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any, Final, NamedTuple
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeVar
 
-from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex, Numbered
+from scanner.model.finding_index import CommonFacts, FindingIndex, Numbered
 from scanner.model.policy import PolicyKey
 from scanner.report.change_counts import ChangeCounts
 from scanner.report.list_filters import COUNTED
 from scanner.report.problem_facts import FindingFacts, FindingOrder, ProblemFacts, problem_facts
 
+_ValueT = TypeVar("_ValueT")
+_SEVERAL: Final = 2
 Ranks = Callable[[PolicyKey], int]
 """The rank of a policy's severity, 0 for the worst."""
 
@@ -65,21 +69,31 @@ class ProblemColumns:
         self.common_facts: Final = index.common_facts
         self.common_places: Final = index.common_places
         self.common_problems: Final = tuple(joined.common_problems)
-        self.numbers: Final = array("q", map(joined.numbers.__getitem__, order))
-        self.common: Final = array("l", map(joined.common.__getitem__, order))
-        self.opened: Final = array("q", map(joined.opened.__getitem__, order))
-        self.sizes: Final = array("l", map(joined.sizes.__getitem__, order))
-        self.open: Final = array("l", map(joined.open.__getitem__, order))
+        ordered, listed = partial(_taken, order), partial(_taken, found)
+        self.numbers: Final = array("q", ordered(joined.numbers))
+        self.common: Final = array("l", ordered(joined.common))
+        self.opened: Final = array("q", ordered(joined.opened))
+        self.sizes: Final = array("l", ordered(joined.sizes))
+        self.open: Final = array("l", ordered(joined.open))
         self.firsts: Final = array("l", accumulate(self.sizes, initial=0))[: len(order)]
-        self.rows: Final = array("q", map(index.rows.__getitem__, found))
-        self.objects: Final = array("q", map(index.objects.__getitem__, found))
-        self.ids: Final = array("q", map(index.ids.__getitem__, found))
-        self.facts: Final = array("l", map(index.facts.__getitem__, found))
-        self.places: Final = array("l", map(index.places.__getitem__, found))
+        self.rows: Final = array("q", listed(index.rows))
+        self.objects: Final = array("q", listed(index.objects))
+        self.ids: Final = array("q", listed(index.ids))
+        self.facts: Final = array("l", listed(index.facts))
+        self.places: Final = array("l", listed(index.places))
         counted = [state.facts.checked and state.is_open for state in states.known]
-        self.counted: Final = array("b", [counted[states.of[place]] for place in found])
-        self.where: Final = array("l", map(self.places.__getitem__, self.firsts))
-        self.workloads: Final = _workloads(index, [found[first] for first in self.firsts])
+        self.counted: Final = array("b", _taken(listed(states.of), counted))
+        self.where: Final = array("l", _taken(self.firsts, self.places))
+        self.workloads: Final = _workloads(index, _taken(self.firsts, found))
+
+
+def _taken(places: Sequence[int], values: Sequence[_ValueT]) -> Sequence[_ValueT]:
+    """The values at some places."""
+    if len(places) < _SEVERAL:
+        return [values[place] for place in places]
+    # Twice as fast, but no sequence for one place.
+    taken: tuple[_ValueT, ...] = itemgetter(*places)(values)
+    return taken
 
 
 class _State(NamedTuple):
@@ -98,9 +112,12 @@ class _States:
 
     def __init__(self, index: FindingIndex, waived: Collection[int]) -> None:
         numbered, unchecked = Numbered(), index.unchecked
-        self.of: Final = [
-            numbered[facts, row in unchecked, row in waived] for facts, row in zip(index.facts, index.rows, strict=True)
-        ]
+        seldom = unchecked.union(waived)
+        usual = [numbered[facts, False, False] for facts in range(len(index.common_facts))]
+        self.of: Final = [usual[facts] for facts in index.facts]
+        for place, row in enumerate(index.rows) if seldom else ():
+            if row in seldom:
+                self.of[place] = numbered[index.facts[place], row in unchecked, row in waived]
         self.known: Final = [
             _state(index.common_facts[facts], is_checked=not is_unchecked, is_waived=is_waived)
             for facts, is_unchecked, is_waived in numbered
@@ -143,16 +160,18 @@ class _Joined:
         ordered = [keys[place] for place in self._findings]
         begins = [place for place, (one, other) in enumerate(pairwise([None, *ordered])) if one != other]
         self._begins: Final = [*begins, len(ordered)]
-        self._numbers: Final[dict[CommonProblem, int]] = {}
-        worst = [self._findings[first] for first in begins]
-        codes = [states.of[place] for place in worst]
+        self._numbered: Final[dict[CommonProblem, int]] = {}
+        worst = _taken(begins, self._findings)
+        codes = _taken(worst, states.of)
         of_one = [self._common(state.common.policy, [state.facts], ranks) for state in known]
-        self._objects: Final = [_object(index, place) for place in worst]
-        self.numbers: Final = [index.problems[place] for place in worst]
+        namespaces = [place.namespace for place in index.common_places]
+        self._namespaces: Final = [*_taken(_taken(worst, index.places), namespaces)]
+        self._names: Final = [*_taken(worst, index.names)]
+        self.numbers: Final = _taken(worst, index.problems)
         self.sizes: Final = [end - first for first, end in pairwise(self._begins)]
-        self.common: Final = [of_one[code] for code in codes]
-        self.opened: Final = [known[code].common.opened for code in codes]
-        self.open: Final = [int(known[code].is_open) for code in codes]
+        self.common: Final = [*_taken(codes, of_one)]
+        self.opened: Final = [*_taken(codes, [state.common.opened for state in known])]
+        self.open: Final = [*_taken(codes, [int(state.is_open) for state in known])]
         for problem, size in enumerate(self.sizes):
             if size > 1:
                 self._join(problem, index, states, ranks)
@@ -160,7 +179,7 @@ class _Joined:
     @property
     def common_problems(self) -> Collection[CommonProblem]:
         """What problems have in common."""
-        return self._numbers
+        return self._numbered
 
     def members(self, problem: int) -> Sequence[int]:
         """The places of the findings of a problem in the index, the worst first."""
@@ -168,11 +187,9 @@ class _Joined:
 
     def order(self) -> list[int]:
         """The problems in the order of the list."""
-        ranks = _ranks([common.order for common in self._numbers])
-        keys = [
-            (ranks[common], *where, number)
-            for common, where, number in zip(self.common, self._objects, self.numbers, strict=True)
-        ]
+        ranks = _ranks([common.order for common in self._numbered])
+        of_problem = _taken(self.common, ranks)
+        keys = list(zip(of_problem, self._namespaces, self._names, self.numbers, strict=True))
         return sorted(range(len(keys)), key=keys.__getitem__)
 
     def _join(self, problem: int, index: FindingIndex, states: _States, ranks: Ranks) -> None:
@@ -187,28 +204,21 @@ class _Joined:
         self.common[problem] = self._common(own[0].common.policy, [state.facts for state in own], ranks)
         self.opened[problem] = min(state.common.opened for state in own)
         self.open[problem] = sum(state.is_open for state in own)
-        namespaces, names = zip(*(_object(index, place) for place in members), strict=True)
-        self._objects[problem] = min(namespaces), min(names)
+        self._namespaces[problem] = min(index.common_places[index.places[place]].namespace for place in members)
+        self._names[problem] = min(index.names[place] for place in members)
 
     def _common(self, policy: PolicyKey, facts: Sequence[FindingFacts], ranks: Ranks) -> int:
         common = CommonProblem(policy, ranks(policy), problem_facts(facts))
-        return self._numbers.setdefault(common, len(self._numbers))
+        return self._numbered.setdefault(common, len(self._numbered))
 
 
-def _object(index: FindingIndex, place: int) -> tuple[str, str]:
-    """The namespace and the name of the object of a finding."""
-    return index.common_places[index.places[place]].namespace, index.names[place]
-
-
-def _workloads(index: FindingIndex, places: Sequence[int]) -> list[str]:
+def _workloads(index: FindingIndex, findings: Sequence[int]) -> list[str]:
     """The workloads of some findings; equal ones are one text."""
+    tops = [place.workload for place in index.common_places]
+    folders = [f"{place.namespace}/" if place.namespace else "" for place in index.common_places]
+    own = zip(_taken(findings, index.places), _taken(findings, index.names), strict=True)
     texts: dict[str, str] = {}
-    own = ((index.common_places[index.places[place]], index.names[place]) for place in places)
-    return [where.workload or texts.setdefault(text := _path(where, name), text) for where, name in own]
-
-
-def _path(where: CommonPlace, name: str) -> str:
-    return f"{where.namespace}/{name}" if where.namespace else name
+    return [tops[place] or texts.setdefault(text := folders[place] + name, text) for place, name in own]
 
 
 def _ranks(values: Sequence[Any]) -> list[int]:
