@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from itertools import repeat
+from typing import Final, TypeVar
 
 from scanner.model.census import Bucket, Census
 from scanner.model.policy import PolicyKey
@@ -74,18 +75,21 @@ def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], Group
     return {name: _counts(sums[name]) for name in sorted(sums, key=_order)}
 
 
+_OUTCOMES: Final = (
+    OutcomeName.PASSED,
+    OutcomeName.VIOLATED,
+    OutcomeName.ERRORED_DENY,
+    OutcomeName.ERRORED_ADMIT,
+    OutcomeName.SKIPPED,
+    OutcomeName.NOT_AUDITABLE,
+    OutcomeName.WOULD_CHANGE,
+    OutcomeName.EXCEPTED,
+)
+"""In the order of the fields of `Counts`."""
+
+
 def _counts(sums: Mapping[OutcomeName, int]) -> Counts:
-    number = sums.get
-    return Counts(
-        passed=number(OutcomeName.PASSED, 0),
-        violated=number(OutcomeName.VIOLATED, 0),
-        errored_would_deny=number(OutcomeName.ERRORED_DENY, 0),
-        errored_would_admit=number(OutcomeName.ERRORED_ADMIT, 0),
-        skipped=number(OutcomeName.SKIPPED, 0),
-        not_auditable=number(OutcomeName.NOT_AUDITABLE, 0),
-        would_change=number(OutcomeName.WOULD_CHANGE, 0),
-        excepted=number(OutcomeName.EXCEPTED, 0),
-    )
+    return Counts(*map(sums.get, _OUTCOMES, repeat(0)))
 
 
 def _order(name: Hashable) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeAlias, assert_never
 
 import yaml
@@ -19,6 +20,9 @@ _LINE: Final = 1_000
 _MOST: Final = 60
 _READABLE: Final = 200_000
 """The characters of a text in which checks are searched: an object of Kubernetes may be longer, but no policy is read by people then."""
+
+_SHORT: Final = 20_000
+"""The characters of a text that is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +74,18 @@ def marked_text(section: PolicySection, checks: Sequence[Check]) -> MarkedText:
     text = definition_of(section)
     if not text or len(text) > _READABLE:
         return MarkedText(tuple(text.splitlines()))
+    make = _remembered if len(text) <= _SHORT else _made
+    return make(text, tuple(checks))
+
+
+def _made(text: str, checks: tuple[Check, ...]) -> MarkedText:
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     places = {check: lines for check in checks if (lines := _place(root, check)) is not None}
     return MarkedText(tuple(text.splitlines()), places)
+
+
+_remembered: Final = lru_cache(maxsize=256)(_made)
+"""Scans of all dates have the same policies, and a text takes long to parse."""
 
 
 def _place(root: yaml.Node | None, check: Check) -> _Lines | None:
