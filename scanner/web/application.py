@@ -28,10 +28,11 @@ from scanner.web.rendered import RenderedPages
 from scanner.web.run_pages import RunPages
 from scanner.web.scan_pages import ScanPages
 from scanner.web.search_pages import SearchPages
+from scanner.web.turns import in_turn
 from scanner.web.workload_pages import WorkloadPages
 
-THREADS: Final = 3
-"""The pages that are made at the same time. More threads share one interpreter: all of their pages would come later."""
+THREADS: Final = 16
+"""The requests that have a thread. Most of them wait for their turn (see `turns`)."""
 _MOMENTS: Final = ("latest", "at/{at}", "scans/{scan}")
 
 
@@ -39,14 +40,14 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
     """The application over a library, with `further` routes, such as those of metrics. `log.AccessLog` answers unexpected errors."""
     rendered, counts = RenderedPages(), FleetCounts(library)
     pages = ScanPages(library, rendered)
-    routes = [
+    routes: list[Route] = [
         *_routes_of_fleet(library, counts, rendered),
         *api_routes(library),
         Route("/clusters/{cluster}", pages.redirect),
         *(Route(f"/clusters/{{cluster}}/{moment}", pages.redirect_to_first) for moment in _MOMENTS),
         *(Route(f"/clusters/{{cluster}}/{moment}/{{page:path}}", pages.page) for moment in _MOMENTS),
-        *further,
     ]
+    in_turns = [Route(route.path, in_turn(route.endpoint), name=route.name) for route in routes]
 
     @asynccontextmanager
     async def begun(_: Starlette) -> AsyncIterator[None]:
@@ -57,7 +58,7 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
         yield
 
     return Starlette(
-        routes=routes,
+        routes=[*in_turns, *further],
         lifespan=begun,
         exception_handlers={
             WebError: _answer(lambda error: error),
@@ -67,7 +68,7 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
     )
 
 
-def _routes_of_fleet(library: Library, counts: FleetCounts, rendered: RenderedPages) -> Iterator[BaseRoute]:
+def _routes_of_fleet(library: Library, counts: FleetCounts, rendered: RenderedPages) -> Iterator[Route]:
     """The pages about all clusters, and those about a cluster that are no pages of a report."""
     fleet = FleetPages(library, counts, rendered)
     policies, runs = PolicyPages(fleet), RunPages(library, rendered)

@@ -17,6 +17,7 @@ from scanner.report import FORMATS
 from scanner.report.document import Document
 from scanner.web.refusals import BadRequest, Busy, NotThere
 from scanner.web.scan_view import ScanView
+from scanner.web.turns import give_up
 
 _ENDINGS: Final = {
     "table": ("txt", "text/plain"),
@@ -61,6 +62,7 @@ def sent(write: Callable[[BinaryIO], None], media_type: str, file: str, *, head:
         return Response(media_type=media_type, headers=headers)
     if not _EXPORTING.acquire(blocking=False):
         raise Busy(f"{_AT_ONCE} exports are being made: try again in some seconds.")
+    give_up()
     try:
         made = _made(write)
     except UsageError as error:

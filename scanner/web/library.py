@@ -34,6 +34,7 @@ from scanner.web.read_ahead import reading_ahead
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable, reason_of
 from scanner.web.scan_view import ScanView
+from scanner.web.turns import give_up
 
 _LOG: Final = logging.getLogger("assay.web")
 _CHECK_AFTER: Final = 10.0
@@ -195,13 +196,18 @@ class Library:
             if view is not None:
                 return view
             making = self._making.setdefault(key, RLock())
-        with making:
+        if not making.acquire(blocking=False):
+            give_up()
+            making.acquire()
+        try:
             with self._lock:
                 view = self._views.get(key)
             if view is None:
                 view = self._made(scan.id, day)
                 with self._lock:
                     self._views.keep(key, view)
+        finally:
+            making.release()
         with self._lock:
             self._making.pop(key, None)
         return view

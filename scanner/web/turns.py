@@ -1,0 +1,43 @@
+"""Turns of the threads that make pages: one interpreter makes all pages, so a few at a time are done sooner than many.
+
+A thread that works for long, or waits for another one, gives its turn up. It goes on without one: it may hold what others wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from threading import Semaphore, local
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+TURNS: Final = 3
+"""The pages that are made at the same time."""
+_FREE: Final = Semaphore(TURNS)
+_own: Final = local()
+
+_Respond = Callable[[Request], Response]
+
+
+def in_turn(respond: _Respond) -> _Respond:
+    """The function, which waits for a turn first."""
+
+    @wraps(respond)
+    def answer(request: Request) -> Response:
+        _FREE.acquire()
+        _own.has_turn = True
+        try:
+            return respond(request)
+        finally:
+            give_up()
+
+    return answer
+
+
+def give_up() -> None:
+    """Let another thread work, if this one has a turn."""
+    if getattr(_own, "has_turn", False):
+        _own.has_turn = False
+        _FREE.release()

@@ -1,0 +1,75 @@
+"""What the first page of a scan needs is read while the process does something else."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+
+from scanner.posture.settings import DEFAULT_SETTINGS
+from scanner.posture.triage import Triage
+from scanner.report.document import document_of, document_with
+from scanner.web.library import Library
+from scanner.web.read_ahead import _Asked, reading_ahead
+
+SECONDS = 20.0
+
+
+def test_an_answer_is_read_before_it_is_needed() -> None:
+    """And given once: it can be large, and a view is kept for long."""
+    asked: list[int] = []
+    read = Event()
+
+    def double(number: int) -> int:
+        asked.append(number)
+        read.set()
+        return 2 * number
+
+    with ThreadPoolExecutor(1) as pool:
+        ahead = _Asked(pool, double, 4)
+        assert read.wait(SECONDS)
+        assert 8 == ahead(4)
+        assert [4] == asked
+        assert 8 == ahead(4)
+        assert [4, 4] == asked
+
+
+def test_another_question_is_asked_at_once() -> None:
+    """The answer that was read is for its own question alone."""
+    with ThreadPoolExecutor(1) as pool:
+        ahead = _Asked(pool, lambda number: 2 * number, 4)
+        assert 10 == ahead(5)
+        assert 8 == ahead(4)
+
+
+def test_an_error_is_raised_where_the_answer_is_needed() -> None:
+    """Once, too: a database that was away may be back."""
+    errors = [OSError("away")]
+
+    def number() -> int:
+        if errors:
+            raise errors.pop()
+        return 1
+
+    with ThreadPoolExecutor(1) as pool:
+        ahead = _Asked(pool, number)
+        with pytest.raises(OSError, match="away"):
+            ahead()
+        assert 1 == ahead()
+
+
+def test_the_document_is_the_same(examples: str) -> None:
+    """As that of a record that is read when it is needed."""
+    library = Library(examples)
+    with library.reading() as reader, ThreadPoolExecutor(4) as pool:
+        scan = reader.newest_of_cluster(library.clusters()[0].id, None)
+        assert scan is not None
+        record = reader.record(scan.id)
+        triage = Triage(DEFAULT_SETTINGS, record)
+        now, ahead = document_of(record), document_with(reading_ahead(pool, record, triage), triage)
+        for name in ("totals", "findings_total", "policies", "namespaces", "severities", "problems", "worst", "score"):
+            assert getattr(now, name) == getattr(ahead, name), name
+        assert now.owners == ahead.owners
+        assert now.owner_scores() == ahead.owner_scores() == ahead.owner_scores()
+    library.close()

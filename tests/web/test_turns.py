@@ -1,0 +1,101 @@
+"""A few pages are made at a time; one that waits lets others be made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from threading import Barrier, BrokenBarrierError
+from typing import BinaryIO
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from scanner.web.exports import sent
+from scanner.web.turns import TURNS, give_up, in_turn
+
+REQUEST = Request(
+    {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b"", "server": ("localhost", 80)}
+)
+SHORT = 0.3
+LONG = 20.0
+
+
+def together(number: int, before: Callable[[], None], seconds: float) -> int:
+    """How many of some pages wait for each other in vain: all must be made at the same time."""
+    barrier = Barrier(number)
+
+    def page(_: Request) -> Response:
+        before()
+        barrier.wait(seconds)
+        return Response()
+
+    with ThreadPoolExecutor(number) as pool:
+        asked = [pool.submit(in_turn(page), REQUEST) for _ in range(number)]
+    return sum(isinstance(each.exception(), BrokenBarrierError) for each in asked)
+
+
+def test_a_few_pages_are_made_at_a_time() -> None:
+    """One more waits for the end of another one."""
+    assert 0 == together(TURNS, lambda: None, LONG)
+    assert together(TURNS + 1, lambda: None, SHORT)
+
+
+def test_a_page_that_waits_gives_its_turn_up() -> None:
+    """Once: a second time gives no other turn away."""
+
+    def wait() -> None:
+        give_up()
+        give_up()
+
+    assert 0 == together(3 * TURNS, wait, LONG)
+    assert together(TURNS + 1, lambda: None, SHORT)
+
+
+def test_an_export_gives_its_turn_up() -> None:
+    """It can take long, and would stop all pages with another one."""
+    barrier = Barrier(TURNS + 1)
+
+    def page(request: Request) -> Response:
+        def write(_: BinaryIO) -> None:
+            barrier.wait(LONG)
+
+        if request.url.path != "/export":
+            write(BytesIO())
+            return Response()
+        return sent(write, "text/plain", "export.txt", head=False)
+
+    export = Request({**REQUEST.scope, "path": "/export"})
+    with ThreadPoolExecutor(TURNS + 1) as pool:
+        made = [pool.submit(in_turn(page), each) for each in (export, *[REQUEST] * TURNS)]
+    first, *others = (each.result() for each in made)
+    assert [200] * TURNS == [each.status_code for each in others]
+    assert isinstance(first, StreamingResponse)
+    asyncio.run(_received(first))
+
+
+async def _received(answer: StreamingResponse) -> None:
+    """Receive the whole answer, after which its file is closed."""
+    async for _ in answer.body_iterator:
+        pass
+
+
+def test_an_error_gives_the_turn_back() -> None:
+    """Pages that fail do not stop the server."""
+
+    def fails(_: Request) -> Response:
+        raise ValueError("broken")
+
+    for _ in range(2 * TURNS):
+        with pytest.raises(ValueError, match="broken"):
+            in_turn(fails)(REQUEST)
+    assert 0 == together(TURNS, lambda: None, LONG)
+
+
+def test_a_thread_without_a_turn_has_none_to_give() -> None:
+    """Such as one that counts in the background."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(give_up).result()
+    assert together(TURNS + 1, lambda: None, SHORT)
