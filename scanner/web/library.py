@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -30,7 +29,7 @@ from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
 from scanner.web.kept_views import KeptViews
 from scanner.web.limits import QUERY_SECONDS
-from scanner.web.read_ahead import reading_ahead
+from scanner.web.read_ahead import Questions, reading_ahead
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable, reason_of
 from scanner.web.scan_view import ScanView
@@ -96,7 +95,7 @@ class Library:
         self._scans: Final[Recent[Scan | None]] = Recent(RECENT)
         self._fleet: Final[Recent[Fleet]] = Recent(RECENT)
         self._making: Final[dict[_Key, RLock]] = {}
-        self._pool: Final = ThreadPoolExecutor(_QUESTIONS, "assay-read-ahead")
+        self._questions: Final = Questions(_QUESTIONS)
 
     @contextmanager
     def reading(self) -> Iterator[SqlReader]:
@@ -142,7 +141,6 @@ class Library:
         with self._lock:
             self._ended = True
         self._close()
-        self._pool.shutdown(wait=False)
 
     def clusters(self) -> tuple[StoredCluster, ...]:
         """The clusters with a scan in history, as of some seconds ago."""
@@ -218,7 +216,7 @@ class Library:
             moment = record.scan.finished_at or record.scan.started_at
             settings = replace(self.settings, waivers=self.settings.waivers or reader.waivers_at(scan_id, moment))
             triage = Triage(settings, record, day)
-            return ScanView(record, document_with(reading_ahead(self._pool, record, triage), triage))
+            return ScanView(record, document_with(reading_ahead(self._questions, record, triage), triage))
 
     def words(self, cluster: StoredCluster, text: str) -> Sequence[WordMatches]:
         """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import replace
-from threading import Lock
-from typing import Any, Generic, TypeVar
+from threading import BoundedSemaphore, Lock, Thread
+from typing import Any, Final, Generic, TypeVar
 
 from scanner.model.scan import ScanRecord
 from scanner.posture.triage import Triage
@@ -15,29 +15,53 @@ from scanner.posture.worst_problems import MOST, ranks_of
 ValueT = TypeVar("ValueT")
 
 
-def reading_ahead(pool: Executor, record: ScanRecord, triage: Triage) -> ScanRecord:
-    """The record with answers that the threads of a pool read already. Each is given once, and then not kept."""
+class Questions:
+    """Calls functions in threads, some at a time. The process does not wait for the threads when it ends."""
+
+    def __init__(self, at_once: int) -> None:
+        """Start nothing yet."""
+        self._free: Final = BoundedSemaphore(at_once)
+
+    def ask(self, call: Callable[..., ValueT], *arguments: Any) -> Future[ValueT]:
+        """The answer that a function will have returned, or its error."""
+        answer: Future[ValueT] = Future()
+        Thread(target=self._work, args=(answer, call, arguments), name="assay-read-ahead", daemon=True).start()
+        return answer
+
+    def _work(self, answer: Future[ValueT], call: Callable[..., ValueT], arguments: tuple[Any, ...]) -> None:
+        with self._free:
+            try:
+                answer.set_result(call(*arguments))
+            except BaseException as error:  # noqa: BLE001 - raised again where the answer is needed
+                answer.set_exception(error)
+
+
+def reading_ahead(questions: Questions, record: ScanRecord, triage: Triage) -> ScanRecord:
+    """The record with answers that are being read already. Each is given once, and then not kept."""
     owned, totals, owner_of = record.tallies_by, record.problem_totals, triage.owner_of
     return replace(
         record,
-        tallies_by=_Asked(pool, lambda by: iter(tuple(owned(by))), owner_of),
-        census_by=_Asked(pool, lambda by: iter(tuple(record.counted_by(by))), owner_of),
-        census=_Asked(pool, record.counted),
-        problem_totals=totals and _Asked(pool, totals, ranks_of(record, triage), triage.waived.rows, MOST),
+        tallies_by=Asked(questions, lambda by: iter(tuple(owned(by))), owner_of),
+        census_by=Asked(questions, lambda by: iter(tuple(record.counted_by(by))), owner_of),
+        census=Asked(questions, record.counted),
+        problem_totals=totals and Asked(questions, totals, ranks_of(record, triage), triage.waived.rows, MOST),
     )
 
 
-class _Asked(Generic[ValueT]):
-    """A function that was called ahead: the first call with the same arguments gets that answer."""
+class Asked(Generic[ValueT]):
+    """A function that was asked ahead: the first call with the same arguments gets that answer."""
 
-    def __init__(self, pool: Executor, call: Callable[..., ValueT], *arguments: Any) -> None:
+    def __init__(self, questions: Questions, call: Callable[..., ValueT], *arguments: Any) -> None:
+        """Ask."""
         self._call = call
         self._arguments = arguments
-        self._answer: Future[ValueT] | None = pool.submit(call, *arguments)
+        self._answer: Future[ValueT] | None = questions.ask(call, *arguments)
         self._lock = Lock()
 
     def __call__(self, *arguments: Any) -> ValueT:
+        """The answer, for which it waits, or that of another call."""
         with self._lock:
             answer = self._answer if arguments == self._arguments else None
-            self._answer = None if answer else self._answer
+            if answer is not None:
+                self._answer = None
         return self._call(*arguments) if answer is None else answer.result()

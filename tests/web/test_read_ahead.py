@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from threading import Barrier, BrokenBarrierError, Event
 
 import pytest
 
@@ -11,7 +10,7 @@ from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
 from scanner.report.document import document_of, document_with
 from scanner.web.library import Library
-from scanner.web.read_ahead import _Asked, reading_ahead
+from scanner.web.read_ahead import Asked, Questions, reading_ahead
 
 SECONDS = 20.0
 
@@ -26,21 +25,19 @@ def test_an_answer_is_read_before_it_is_needed() -> None:
         read.set()
         return 2 * number
 
-    with ThreadPoolExecutor(1) as pool:
-        ahead = _Asked(pool, double, 4)
-        assert read.wait(SECONDS)
-        assert 8 == ahead(4)
-        assert [4] == asked
-        assert 8 == ahead(4)
-        assert [4, 4] == asked
+    ahead = Asked(Questions(1), double, 4)
+    assert read.wait(SECONDS)
+    assert 8 == ahead(4)
+    assert [4] == asked
+    assert 8 == ahead(4)
+    assert [4, 4] == asked
 
 
 def test_another_question_is_asked_at_once() -> None:
     """The answer that was read is for its own question alone."""
-    with ThreadPoolExecutor(1) as pool:
-        ahead = _Asked(pool, lambda number: 2 * number, 4)
-        assert 10 == ahead(5)
-        assert 8 == ahead(4)
+    ahead = Asked(Questions(1), lambda number: 2 * number, 4)
+    assert 10 == ahead(5)
+    assert 8 == ahead(4)
 
 
 def test_an_error_is_raised_where_the_answer_is_needed() -> None:
@@ -52,22 +49,32 @@ def test_an_error_is_raised_where_the_answer_is_needed() -> None:
             raise errors.pop()
         return 1
 
-    with ThreadPoolExecutor(1) as pool:
-        ahead = _Asked(pool, number)
-        with pytest.raises(OSError, match="away"):
-            ahead()
-        assert 1 == ahead()
+    ahead = Asked(Questions(1), number)
+    with pytest.raises(OSError, match="away"):
+        ahead()
+    assert 1 == ahead()
+
+
+def test_some_questions_are_asked_at_a_time() -> None:
+    """Each has a connection, of which there are not many."""
+    questions, meeting = Questions(2), Barrier(3)
+
+    def meet() -> int:
+        return meeting.wait(0.3)
+
+    asked = [questions.ask(meet) for _ in range(3)]
+    assert any(isinstance(each.exception(SECONDS), BrokenBarrierError) for each in asked)
 
 
 def test_the_document_is_the_same(examples: str) -> None:
     """As that of a record that is read when it is needed."""
     library = Library(examples)
-    with library.reading() as reader, ThreadPoolExecutor(4) as pool:
+    with library.reading() as reader:
         scan = reader.newest_of_cluster(library.clusters()[0].id, None)
         assert scan is not None
         record = reader.record(scan.id)
         triage = Triage(DEFAULT_SETTINGS, record)
-        now, ahead = document_of(record), document_with(reading_ahead(pool, record, triage), triage)
+        now, ahead = document_of(record), document_with(reading_ahead(Questions(4), record, triage), triage)
         for name in ("totals", "findings_total", "policies", "namespaces", "severities", "problems", "worst", "score"):
             assert getattr(now, name) == getattr(ahead, name), name
         assert now.owners == ahead.owners
