@@ -12,6 +12,8 @@ from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import Connection
 
+from scanner.model.population import Kept
+
 OPTION: Final = "assay_remembered"
 """The option of an engine that has a `Remembered`."""
 _MOST: Final = 16_000_000
@@ -57,6 +59,9 @@ class Remembered:
 
 
 def _size(value: object) -> int:
+    """The bytes of a value, about: those of its texts, and of the labels of an object."""
+    if isinstance(value, Kept):
+        return _ENTRY + sum(len(name) + len(text) for name, text in (*value.labels, *value.annotations))
     return _ENTRY + (sum(len(part) for part in value if isinstance(part, str)) if isinstance(value, tuple) else 0)
 
 

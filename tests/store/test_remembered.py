@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scanner.model.population import Kept
 from scanner.store.remembered import Remembered
 
 
@@ -45,3 +46,18 @@ def test_memory_is_bounded() -> None:
     assert {0: 0} == memory.values("square", [0], read)
     assert 0 == read.keys[-1]
     assert 101 == len(read.keys)
+
+
+def test_texts_and_labels_count() -> None:
+    """A few large values fill the memory as many small ones do."""
+    large: dict[int, object] = {1: ("violated", "x" * 2_000), 2: Kept(annotations=(("note", "x" * 2_000),))}
+    for key, value in large.items():
+        memory, asked = Remembered(most=1_000), list[int]()
+
+        def read(keys: Sequence[int], value: object = value, asked: list[int] = asked) -> dict[int, object]:
+            asked.extend(keys)
+            return dict.fromkeys(keys, value)
+
+        for number in (key, key + 10, key):
+            memory.values("large", [number], read)
+        assert [key, key + 10, key] == asked

@@ -73,7 +73,8 @@ def test_an_export_gives_its_turn_up() -> None:
     first, *others = (each.result() for each in made)
     assert [200] * TURNS == [each.status_code for each in others]
     assert isinstance(first, StreamingResponse)
-    asyncio.run(_received(first))
+    with ThreadPoolExecutor(1) as pool:  # this thread may have a loop that runs
+        pool.submit(asyncio.run, _received(first)).result()
 
 
 async def _received(answer: StreamingResponse) -> None:
