@@ -1,6 +1,7 @@
 """Turns of the threads that make pages: one interpreter makes all pages, so a few at a time are done sooner than many.
 
 A thread that works for long, or waits for another one, gives its turn up. It goes on without one: it may hold what others wait for.
+So does a thread that has waited for a second: queries that take long must not stop all other pages.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 TURNS: Final = 3
-"""The pages that are made at the same time."""
+"""The pages that are made at the same time, if none of them takes long."""
+PATIENCE: Final = 1.0
+"""Seconds after which a page is made without a turn."""
 _FREE: Final = Semaphore(TURNS)
 _own: Final = local()
 
@@ -22,12 +25,11 @@ _Respond = Callable[[Request], Response]
 
 
 def in_turn(respond: _Respond) -> _Respond:
-    """The function, which waits for a turn first."""
+    """The function, which waits for a turn first, but not for long."""
 
     @wraps(respond)
     def answer(request: Request) -> Response:
-        _FREE.acquire()
-        _own.has_turn = True
+        _own.has_turn = _FREE.acquire(timeout=PATIENCE)
         try:
             return respond(request)
         finally:

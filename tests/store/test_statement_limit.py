@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from scanner.errors import QueryTooLong
 from scanner.store.address import Address, address_of
-from scanner.store.engine import reading_engine_for
+from scanner.store.engine import reading_at_once, reading_engine_for
 from scanner.store.store_errors import as_store_error
 
 LIMIT = 0.5
@@ -67,6 +67,26 @@ def test_each_query_has_its_own_time(engine: Engine) -> None:
         for _ in range(4):
             time.sleep(0.2)
             connection.execute(text(short)).fetchall()
+
+
+@pytest.mark.parametrize("limit", [None, LIMIT])
+def test_a_reader_only_reads(address: Address, limit: float | None) -> None:
+    """In every transaction; those whose queries answer as of one moment see what the first of them saw."""
+    engine = reading_engine_for(address, limit)
+    levels = ("1", "1") if engine.dialect.name == "sqlite" else ("on, read committed", "on, repeatable read")
+    for _ in range(2):
+        with engine.connect() as connection:
+            assert levels[0] == _transaction(connection)
+        with reading_at_once(engine) as connection:
+            assert levels[1] == _transaction(connection)
+    engine.dispose()
+
+
+def _transaction(connection: Connection) -> str:
+    shown: tuple[str, ...] = ("SHOW transaction_read_only", "SHOW transaction_isolation")
+    if connection.dialect.name == "sqlite":
+        shown = ("PRAGMA query_only",)
+    return ", ".join(str(connection.execute(text(each)).scalar()) for each in shown)
 
 
 def test_a_reader_of_the_command_line_has_no_limit(address: Address) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
-from threading import Barrier, BrokenBarrierError
+from threading import Barrier, BrokenBarrierError, Event
 from typing import BinaryIO
 
 import pytest
@@ -81,6 +81,25 @@ async def _received(answer: StreamingResponse) -> None:
     """Receive the whole answer, after which its file is closed."""
     async for _ in answer.body_iterator:
         pass
+
+
+def test_pages_that_take_long_do_not_stop_others() -> None:
+    """Such as those whose queries the database does not answer."""
+    done = Event()
+
+    def long(_: Request) -> Response:
+        done.wait(LONG)
+        return Response()
+
+    with ThreadPoolExecutor(TURNS + 1) as pool:
+        for _ in range(TURNS):
+            pool.submit(in_turn(long), REQUEST)
+        try:
+            other = pool.submit(in_turn(lambda _: Response()), REQUEST)
+            assert 200 == other.result(LONG / 2).status_code
+        finally:
+            done.set()
+    assert together(TURNS + 1, lambda: None, SHORT)
 
 
 def test_an_error_gives_the_turn_back() -> None:
