@@ -64,6 +64,14 @@ class CoverageState(StrEnum):
     SKIPPED = "skipped"
 
 
+class Emptiness(StrEnum):
+    """What a scan that had nothing to evaluate had none of."""
+
+    NONE = ""
+    POLICIES = "policies"
+    OBJECTS = "objects"
+
+
 class OutcomeName(StrEnum):
     """The names under which outcomes are counted. The two names for errors differ in the decision of admission.
 
@@ -317,7 +325,9 @@ class ScanEnd:
 
     `controllers` are the kinds of the objects' controllers: true for a namespaced kind. `uncovered` are the served kinds that no
     bound policy covers. `notes` are sentences for the report. `counts` are in the order of `coverage`. `read_languages` are the
-    languages of which every policy and binding was read: another policy of these is not bound any more.
+    languages of which every policy and binding was read: another policy of these is not bound any more. `served` are all kinds
+    that the cluster serves, empty if discovery was not complete. `metadata_kinds` were listed to the end for workloads alone.
+    `emptiness` is what the scan had none of, if that makes it incomplete. `lists` are the resource versions of its lists.
     """
 
     finished_at: datetime
@@ -333,6 +343,10 @@ class ScanEnd:
     notes: tuple[str, ...] = ()
     counts: tuple[ObjectCount, ...] = ()
     read_languages: tuple[str, ...] = ()
+    served: frozenset[GroupKind] = frozenset()
+    metadata_kinds: frozenset[GroupKind] = frozenset()
+    emptiness: Emptiness = Emptiness.NONE
+    lists: Mapping[GroupKind, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +381,7 @@ class StoredFinding:
     `problem` the id of the finding's problem. Older versions recorded none of these three: they are None or empty then.
     `cause` is that of the change with which the scan found it new, reopened, changed or resolved, else None; `continues` is the
     id of the finding that it continues since this scan. `problem_first_seen` and `problem_opened_at` are those of the problem.
+    `moved_to` is the id of the problem in which it goes on, if its object has another workload now.
     A `preview` comes from a binding that `--assume-bound` added: it has no history, and belongs to this scan alone.
     `workload` is that of the object, which may be the object itself, and `kept` has the labels that were kept of both and of the
     namespace; None if they are not known, as for scans of older versions.
@@ -387,6 +402,7 @@ class StoredFinding:
     problem_first_seen: datetime | None = None
     problem_opened_at: datetime | None = None
     kept: KeptOfObject | None = None
+    moved_to: str = ""
 
 
 class ProblemFinding(NamedTuple):

@@ -15,7 +15,7 @@ from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.posture.waivers import AppliedWaiver
 
 _STRICTEST: Final = ("Deny", "Warn", "Audit")
-WEAKEST: Final = ("rulesChanged", "unbound", "notMatched", "objectGone", "fixed")
+WEAKEST: Final = ("rulesChanged", "unbound", "notMatched", "objectGone", "noObjects", "moved", "fixed")
 """The reasons of resolutions, the first of which counts for a problem: it is fixed only if all its findings are."""
 
 
@@ -25,6 +25,7 @@ class Problem:
 
     `first_seen` never moves; `opened_at` is the beginning of the latest episode, which goes on while one finding is open. `action`
     is the strictest one, empty for a policy whose bindings have none. `cause` is None if the scan changed nothing about the problem.
+    `moved_to` are the ids of the problems in which its findings go on, if it ended because they moved.
     `kept` are the kept labels of the object of its first finding. `waiver` is None unless all its open findings are waived: it is the
     waiver that ends first.
     """
@@ -47,6 +48,7 @@ class Problem:
     cause: Cause | None
     kept: KeptOfObject | None = None
     waiver: AppliedWaiver | None = None
+    moved_to: tuple[str, ...] = ()
 
 
 WaiverOf: TypeAlias = Callable[[StoredFinding], AppliedWaiver | None]
@@ -101,6 +103,7 @@ def problem_of(key: str, group: Sequence[ProblemFinding], waiver_of: WaiverOf) -
         unchecked=sum(not each.checked for each in group),
         cause=_cause(status, findings),
         kept=(still_open or findings)[0].kept,
+        moved_to=tuple(sorted({stored.moved_to for stored in ended if stored.moved_to})),
         waiver=_waiver([stored for stored in still_open if not stored.finding.excepted_by], waiver_of),
     )
 

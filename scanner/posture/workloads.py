@@ -8,7 +8,7 @@ ReplicaSets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
@@ -88,6 +88,25 @@ class Workloads:
             self._memo[key] = self._resolved(_link(examined, examined.controller))
         return self._memo[key] or _workload(examined)
 
+    def present(self, places: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
+        """Those of some objects that were added: group, kind, namespace and name of each."""
+        return {place for place in map(_place, self._links({place[:2] for place in places})) if place in places}
+
+    def controlled(self, tops: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
+        """Those of some workloads that are the workload of an object that was added: group, kind, namespace and name of each."""
+        if not tops:
+            return set()
+        found: set[tuple[str, str, str, str]] = set()
+        for link in self._links(self._by_uid.keys() | self._by_name.keys()):
+            if link.controller is not None and (above := self._resolved(link)) is not None:
+                found.add((above.api_version.rpartition("/")[0], above.kind, above.namespace, above.name))
+        return found.intersection(tops)
+
+    def _links(self, kinds: Iterable[GroupKind]) -> Iterator[_Link]:
+        for kind in kinds:
+            yield from self._by_uid.get(kind, {}).values()
+            yield from self._by_name.get(kind, {}).values()
+
     def _resolved(self, first: _Link) -> Workload | None:
         """The workload of an object with a controller; None for the object itself."""
         chain = [first]
@@ -141,6 +160,10 @@ def _least(cycle: Iterable[_Link]) -> Workload:
 
 def _link(examined: Examined, controller: Controller | None) -> _Link:
     return _Link(examined.kind, examined.namespace, examined.name, controller, examined.template_hash)
+
+
+def _place(link: _Link) -> tuple[str, str, str, str]:
+    return link.kind.group, link.kind.kind, link.namespace, link.name
 
 
 def _workload(link: _Link | Examined) -> Workload:

@@ -5,7 +5,7 @@ Edges satisfy the Protocols by shape, so tests run a whole scan with two in-memo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,6 +15,7 @@ from scanner.cel import Decider
 from scanner.model.object_counts import ServerCounts
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap
+from scanner.model.population import GroupKind
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import (
     ClusterIdentity,
@@ -125,6 +126,10 @@ class Store(Protocol):
 
         Of a kind that is evaluated, none is kept.
         """
+        ...
+
+    def workload_kinds(self, scan_id: str) -> Collection[GroupKind]:
+        """The kinds of the workloads of the findings that were open when the scan began. Raises StoreError."""
         ...
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:

@@ -9,7 +9,7 @@ A kind that cannot be listed is a note and no gap: the workloads above it are de
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from scanner.audit.population import examined
@@ -32,22 +32,32 @@ class IntermediatePage:
 
 @dataclass(frozen=True, slots=True)
 class IntermediateNote:
-    """A kind that could not be listed, or not completely: the text names the kind, the reason and the remedy."""
+    """A kind that could not be listed, or not completely: the text names the kind, the reason and the remedy.
+
+    If the list is not `needed`, then no workload of an examined object depends on the kind.
+    """
 
     kind: Kind
     text: str
+    needed: bool = True
 
 
 IntermediateStep: TypeAlias = IntermediatePage | IntermediateNote
 
 
 def intermediate_pages(
-    listing: ScanLists, controllers: Iterable[Controller], examined_kinds: Iterable[Kind], served: Iterable[Kind]
+    listing: ScanLists,
+    controllers: Iterable[Controller],
+    examined_kinds: Iterable[Kind],
+    served: Iterable[Kind],
+    workload_kinds: Iterable[GroupKind] = (),
 ) -> Iterator[IntermediateStep]:
     """List the metadata of every served kind that controls objects and was not examined, in its preferred version.
 
     `controllers` are the references of the examined objects; one for each kind suffices. `examined_kinds` are the kinds whose
     list was tried; a scan with a selector lists them again, because an object that it left out may control another.
+    `workload_kinds` are listed even if no examined object names them, to find out which workloads exist; no note is made of those
+    that cannot be listed, because no workload is derived for that.
     """
     preferred: dict[GroupKind, Kind] = {}
     for kind in served:
@@ -61,6 +71,9 @@ def intermediate_pages(
                     references.update(_references(step.objects))
                 yield step
         tried += kinds
+    left = {(kind.group, kind.kind) for kind in tried}
+    for kind in (preferred[name] for name in sorted({*workload_kinds} - left) if name in preferred):
+        yield from (replace(step, needed=False) if isinstance(step, IntermediateNote) else step for step in _steps(listing, kind))
 
 
 def _references(objects: Iterable[Examined]) -> dict[GroupKind, Controller]:

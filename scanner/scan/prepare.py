@@ -69,18 +69,22 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     _reject_unknown(options.scope, discovery, evaluation)
     own_gaps = (gap for language in languages for gap in language.gaps)
     gaps = (*options.gaps, *discovery.gaps, *policy_set.gaps, *own_gaps, *evaluation.gaps)
-    return PreparedScan(context, evaluation, listing, gaps, discovery.kinds)
+    return PreparedScan(context, evaluation, listing, gaps, discovery.kinds, discovered=not discovery.gaps)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedScan:
-    """A prepared scan, before it evaluates the first object. `gaps` are those of the preparation, `served` all kinds."""
+    """A prepared scan, before it evaluates the first object. `gaps` are those of the preparation, `served` all kinds.
+
+    `discovered` tells that discovery was complete: no other kind is served.
+    """
 
     context: ScanContext
     evaluation: EvaluationPlan
     listing: ScanLists
     gaps: tuple[Gap, ...]
     served: tuple[Kind, ...] = ()
+    discovered: bool = False
 
     @property
     def cluster(self) -> ClusterIdentity:

@@ -14,7 +14,7 @@ from scanner.audit.population import controllers_of, examined
 from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import Counted, health_after
-from scanner.model.emptiness import had_nothing_to_evaluate
+from scanner.model.emptiness import emptiness
 from scanner.model.object_counts import ObjectCount, ServerCounts
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Controller, GroupKind
@@ -22,6 +22,7 @@ from scanner.model.resource import NAMESPACES, Kind, Page, resource_of
 from scanner.model.scan import (
     Coverage,
     CoverageState,
+    Emptiness,
     Health,
     PageResult,
     ScanEnd,
@@ -65,6 +66,7 @@ class ScanRecorder:
         self._failures: list[ListFailed] = []
         self._controllers: dict[GroupKind, Controller] = {}
         self._namespaced: dict[GroupKind, bool] = {}
+        self._metadata_kinds: set[GroupKind] = set()
         self._interrupted = False
         self.notes: list[str] = []
         self._excluded: list[int] = []
@@ -113,14 +115,18 @@ class ScanRecorder:
         # The labels of namespaces are recorded already.
         kinds = [*(plan.kind for plan in plans), NAMESPACES]
         try:
-            for step in intermediate_pages(listing, self._controllers.values(), kinds, served):
+            known = self._store.workload_kinds(self._scan_id)
+            for step in intermediate_pages(listing, self._controllers.values(), kinds, served, known):
                 if isinstance(step, IntermediateNote):
-                    self.notes.append(step.text)
+                    self.notes.extend([step.text] if step.needed else [])
+                    self._metadata_kinds.discard((step.kind.group, step.kind.kind))
                     continue
                 self._add_controllers(controllers_of(step.objects))
                 self._store.controllers(self._scan_id, step.page.kind, packed(step.objects))
+                self._metadata_kinds.add((step.page.kind.group, step.page.kind.kind))
         except KeyboardInterrupt:
             self.gaps.append(INTERRUPTION)
+            self._metadata_kinds.clear()
         self._namespaced = {(kind.group, kind.kind): kind.namespaced for kind in served}
 
     def _add_controllers(self, controllers: Iterable[Controller]) -> None:
@@ -142,17 +148,17 @@ class ScanRecorder:
             resource = _STORED_AS.get(plan.kind.resource, plan.kind.resource)
             yield ObjectCount(excluded, self._at_start.counts.get(resource), self._at_end.counts.get(resource))
 
-    def end(self, evaluation: EvaluationPlan, finished: datetime, *, scope: Scope, allow_empty: bool) -> ScanEnd:
+    def end(self, prepared: PreparedScan, finished: datetime, *, scope: Scope, allow_empty: bool) -> ScanEnd:
         """The last record of a scan, with health and gaps without duplicates.
 
         The scan is PARTIAL with a gap or a list that did not end, and unless `allow_empty` if it had nothing to evaluate;
         else it is COMPLETE.
         """
+        evaluation = prepared.evaluation
         objects = sum(coverage.objects for coverage in self._coverage)
-        empty = had_nothing_to_evaluate(bound=bool(evaluation.bound), objects=objects, scope=scope)
-        incomplete = (
-            bool(self.gaps) or (empty and not allow_empty) or any(_incomplete(coverage) for coverage in self._coverage)
-        )
+        empty = emptiness(bound=bool(evaluation.bound), objects=objects, scope=scope)
+        empty = Emptiness.NONE if allow_empty else empty
+        incomplete = bool(self.gaps or empty) or any(_incomplete(coverage) for coverage in self._coverage)
         after: Iterable[Health] = health_after(evaluation.bound, self._counts, self._coverage)
         for language in evaluation.languages:
             after = language.observed(after)
@@ -168,8 +174,13 @@ class ScanRecorder:
             opinion=self._comparison.opinion() if self._comparison else None,
             notes=tuple(dict.fromkeys(self.notes)),
             counts=tuple(self._object_counts(evaluation.plans)),
-            controllers={name: self._namespaced.get(name, True) for name in self._controllers},
+            controllers={
+                name: self._namespaced.get(name, True) for name in (*self._controllers, *sorted(self._metadata_kinds))
+            },
             read_languages=evaluation.read_languages,
+            served=frozenset((kind.group, kind.kind) for kind in prepared.served) if prepared.discovered else frozenset(),
+            metadata_kinds=frozenset(self._metadata_kinds),
+            emptiness=empty,
             evaluated_policies=tuple(
                 bound.policy.key for bound in evaluation.bound if not bound.reading.reason and bound.proves_fixes
             ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, func, select, update
 
@@ -17,12 +17,16 @@ from scanner.store.continuations import find_continuations, join_rows
 from scanner.store.engine import among
 from scanner.store.history import History, InsertedRows, ScanPosition
 from scanner.store.interning import CHUNK, chunks
-from scanner.store.problem_clocks import record_fixes, set_clocks
+from scanner.store.problem_clocks import end_moved, record_fixes, set_clocks
 from scanner.store.resolution import Reach, UnseenFinding
-from scanner.store.resolutions import Decisive, MissingFindings
+from scanner.store.resolutions import Decisive, MissingFindings, WorkloadState
 from scanner.store.row_ids import RowIdSet
 from scanner.store.sightings import last_seen, merged_scans, open_findings
 from scanner.store.tables import CHECKS, FINDINGS, GAPS, KINDS, OBJECTS, SCANS, TALLIES
+from scanner.store.workload_states import ListedWorkloads, WorkloadStates
+
+_AT_ONCE: Final = 50_000
+"""The number of findings whose workloads are held in memory."""
 
 
 class SimulatedRequest(NamedTuple):
@@ -34,11 +38,11 @@ class SimulatedRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MergedLists:
-    """What a scan did: its reach, the requests that it simulated, and whether it examined an object, by the object's id."""
+    """What a scan did: its reach, the requests that it simulated, and the workloads that it listed."""
 
     reach: Reach
     request: SimulatedRequest
-    is_there: Callable[[int], bool]
+    workloads: ListedWorkloads
 
 
 class Endings:
@@ -61,12 +65,18 @@ class Endings:
         missing = self._missing(merged.reach)
         seen_at = self._last_seen(merged, missing)
         self._write_causes(inserted)
+        self._write_changes(inserted)
         self._continue(seen_at, inserted)
         set_clocks(
             self._connection, self._position.cluster, inserted.appeared + inserted.moved, self._position.revision
         )
+        resolved = RowIdSet(number for numbers in seen_at.values() for number in numbers)
+        states = WorkloadStates(self._connection, self._position.cluster, merged.workloads)
         for revision, numbers in seen_at.items():
-            self._resolve(missing, revision, numbers, merged)
+            for start in range(0, len(numbers), _AT_ONCE):
+                portion = numbers[start : start + _AT_ONCE]
+                gone = list(missing.without_object(portion, merged.workloads.examined))
+                self._resolve(missing, revision, portion, states.of(gone, resolved))
         if any(seen_at.values()):
             record_fixes(self._connection, self._position.cluster, self._position.revision)
 
@@ -80,7 +90,7 @@ class Endings:
         for number, since, check, object_id, finding in self._unseen():
             found = reach.reaches(finding) and not sets.not_evaluated(check, object_id)
             if (found or reach.unbinds(finding)) and not any(scan.saw(number, since) for scan in meanwhile):
-                missing.add(number, object_id, finding.coordinates)
+                missing.add(number, object_id, check, finding.coordinates)
             else:
                 self._history.unchecked.add(number)
         return missing
@@ -119,12 +129,19 @@ class Endings:
             causes.attribute_new(inserted.new, causes.base)
         for (ended, end_cause), reopened in inserted.reopened.items():
             causes.attribute_reopened(reopened, ended, end_cause)
+
+    def _write_changes(self, inserted: InsertedRows) -> None:
+        """Write the causes of the findings that changed, and end the problems that some of them left."""
         if not inserted.changed:
             return
         following = dict(zip(inserted.before, inserted.changed, strict=True))
         seen_at = last_seen(self._connection, self._position.cluster, inserted.before, before=self._position.revision)
         for revision, numbers in seen_at.items():
-            causes.attribute_changed([following[number] for number in numbers], inserted.objects_changed, revision)
+            after = [following[number] for number in numbers]
+            self._causes.attribute_changed(after, inserted.objects_changed, revision)
+        left = RowIdSet(inserted.left)
+        seen = {number: revision for revision, numbers in seen_at.items() for number in numbers if number in left}
+        end_moved(self._connection, zip(inserted.left, inserted.moved, strict=True), seen)
 
     def _continue(self, seen_at: dict[int, list[int]], inserted: InsertedRows) -> None:
         """Join findings that continue others, and take these from those to resolve."""
@@ -146,8 +163,14 @@ class Endings:
         self._history.changes.new -= len(pairs)
         self._history.changes.reopened -= sum(now in reopened for _, now in pairs)
 
-    def _resolve(self, missing: MissingFindings, revision: int, numbers: Sequence[int], merged: MergedLists) -> None:
-        """Resolve findings that the scan of a revision was the last to see."""
+    def _resolve(
+        self,
+        missing: MissingFindings,
+        revision: int,
+        numbers: Sequence[int],
+        workloads: Mapping[int, WorkloadState],
+    ) -> None:
+        """Resolve findings that the scan of a revision was the last to see; those that this scan cannot decide are unchecked."""
         comparison = self._causes.since(revision)
 
         def decisive(finding: Coordinates) -> Decisive:
@@ -159,7 +182,12 @@ class Endings:
                 cause=lambda resolution: self._causes.ended(finding, resolution, revision),
             )
 
-        for (resolution, cause), ids in missing.by_reason(numbers, merged.is_there, decisive).items():
+        for reason, ids in missing.by_reason(numbers, workloads, decisive, self._history.sets.evaluated).items():
+            if reason is None:
+                for number in ids:
+                    self._history.unchecked.add(number)
+                continue
+            resolution, cause = reason
             self._history.changes.resolved += len(ids)
             ended = {"until": self._position.revision, "last_seen": revision, "resolution": resolution.value}
             for portion in chunks(ids):

@@ -61,6 +61,7 @@ class EvaluatedSets:
         self._lists = Interned(connection, SET_LISTS)
         self._not_evaluated: defaultdict[int, list[RowIdSet]] = defaultdict(list)
         self._written: list[int] = []
+        self._evaluated: dict[int, RowIdSet] = {}
 
     def write(self, ids: Sequence[int], pages: Iterable[ObjectSets[SetKey]]) -> int:
         """Write the sets of a kind, given the ids of its objects in the order of the list. Returns the id of its list."""
@@ -81,12 +82,26 @@ class EvaluatedSets:
 
     def matched(self, checks: Collection[int]) -> RowIdSet:
         """The objects that this scan matched for any of these checks, without those that a match condition excluded."""
+        chosen = [number for number, several in self._written_sets() if _has_any(several, checks)]
+        return union(_read(self._connection, chosen).values())
+
+    def evaluated(self, check: int) -> RowIdSet:
+        """The objects of which this scan evaluated a check."""
+        if check not in self._evaluated:
+            chosen = [
+                number
+                for number, several in self._written_sets()
+                if any([check, ""] in checks_of_set for checks_of_set in several)
+            ]
+            self._evaluated[check] = union(_read(self._connection, chosen).values())
+        return self._evaluated[check]
+
+    def _written_sets(self) -> Iterator[tuple[int, list[list[list[int | str]]]]]:
+        """The ids of the sets of this scan, each with its lists of pairs of a check and a reason."""
         wanted = select(SET_LISTS.c.content).where(among(self._connection, SET_LISTS.c.id, self._written))
-        chosen: list[int] = []
         for content in self._connection.execute(wanted).scalars():
             _, own = orjson.loads(zlib.decompress(content))
-            chosen += (number for number, several in own if _has_any(several, checks))
-        return union(_read(self._connection, chosen).values())
+            yield from own
 
     def not_evaluated(self, check: int, object_id: int) -> bool:
         """Return whether this scan matched an object, but could not evaluate a check that an earlier scan evaluated."""
@@ -116,7 +131,7 @@ class EvaluatedSets:
         return self._lists.with_digests({digest: (zlib.compress(content, 6),)})[digest]
 
 
-def _has_any(several: Iterable[Iterable[tuple[int, str]]], checks: Collection[int]) -> bool:
+def _has_any(several: Iterable[Iterable[Sequence[int | str]]], checks: Collection[int]) -> bool:
     pairs = (pair for checks_of_set in several for pair in checks_of_set)
     return any(check in checks and reason != SkipReason.CONDITION_FALSE.value for check, reason in pairs)
 

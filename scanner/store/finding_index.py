@@ -17,7 +17,7 @@ from scanner.model.census import OwnerOf
 from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex, Numbered
 from scanner.model.policy import PolicyKey
 from scanner.store.engine import listed
-from scanner.store.findings import causes_of, resolved_in, seen_in, status_of, times_of
+from scanner.store.findings import causes_of, ended_in, seen_in, status_of, times_of
 from scanner.store.kept_labels import KeptLabels, PlaceOfObject
 from scanner.store.read_tallies import checks_of
 from scanner.store.remembered import remembered
@@ -88,7 +88,7 @@ def indexed(
     referred = _Referred(connection, cluster, revision)
     for resolved in (False, True):
         at = revision - int(resolved)
-        chosen = resolved_in(cluster, revision) if resolved else seen_in(cluster, revision)
+        chosen = ended_in(cluster, revision) if resolved else seen_in(cluster, revision)
         labels = KeptLabels(connection, cluster, at, owner_of.names)
         # The labels of a namespace may be others one revision earlier: both revisions have combinations of their own.
         seen_facts, seen_places = Numbered(), Numbered()

@@ -165,7 +165,7 @@ def by_problem(
 
     `unchecked` are the ids of the open rows that this scan did not check. The `conditions` must hold for whole problems.
     """
-    chosen = (seen_in(cluster, revision) & (FINDINGS.c.event != PREVIEW)) | resolved_in(cluster, revision)
+    chosen = (seen_in(cluster, revision) & (FINDINGS.c.event != PREVIEW)) | ended_in(cluster, revision)
     # A row of an older version is a problem of its own.
     problem = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
     first = (func.min(column).over(partition_by=problem) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
@@ -265,10 +265,15 @@ def seen_in(cluster: int, revision: int) -> ColumnElement[bool]:
     return (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
 
 
-def resolved_in(cluster: int, revision: int) -> ColumnElement[bool]:
-    """The condition that a scan resolved a finding."""
-    # Only the row of a resolved finding has `last_seen`; a row that ended with a change continues in another row.
+def ended_in(cluster: int, revision: int) -> ColumnElement[bool]:
+    """The condition that a scan resolved a finding, or that the finding moved then: it ended for its problem."""
+    # Only such a row has `last_seen`; a row that ended with a change continues in another row.
     return (FINDINGS.c.cluster == cluster) & (FINDINGS.c.until == revision) & FINDINGS.c.last_seen.is_not(None)
+
+
+def resolved_in(cluster: int, revision: int) -> ColumnElement[bool]:
+    """The condition that a scan resolved a finding. One that moved to another problem is open."""
+    return ended_in(cluster, revision) & FINDINGS.c.moved_to.is_(None)
 
 
 def status_of(event: str, *, begins: bool) -> _Status:
@@ -325,6 +330,7 @@ def resolved(read: ReadFinding, times: Times) -> StoredFinding:
         opened_at=_opened(history, times),
         resolution=history.resolution or "",
         problem=_problem(read.row),
+        moved_to="" if history.moved_to is None else problem_id(history.moved_to),
         cause=read.end_cause,
         kept=read.kept,
         **_clocks(history, times),

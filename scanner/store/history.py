@@ -65,14 +65,16 @@ class InsertedRows:
     """The rows that a scan inserted, by id, unless it is the first of its cluster: a few bytes for each.
 
     `new` findings were never open; `reopened` ones by the revision and the cause that had ended them; `changed` ones, and their rows before.
-    `moved` are changed ones whose problem is another now, `objects_changed` those whose objects have another resource version.
+    `moved` are changed ones whose problem is another now, `left` their rows before, and `objects_changed` those whose objects have
+    another resource version.
     """
 
     def __init__(self) -> None:
         """Begin with none."""
         self.new = array("I")
         self.reopened: defaultdict[tuple[int, int | None], array[int]] = defaultdict(lambda: array("I"))
-        self.changed, self.before, self.moved = array("I"), array("I"), array("I")
+        self.changed, self.before = array("I"), array("I")
+        self.moved, self.left = array("I"), array("I")
         self.objects_changed = RowIdSet()
 
     def add(self, number: int, columns: FindingColumns, latest: _LatestRow | None) -> None:
@@ -86,6 +88,7 @@ class InsertedRows:
             self.before.append(latest.history.id)
             if latest.finding.problem != columns.problem:
                 self.moved.append(number)
+                self.left.append(latest.history.id)
             if latest.finding.resource_version != columns.resource_version:
                 self.objects_changed.add(number)
 
@@ -257,7 +260,7 @@ class History:
         if history.until != OPEN:
             return self._reopened(history)
         if _content(stored) != _content(columns):
-            return self._changed(history, same_problem=stored.problem == columns.problem)
+            return self._changed(history)
         return None
 
     def _adopt(self, findings: dict[bytes, FindingColumns], latest: dict[bytes, _LatestRow]) -> None:
@@ -310,18 +313,17 @@ class History:
             continues=None,
             problem_first=now,
             problem_opened=now,
+            moved_to=None,
         )
 
     def _reopened(self, latest: HistoryColumns) -> HistoryColumns:
         """The row of a finding that begins a new episode."""
         return self._row(latest.fingerprint, "reopened")._replace(first=latest.first, reopened=latest.reopened + 1)
 
-    def _changed(self, latest: HistoryColumns, *, same_problem: bool) -> HistoryColumns:
-        """The row of a finding that goes on with other content; its object may have another workload now."""
+    def _changed(self, latest: HistoryColumns) -> HistoryColumns:
+        """The row of a finding that goes on with other content. If its object has another workload, the clocks of its problem go on."""
         row = self._row(latest.fingerprint, "changed")
         row = row._replace(first=latest.first, reopened=latest.reopened, opened=latest.opened)
-        if not same_problem:
-            return row
         return row._replace(problem_first=latest.problem_first, problem_opened=latest.problem_opened)
 
     def _see(self, runs: Iterable[Run]) -> None:

@@ -53,6 +53,12 @@ class Interned:
         numbers = iter(self.ids([key for key in keys if key is not None]))
         return [0 if key is None else next(numbers) for key in keys]
 
+    def known(self, keys: Sequence[Key]) -> dict[Key, int]:
+        """The ids of those keys that are stored; nothing is inserted."""
+        names = {key: self._digest(key) for key in dict.fromkeys(keys)}
+        self._find([name for name in names.values() if name not in self._ids])
+        return {key: self._ids[name] for key, name in names.items() if name in self._ids}
+
     def with_digests(self, keys: Mapping[bytes, Key]) -> dict[bytes, int]:
         """The ids of keys whose digests the caller computed; new keys are stored."""
         self._find([name for name in keys if name not in self._ids])

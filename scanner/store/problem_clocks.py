@@ -1,19 +1,20 @@
 """The clocks of problems, which findings of the same problem share: since when it is known, and since when it has been open.
 
 A problem goes on while one of its findings is open, whichever that is. So a finding that was not open before takes the clocks of
-an open one, and only the first of an episode begins a new one.
+an open one, and only the first of an episode begins a new one. A finding that moves to another problem brings its clocks along,
+unless that problem is open.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, func, or_, select, update
 
-from scanner.store.engine import insert_rows, listed
-from scanner.store.interning import CHUNK
+from scanner.store.engine import among, insert_rows, listed
+from scanner.store.interning import CHUNK, chunks
 from scanner.store.resolutions import Resolution
 from scanner.store.tables import CHECKS, FINDINGS, FIXES, OPEN, PREVIEW
 
@@ -25,7 +26,7 @@ FIRST = func.coalesce(FINDINGS.c.problem_first, FINDINGS.c.first)
 
 
 def set_clocks(connection: Connection, cluster: int, come: Sequence[int], now: int) -> None:
-    """Give the rows that a scan inserted for findings that were not open before the clocks of their problems."""
+    """Give the rows that a scan inserted for findings that were not open before, or that moved, the clocks of their problems."""
     if not come:
         return
     rows, first, opened = array("I"), array("I"), array("I")
@@ -43,9 +44,14 @@ def set_clocks(connection: Connection, cluster: int, come: Sequence[int], now: i
 
 
 def _clocks(connection: Connection, cluster: int, come: Sequence[int], now: int) -> Iterator[Sequence[int]]:
-    """The ids of rows whose problems are known from earlier scans, each with the revisions that saw them first and opened them."""
+    """The ids of rows to change, each with the revisions that saw their problem first and opened it."""
     inserted = FINDINGS.c.id.in_(listed(connection, come))
-    fresh = select(FINDINGS.c.id, FINDINGS.c.problem).where(inserted).subquery()
+    carried = (
+        func.min(FIRST).over(partition_by=FINDINGS.c.problem).label("first"),
+        func.min(OPENED).over(partition_by=FINDINGS.c.problem).label("opened"),
+    )
+    own_clocks = FINDINGS.c.problem_first, FINDINGS.c.problem_opened
+    fresh = select(FINDINGS.c.id, FINDINGS.c.problem, *own_clocks, *carried).where(inserted).subquery()
     was_open = FINDINGS.c.until >= now
     earlier = (
         select(FINDINGS.c.problem, func.min(FIRST).label("first"), func.min(OPENED).filter(was_open).label("opened"))
@@ -54,10 +60,34 @@ def _clocks(connection: Connection, cluster: int, come: Sequence[int], now: int)
         .group_by(FINDINGS.c.problem)
         .subquery()
     )
-    wanted = select(fresh.c.id, earlier.c.first, func.coalesce(earlier.c.opened, now)).join_from(
-        fresh, earlier, earlier.c.problem == fresh.c.problem
+    first = case((earlier.c.first < fresh.c.first, earlier.c.first), else_=fresh.c.first)
+    opened = func.coalesce(earlier.c.opened, fresh.c.opened)
+    wanted = (
+        select(fresh.c.id, first, opened)
+        .join_from(fresh, earlier, earlier.c.problem == fresh.c.problem, isouter=True)
+        .where(or_(first != func.coalesce(fresh.c.problem_first, 0), opened != func.coalesce(fresh.c.problem_opened, 0)))
     )
     yield from connection.execute(wanted.execution_options(yield_per=CHUNK))
+
+
+def end_moved(connection: Connection, moved: Iterable[tuple[int, int]], last_seen: Mapping[int, int]) -> None:
+    """End rows of findings whose objects have another workload now: each pair has a row that ends, and the row after it.
+
+    The row has the reason *moved*, the cause of the next one, and the problem to which that belongs. `last_seen` has the last
+    revision that saw the row.
+    """
+    own = FINDINGS.c
+    ended = update(FINDINGS).where(own.id == bindparam("row"))
+    ended = ended.values(last_seen=bindparam("seen"), moved_to=bindparam("to"), end_cause=bindparam("why"))
+    ended = ended.values(resolution=Resolution.MOVED.value)
+    for portion in chunks(list(moved)):
+        before = {number: row for row, number in portion}
+        wanted = select(own.id, own.problem, own.cause).where(among(connection, own.id, list(before)))
+        values = [
+            {"row": before[number], "seen": last_seen[before[number]], "to": problem, "why": cause}
+            for number, problem, cause in connection.execute(wanted).all()
+        ]
+        connection.execute(ended, values)
 
 
 def record_fixes(connection: Connection, cluster: int, revision: int) -> None:

@@ -77,17 +77,19 @@ def _there_is_none(text: str) -> UsageError:
 
 def _rows(connection: Connection, number: int, cluster: str | int | None) -> list[FindingRow]:
     """The latest rows of the findings of a problem in one cluster: the open ones first, then those that were seen last."""
-    latest = FINDINGS.c.superseded.is_(None) | (FINDINGS.c.event == PREVIEW)
-    wanted = select_findings().where(FINDINGS.c.problem == number, latest)
+    own = FINDINGS.c
+    latest = own.superseded.is_(None) | (own.event == PREVIEW) | own.moved_to.is_not(None)
+    wanted = select_findings().where(own.problem == number, latest).order_by(own.since)
     if isinstance(cluster, str) and cluster:
         named = find_cluster(connection, cluster)
         wanted = wanted.where(FINDINGS.c.cluster == (named.id if named else None))
     elif cluster:
         wanted = wanted.where(FINDINGS.c.cluster == cluster)
-    of_clusters: dict[int, list[FindingRow]] = {}
+    of_clusters: dict[int, dict[tuple[bytes, bool], FindingRow]] = {}
     for row in map(FindingRow.of, connection.execute(wanted)):
-        of_clusters.setdefault(row.history.cluster, []).append(row)
-    ordered = [sorted(rows, key=_order) for rows in of_clusters.values()]
+        # A finding that moved may have come back: its last row in this problem counts.
+        of_clusters.setdefault(row.history.cluster, {})[row.history.fingerprint, row.history.event == PREVIEW] = row
+    ordered = [sorted(rows.values(), key=_order) for rows in of_clusters.values()]
     if len(ordered) <= 1:
         return ordered[0] if ordered else []
     return max(ordered, key=lambda rows: explained(connection, rows[0]).stored.last_seen)

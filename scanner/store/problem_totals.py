@@ -13,7 +13,7 @@ from scanner.model.problem_totals import ProblemTotals
 from scanner.model.scan import ProblemFinding
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.store.engine import listed
-from scanner.store.findings import by_problem, resolved_in, seen_in
+from scanner.store.findings import by_problem, ended_in, seen_in
 from scanner.store.problem_counts import PROBLEM, without
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import CHECKS, FINDINGS, PREVIEW, VERDICTS
@@ -108,7 +108,7 @@ def _resolved(connection: Connection, place: Place) -> tuple[int, int]:
     ended = (
         select(PROBLEM.label("problem"), func.min(case((FINDINGS.c.resolution == "fixed", 1), else_=0)).label("fixed"))
         .join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict)
-        .where(resolved_in(place.cluster, place.revision), VERDICTS.c.excepted_by == "")
+        .where(ended_in(place.cluster, place.revision), VERDICTS.c.excepted_by == "")
         .group_by(PROBLEM)
     ).subquery()
     still_open = select(PROBLEM).where(seen_in(place.cluster, place.revision), FINDINGS.c.event != PREVIEW)

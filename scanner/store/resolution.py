@@ -1,6 +1,7 @@
 """The third promise, only seeing fixes: the findings that a scan may resolve.
 
-A scan resolves a finding only if it would have found it again, or if it read all policies and the finding's is not bound any more. Findings in excluded, forbidden, incomplete or unevaluated
+A scan resolves a finding only if it would have found it again, if it read all policies and the finding's is not bound any more, or if
+the cluster does not serve the finding's kind any more. Findings in excluded, forbidden, incomplete or unevaluated
 parts stay open. Kinds are compared by group and kind, because all versions of a group serve the same objects; if a scan
 listed several versions of a kind, all of them must be complete.
 """
@@ -13,6 +14,7 @@ from fnmatch import fnmatchcase
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import BindingKey, PolicyKey
+from scanner.model.population import GroupKind
 from scanner.model.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
 from scanner.posture.causes import Coordinates
 
@@ -44,21 +46,28 @@ class Reach:
 
     `unread` are the documents that could not be read: any object may be in one of them. A finding of an earlier scan that could
     read them may be fixed, or hidden in such a document. `languages` are those of which every policy and binding was read, and
-    `read` is what was read.
+    `read` is what was read. `served` are the kinds that the cluster serves, empty if discovery was not complete.
     """
 
     nothing: bool
     scope: Scope
     policies: frozenset[PolicyKey]
     bindings: frozenset[BindingKey]
-    kinds: frozenset[tuple[str, str]]
+    kinds: frozenset[GroupKind]
     unread: frozenset[str] = frozenset()
     languages: frozenset[str] = frozenset()
     read: frozenset[PolicyKey | BindingKey] = frozenset()
+    served: frozenset[GroupKind] = frozenset()
 
     def reaches(self, missing: UnseenFinding) -> bool:
-        """Return whether the scan would have found the finding again."""
-        if self.nothing or (_group(missing.api_version), missing.kind) not in self.kinds:
+        """Return whether the scan would have found the finding again, or saw that its kind is not served any more."""
+        if self.nothing:
+            return False
+        if self.unserved(missing.api_version, missing.kind):
+            return self._selects_rules(missing) and self._reaches_namespace(
+                missing.api_version, missing.kind, missing.namespace, missing.name
+            )
+        if (_group(missing.api_version), missing.kind) not in self.kinds:
             return False
         policy = missing.language, missing.policy
         if policy not in self.policies or (*policy, missing.binding) not in self.bindings:
@@ -82,9 +91,17 @@ class Reach:
             missing.api_version, missing.kind, missing.namespace, missing.name
         )
 
+    def unserved(self, api_version: str, kind: str) -> bool:
+        """Return whether the cluster does not serve a kind any more: all of its objects are gone."""
+        if self.nothing or self.unread or self.scope.kinds or not self.served:
+            return False
+        return (_group(api_version), kind) not in self.served
+
     def lists(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
         """Return whether the scan would have listed an object if it existed."""
-        if self.nothing or self.unread or (_group(api_version), kind) not in self.kinds:
+        if self.nothing or self.unread:
+            return False
+        if (_group(api_version), kind) not in self.kinds and not self.unserved(api_version, kind):
             return False
         return self._reaches_namespace(api_version, kind, namespace, name)
 
@@ -105,11 +122,16 @@ def reach_of(
     end: ScanEnd,
     gaps: Iterable[Gap],
     policies: Iterable[PolicyKey] = (),
+    *,
+    nothing: bool = False,
 ) -> Reach:
-    """The reach of a scan with this scope, these policies and bindings, in force or not, and this end."""
+    """The reach of a scan with this scope, these policies and bindings, in force or not, and this end.
+
+    A scan that reaches `nothing` resolves nothing.
+    """
     gaps, bindings = tuple(gaps), frozenset(bindings)
     return Reach(
-        nothing=end.state is ScanState.FAILED or bool(scope.selector),
+        nothing=nothing or end.state is ScanState.FAILED or bool(scope.selector),
         scope=scope,
         policies=frozenset(end.evaluated_policies),
         bindings=bindings,
@@ -117,6 +139,7 @@ def reach_of(
         unread=frozenset(gap.where for gap in gaps if gap.kind is GapKind.DOCUMENT),
         languages=frozenset(end.read_languages),
         read=bindings.union(policies),
+        served=end.served,
     )
 
 
@@ -133,8 +156,8 @@ def listing_reach(scope: Scope, coverage: Iterable[Coverage], gaps: Iterable[Gap
     )
 
 
-def _complete_kinds(coverage: Iterable[Coverage], gaps: tuple[Gap, ...]) -> frozenset[tuple[str, str]]:
-    listed: dict[tuple[str, str], bool] = {}
+def _complete_kinds(coverage: Iterable[Coverage], gaps: tuple[Gap, ...]) -> frozenset[GroupKind]:
+    listed: dict[GroupKind, bool] = {}
     for line in coverage:
         key = (_group(line.api_version), line.kind)
         complete = line.state is CoverageState.LISTED and not any(_concerns(gap, line) for gap in gaps)

@@ -69,6 +69,7 @@ def _findings(connection: Connection, cluster: int, reported: Needed, compared: 
         own.until,
         own.superseded,
         own.last_seen,
+        own.moved_to,
         own.continues,
         own.evidence,
         own.excerpt,
@@ -76,7 +77,7 @@ def _findings(connection: Connection, cluster: int, reported: Needed, compared: 
     )
     ended = select(*columns).where(own.cluster == cluster, own.until != OPEN).execution_options(yield_per=1000)
     with connection.execute(ended) as rows:
-        for number, since, until, superseded, last_seen, continues, evidence, excerpt, keeps_clock in rows:
+        for number, since, until, superseded, last_seen, moved_to, continues, evidence, excerpt, keeps_clock in rows:
             # The report of the scan that resolved a finding shows the finding.
             if reported.within(since, until if last_seen is None else until + 1):
                 continue
@@ -84,7 +85,8 @@ def _findings(connection: Connection, cluster: int, reported: Needed, compared: 
             asked = (last_seen is not None and reported.within(until, superseded or until)) or (
                 continues is not None and reported.within(0, since)
             )
-            if superseded is not None and not keeps_clock and not asked and not compared.within(since, until):
+            needed = keeps_clock or asked or moved_to is not None or compared.within(since, until)
+            if superseded is not None and not needed:
                 found.findings.add(number)
             elif evidence is not None or excerpt is not None:
                 found.evidence.add(number)

@@ -19,7 +19,7 @@ from scanner.model.notification import Notification, NotificationState
 from scanner.model.object_counts import ObjectCount
 from scanner.model.place import PlacedObject
 from scanner.model.policy import PolicyKey
-from scanner.model.population import ObjectPage, PlaceOfPage
+from scanner.model.population import GroupKind, ObjectPage, PlaceOfPage
 from scanner.model.problem import ProblemCounts
 from scanner.model.resource import Kind
 from scanner.model.run import RunDetails
@@ -503,6 +503,13 @@ class SqlStore(SqlReader):
 
         with as_store_error(self._address):
             writer.stage_controllers(self._engine, scan_id, kind, objects, self._clock())
+
+    def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
+        """The kinds of the workloads of the findings that were open when a scan began, by its id. Raises StoreError."""
+        from scanner.store import workload_states
+
+        with self._reading() as connection:
+            return workload_states.workload_kinds(connection, scan_id)
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         """Merge the pages into history and make the scan visible, in one transaction.

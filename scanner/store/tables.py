@@ -130,7 +130,7 @@ _REFERENCES = {
     "kept": "kept.id",
     "sets": "set_lists.id",
 }
-_LARGE = frozenset({"problem"})
+_LARGE = frozenset({"problem", "moved_to"})
 """Columns of ints with more than 32 bits."""
 _TYPES: dict[object, TypeEngine[Any]] = {str: TEXT, int: Integer(), bool: Boolean(), bytes: LargeBinary()}
 
@@ -196,7 +196,7 @@ SCANS = Table(
     *(_added_text(name) for name in ("policy_set_digest", "description_digest", "method", "notes", "object_counts")),
     Column("silence", Integer, nullable=False, server_default=text("900")),
     Column("pruned_at", UtcTime),
-    _added_text("changed_rules"),
+    *(_added_text(name) for name in ("changed_rules", "emptiness")),
     UniqueConstraint("cluster", "revision"),
 )
 """A scan with `pruned_at` is a tombstone: see `retention`. `changed_rules` has kinds of causes with commas between them."""
@@ -371,6 +371,19 @@ Index(
 )
 Index("findings_until", FINDINGS.c.cluster, FINDINGS.c.until)
 Index("findings_continues", FINDINGS.c.continues, sqlite_where=FINDINGS.c.continues.is_not(None))
+Index("findings_moved_to", FINDINGS.c.moved_to, sqlite_where=FINDINGS.c.moved_to.is_not(None))
+
+LIST_VERSIONS = Table(
+    "list_versions",
+    METADATA,
+    Column("cluster", Integer, ForeignKey("clusters.id"), primary_key=True, autoincrement=False),
+    Column("api_group", TEXT, primary_key=True),
+    Column("kind", TEXT, primary_key=True),
+    _text("uid"),
+    _text("resource_version"),
+    Column("revision", Integer, nullable=False),
+)
+"""The resource version of the last list of each kind of a cluster, the UID of the cluster, and the revision of the list's scan."""
 
 VERDICT_USES = Table(
     "verdict_uses",

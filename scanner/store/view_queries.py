@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, func, null, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, func, null, or_, select
 from sqlalchemy.sql.selectable import NamedFromClause
 
 from scanner.posture.problem_rows import WEAKEST
@@ -173,16 +173,17 @@ def _findings_open() -> Select[Any]:
 
 
 def _latest() -> FromClause:
-    """The latest row of each finding with the clocks of its problem: `last` is the greatest end of a finding of the problem."""
+    """The latest row of each finding in a problem with the clocks of its problem: `last` is the greatest end of a finding of the problem."""
     own = FINDINGS.c
     number = func.coalesce(own.problem, -own.id)
-    columns = [
-        own[name] for name in ("cluster", "fingerprint", "until", "check", "kind", "object", "verdict", "problem")
-    ]
+    names = "cluster", "fingerprint", "until", "check", "kind", "object", "verdict", "problem", "resolution", "moved_to"
+    columns = [own[name] for name in names]
     last = func.max(own.until).over(partition_by=(own.cluster, number))
     first = func.min(FIRST).over(partition_by=(own.cluster, number))
     counted = last.label("last"), first.label("first"), OPENED.label("opened")
-    rows = select(number.label("number"), *columns, own.resolution, *counted).where(own.superseded.is_(None))
+    # A finding that moved has a later row, in another problem.
+    ends = or_(own.superseded.is_(None), own.moved_to.is_not(None))
+    rows = select(number.label("number"), *columns, *counted).where(ends)
     return rows.subquery("latest")
 
 
@@ -200,6 +201,7 @@ def _decisive() -> FromClause:
         "findings": func.count(),
         "excepted": func.sum(_fact(verdict.excepted_by != "")),
         "resolution": case(dict(enumerate(WEAKEST)), value=resolution),
+        "moved_to": func.min(own.moved_to),
         "language": func.min(check.language),
         "policy": func.min(check.policy),
         "check_kind": func.min(check.kind),
@@ -237,6 +239,7 @@ def _problems() -> Select[Any]:
         "denies": own.denies,
         **{name: own[name] for name in ("language", "policy", "check_kind", "check_index", "expression")},
         **{f"workload_{name}": own[f"workload_{name}"] for name in _OWN_WORKLOAD},
+        "moved_to": case((own.moved_to.is_not(None), ProblemId(own.moved_to))),
     }
     joined = problems.join(first, of_first).join(opened, of_opened).outerjoin(resolved, of_resolved)
     return _labelled((own.cluster, own.cluster_id), columns).select_from(joined)

@@ -16,13 +16,14 @@ from scanner.errors import StoreError
 from scanner.model.policy import Binding, Policy
 from scanner.model.reading import UNKNOWN
 from scanner.model.resource import Kind, UserInfo
-from scanner.model.scan import PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
+from scanner.model.scan import Emptiness, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.model.texts import clean
 from scanner.posture.check_names import LADDER
 from scanner.store import codec
 from scanner.store.causes import Causes
 from scanner.store.check_names import CheckNames
 from scanner.store.clusters import register
+from scanner.store.comparable import newest_comparable
 from scanner.store.daily import covers_a_day, record_day
 from scanner.store.endings import Endings, MergedLists, SimulatedRequest
 from scanner.store.engine import lock_history, share_bodies, share_texts, writing, writing_shared
@@ -54,6 +55,7 @@ from scanner.store.tables import (
 )
 from scanner.store.unchecked import write_unchecked
 from scanner.store.waivers import write_waivers
+from scanner.store.workload_states import ListedWorkloads
 
 BEAT = timedelta(seconds=10)
 """The time between two heartbeats of a scan."""
@@ -178,8 +180,11 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     scope = codec.from_text(Scope, running.scope)
     used = [binding.key for binding in bindings]
     lists = StagedLists(connection, running.number)
-    population = PopulationWriter(connection, running.cluster, revision, lists.workloads(end.controllers))
-    gone = GoneObjects(connection, reach_of(scope, used, end, end.gaps), running.cluster, running.base)
+    workloads = lists.workloads(end.controllers)
+    population = PopulationWriter(connection, running.cluster, revision, workloads)
+    nothing = bool(end.emptiness) and end.emptiness is not _emptiness_before(connection, running.number, revision)
+    reach = reach_of(scope, used, end, end.gaps, nothing=nothing)
+    gone = GoneObjects(connection, reach, running.cluster, running.base)
     for listed in lists:
         kind, same_kinds = kinds_of(connection, history.kinds, listed)
         objects = population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of(listed)))
@@ -188,11 +193,20 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     for listed in lists.namespaces():
         kind, same_kinds = kinds_of(connection, history.kinds, listed)
         population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of_labels(scope)))
+    for kind, same_kinds, is_gone in gone.unserved():
+        population.record(ListedObjects(lambda: iter(()), kind, same_kinds, is_gone))
     population.close()
     ledger.gaps.update(end.gaps)
     request = SimulatedRequest(scope.operation, running.requester)
-    reach = reach_of(scope, used, end, ledger.gaps, causes.circumstances.policies)
-    Endings(connection, position, history, causes).write(MergedLists(reach, request, population.recorded))
+    reach = reach_of(scope, used, end, ledger.gaps, causes.circumstances.policies, nothing=nothing)
+    listed_workloads = ListedWorkloads(
+        kinds=reach.kinds,
+        metadata_kinds=end.metadata_kinds,
+        controllers=workloads,
+        examined=population.recorded,
+        unserved=lambda kind: reach.unserved(f"{kind[0]}/", kind[1]),
+    )
+    Endings(connection, position, history, causes).write(MergedLists(reach, request, listed_workloads))
     history.close()
     counted = ledger.write(connection, running.number, end, _owners_before(connection, running.number))
     write_unchecked(connection, running.cluster, running.number, history.unchecked)
@@ -203,9 +217,18 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
         "revision": revision,
         "changed_rules": changed_rules,
         "unchecked": history.unchecked.count,
+        "emptiness": end.emptiness.value,
         **asdict(history.changes),
         **counted,
     }
+
+
+def _emptiness_before(connection: Connection, number: int, revision: int) -> Emptiness:
+    """What the newest comparable scan before a scan had none of."""
+    before = newest_comparable(connection, number, revision)
+    this = select(SCANS.c.cluster).where(SCANS.c.number == number).scalar_subquery()
+    wanted = select(SCANS.c.emptiness).where(SCANS.c.cluster == this, SCANS.c.revision == before)
+    return Emptiness(connection.execute(wanted).scalar() or "")
 
 
 def _merge_pages(pages: Iterable[StagedPage], objects: RecordedList, history: History, ledger: Ledger) -> None:

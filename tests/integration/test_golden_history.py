@@ -19,6 +19,7 @@ from scanner.cli.named_cluster import NamedCluster
 from scanner.cluster.live import LiveCluster
 from scanner.errors import UsageError
 from scanner.model.cause import Cause
+from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart, Scope, StoredFinding
 from scanner.posture.problem_rows import Problem, problems
@@ -82,6 +83,10 @@ class Recorder:
     def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """See Store."""
         self._store.controllers(scan_id, kind, objects)
+
+    def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
+        """See Store."""
+        return self._store.workload_kinds(scan_id)
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         """See Store."""

@@ -15,7 +15,7 @@ from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import ListFailed
 from scanner.model.object_counts import ServerCounts
 from scanner.model.outcome import Finding, Gap
-from scanner.model.population import Examined
+from scanner.model.population import Examined, GroupKind
 from scanner.model.resource import NAMESPACES, Kind, Page, UserInfo
 from scanner.model.scan import (
     ClusterIdentity,
@@ -167,6 +167,9 @@ class FakeStore:
 
     def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         (self.namespaces if kind == NAMESPACES else self.intermediates).extend(unpacked(kind, objects))
+
+    def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:  # noqa: ARG002
+        return frozenset()
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         self.ends.append(end)

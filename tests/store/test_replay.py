@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scanner.model.outcome import Finding
+from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
 from scanner.model.scan import (
     ClusterIdentity,
@@ -251,6 +252,9 @@ class Tee:
 
     def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         self._store.controllers(scan_id, kind, objects)
+
+    def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
+        return self._store.workload_kinds(scan_id)
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         self.ends.append(end)
