@@ -64,8 +64,9 @@ class ComparedFinding(NamedTuple):
     """A finding in an interval of revisions without a change: from `since` up to, but without, `until`.
 
     `continues` is the fingerprint of the finding that it continues, `first` the first revision of the finding, and
-    `problem_first` that of its problem. `resolution` is the reason if the interval ended with a resolution. `unchecked` tells
-    that the later scan left the finding open without checking it.
+    `problem_first` that of its problem, `opened` the first one of its episode. `resolution` is the reason if the interval ended with
+    a resolution. `unchecked` tells that the later scan left the finding open without checking it. `moved_to` is the id of the problem
+    in which the finding goes on after the interval; `open_elsewhere` tells that it is open in the later scan.
     """
 
     number: int
@@ -80,6 +81,9 @@ class ComparedFinding(NamedTuple):
     resource_version: str
     effect: Effect
     unchecked: bool
+    opened: int | None = None
+    moved_to: str = ""
+    open_elsewhere: bool = False
 
 
 class Period(NamedTuple):
@@ -91,6 +95,10 @@ class Period(NamedTuple):
     def was_open(self, finding: ComparedFinding) -> bool:
         """Return whether a finding was open in the earlier scan."""
         return finding.since <= self.before < finding.until
+
+    def was_open_elsewhere(self, finding: ComparedFinding) -> bool:
+        """Return whether a finding that begins after the earlier scan was open in it, as a finding of another problem."""
+        return finding.opened is not None and finding.opened <= self.before < finding.since
 
     def is_open(self, finding: ComparedFinding) -> bool:
         """Return whether a finding is open in the later scan, which may have left it unchecked."""
@@ -118,7 +126,8 @@ class ProblemDifference:
     """The difference of one problem; `change` is None if only its findings differ, or nothing does.
 
     `before` and `now` are its findings in the scans, without those that the later scan left unchecked. `findings` has the cause
-    of each finding that differs, and `end` the last revision of a resolved problem.
+    of each finding that differs, and `end` the last revision of a resolved problem. A finding that moved from or to another problem
+    is open in both scans, and does not differ; `moved_to` are the problems in which those of a resolved problem go on.
     """
 
     change: ProblemChange | None
@@ -129,6 +138,7 @@ class ProblemDifference:
     now: tuple[ComparedFinding, ...]
     findings: tuple[tuple[FindingChange, Cause], ...]
     end: int | None
+    moved_to: tuple[str, ...] = ()
 
     @property
     def cause(self) -> Cause:
@@ -148,21 +158,23 @@ def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanat
     now = (*(row for _, row in checked), *come)
     parts = _parts(checked, before, now) if was_open and still_open else ()
     changes = [
-        *((_appeared(row.first, period), explanation.appeared(row)) for row in come),
-        *((FindingChange.RESOLVED, explanation.gone(*each)) for each in gone),
+        *((_appeared(row.first, period), explanation.appeared(row)) for row in come if not period.was_open_elsewhere(row)),
+        *((FindingChange.RESOLVED, explanation.gone(*each)) for each in gone if not each[1].open_elsewhere),
         *_changed(checked, explanation),
     ]
     change = _change(come, period, was_open=was_open, still_open=still_open, parts=parts)
     resolved = change is ProblemChange.RESOLVED
+    moved = [(FindingChange.RESOLVED, explanation.gone(*each)) for each in gone if each[1].open_elsewhere]
     return ProblemDifference(
         change=change,
-        kinds=_kinds(changes),
+        kinds=_kinds(changes or moved),
         parts=parts if change is ProblemChange.CHANGED else (),
         resolution=_resolution([end for _, end in gone]) if resolved else "",
         before=before,
         now=now,
         findings=tuple((status, cause_of(kinds)) for status, kinds in changes),
         end=max(end.until for _, end in gone) if resolved else None,
+        moved_to=tuple(sorted({end.moved_to for _, end in gone if end.moved_to})) if resolved else (),
     )
 
 
@@ -216,7 +228,7 @@ def _change(
     come: Sequence[ComparedFinding], period: Period, *, was_open: bool, still_open: bool, parts: Collection[Part]
 ) -> ProblemChange | None:
     if not was_open:
-        if not come:
+        if not come or any(map(period.was_open_elsewhere, come)):
             return None
         first = min(row.problem_first for row in come)
         return ProblemChange.REOPENED if first <= period.before else ProblemChange.NEW
@@ -298,6 +310,7 @@ def state_of(findings: Sequence[ComparedFinding]) -> ProblemState:
 class DifferingProblem:
     """A problem that differs. `before` is None for one that was not open, `now` for a resolved one.
 
+    `moved_to` are the problems in which the findings of a resolved problem go on.
     `parts` are those that changed; `resolution` is empty if the problem is not resolved, or the reason is not known. `owner` is
     empty for none, and if owners were not asked for.
     """
@@ -316,6 +329,7 @@ class DifferingProblem:
     before: ProblemState | None
     now: ProblemState | None
     owner: str = ""
+    moved_to: tuple[str, ...] = ()
 
 
 class RuleKind(StrEnum):

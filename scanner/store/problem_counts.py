@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, case, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
 
 from scanner.errors import UsageError
 from scanner.model.policy import PolicyKey
@@ -54,9 +56,11 @@ def problem_counts(
     if ids is None:
         before = _baseline(connection, baseline) if baseline else comparable(connection, scan_id)
         rows = waived.get(before.id, frozenset()) if before else frozenset()
-        new = total if before is None else _new_since(connection, counted, cluster, before, rows)
+        new = total if before is None else _new_since(connection, counted, (cluster, revision), before, rows)
     else:
-        new = sum(problem_id(max(0, problem)) not in ids for problem in _numbers(connection, counted))
+        absent = [each for each in map(partial(max, 0), _numbers(connection, counted)) if problem_id(each) not in ids]
+        moved = _moved_from(connection, cluster, revision) if absent else {}
+        new = sum(not any(problem_id(each) in ids for each in moved.get(problem, ())) for problem in absent)
     return replace(ProblemCounts(total, *facts), new=new, baseline=before)
 
 
@@ -118,18 +122,41 @@ def _not_of(connection: Connection, policies: Collection[PolicyKey]) -> Iterator
     yield FINDINGS.c.check.not_in(listed(connection, chosen))
 
 
-def _new_since(connection: Connection, counted: Select[Any], cluster: int, before: Scan, waived: frozenset[int]) -> int:
-    """The number of problems without an open finding in an earlier scan.
+def _new_since(
+    connection: Connection, counted: Select[Any], at: tuple[int, int], before: Scan, waived: frozenset[int]
+) -> int:
+    """The number of problems of the scan `at` a revision of a cluster without an open finding in an earlier scan.
 
-    A finding that it left unchecked was open; one that was waived then is new when no waiver applies any more.
+    A finding that it left unchecked was open, and so was one that moved from another problem; one that was waived then is new when
+    no waiver applies any more.
     """
+    cluster, now = at
     _, other, revision = _place(connection, before.id)
     if other != cluster or revision is None:
         raise UsageError(f"Scan {before.id} is no baseline: it is a scan of another cluster, or it failed.")
     own = counted.subquery()
     then = select(PROBLEM).where(seen_in(cluster, revision), FINDINGS.c.event != PREVIEW)
     then = then.where(*without(connection, RowIdSet(waived)))
-    return connection.execute(select(func.count()).select_from(own).where(own.c.problem.not_in(then))).scalar_one()
+    new = connection.execute(select(own.c.problem).where(own.c.problem.not_in(then))).scalars().all()
+    moved = _moved_from(connection, cluster, now) if new else {}
+    earlier = {problem for several in moved.values() for problem in several}
+    was_open = frozenset(connection.execute(then.where(PROBLEM.in_(listed(connection, earlier)))).scalars())
+    return sum(was_open.isdisjoint(moved.get(problem, ())) for problem in new)
+
+
+def _moved_from(connection: Connection, cluster: int, revision: int) -> Mapping[int, frozenset[int]]:
+    """The problems open at a revision to which findings moved while they were open, each with the problems that they left."""
+    left, own = FINDINGS.alias("left").c, FINDINGS.c
+    same = and_(own.fingerprint == left.fingerprint, own.cluster == left.cluster, own.opened == left.opened)
+    wanted = (
+        select(own.problem, left.problem)
+        .select_from(FINDINGS.join(left.id.table, same))
+        .where(left.cluster == cluster, left.moved_to.is_not(None), left.until <= own.since, seen_in(cluster, revision))
+    )
+    before: defaultdict[int, set[int]] = defaultdict(set)
+    for problem, earlier in connection.execute(wanted):
+        before[problem].add(earlier)
+    return {problem: frozenset(several) for problem, several in before.items()}
 
 
 def _numbers(connection: Connection, counted: Select[Any]) -> Iterator[int]:

@@ -204,7 +204,10 @@ class _Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What is compared: a cluster, the revisions of both scans, and the findings that the later one left unchecked."""
+    """What is compared: a cluster, the revisions of both scans, and the findings that the later one left unchecked.
+
+    `moved` are the fingerprints of the findings that moved to another problem between the scans, and are open in the later one.
+    """
 
     cluster: int
     period: Period
@@ -212,6 +215,7 @@ class _Reading:
     explanation: _Explanation
     times: Times
     owner_of: OwnerOf | None
+    moved: frozenset[bytes] = frozenset()
 
     @classmethod
     def of(cls, connection: Connection, before: StoredScan, now: StoredScan, owner_of: OwnerOf | None) -> _Reading:
@@ -220,12 +224,22 @@ class _Reading:
         earlier = EarlierScan(connection, before.number, circumstances_of(connection, now.number))
         period = Period(before.revision or 0, now.revision or 0)
         times = times_of(connection, now.cluster)
-        return cls(now.cluster, period, unpacked(left), _Explanation(earlier), times, owner_of)
+        moved = _moved(connection, now.cluster, period)
+        return cls(now.cluster, period, unpacked(left), _Explanation(earlier), times, owner_of, moved)
 
     def difference(self, rows: Sequence[_Row]) -> ProblemDifference:
         """Compare the findings of one problem."""
         self.explanation.use(rows)
         return problem_difference([row.finding for row in rows], self.period, self.explanation)
+
+
+def _moved(connection: Connection, cluster: int, period: Period) -> frozenset[bytes]:
+    own, later = FINDINGS.c, FINDINGS.alias("later").c
+    ended = own.cluster == cluster, own.until > period.before, own.until <= period.now, own.moved_to.is_not(None)
+    still_open = later.cluster == cluster, later.since <= period.now, later.until > period.now
+    moved = select(own.fingerprint).where(*ended)
+    found = connection.execute(select(later.fingerprint).where(*still_open, later.fingerprint.in_(moved))).scalars()
+    return frozenset(map(bytes, found))
 
 
 class _Listed:
@@ -347,6 +361,7 @@ def _problem(rows: Sequence[_Row], difference: ProblemDifference, times: Times, 
         before=_state(difference.before, by_number, before),
         now=_state(difference.now, by_number, now),
         owner=places.owners.get(place.object_id, ""),
+        moved_to=difference.moved_to,
     )
 
 
@@ -410,7 +425,7 @@ def _rows_with(connection: Connection, reading: _Reading, numbers: Sequence[int]
 def _select(reading: _Reading) -> Select[Any]:
     """The query of the rows for `_read`, in no order."""
     own, of_object = FINDINGS.c, OBJECTS.c
-    history = own.id, own.fingerprint, own.continues, own.since, own.until, own.first
+    history = own.id, own.fingerprint, own.continues, own.since, own.until, own.first, own.opened, own.moved_to
     return (
         select(_PROBLEM, *history, func.coalesce(own.problem_first, own.first), own.resolution)
         .add_columns(own.object, own.resource_version, own.verdict, own.check)
@@ -433,13 +448,13 @@ def _existed(revision: int) -> ColumnElement[bool]:
 
 
 def _read(connection: Connection, reading: _Reading, portion: Sequence[Sequence[Any]]) -> Iterator[_Row]:
-    verdicts = verdicts_of(connection, {row[11] for row in portion})
+    verdicts = verdicts_of(connection, {row[13] for row in portion})
     for row in portion:
-        problem, *history, resolution, object_id, version, verdict_id, check_id = row[:13]
-        api_version, kind, namespace, name, existed, exists_now = row[13:19]
-        check, verdict = CheckColumns._make(row[19:]), verdicts[verdict_id]
+        problem, *history, resolution, object_id, version, verdict_id, check_id = row[:15]
+        api_version, kind, namespace, name, existed, exists_now = row[15:21]
+        check, verdict = CheckColumns._make(row[21:]), verdicts[verdict_id]
         effect = Effect(verdict.outcome, verdict.message, verdict.actions, verdict.denies, verdict.excepted_by)
-        number, fingerprint, continues, since, until, first, problem_first = history
+        number, fingerprint, continues, since, until, first, opened, moved_to, problem_first = history
         finding = ComparedFinding(
             number=number,
             fingerprint=bytes(fingerprint),
@@ -453,6 +468,9 @@ def _read(connection: Connection, reading: _Reading, portion: Sequence[Sequence[
             resource_version=version,
             effect=effect,
             unchecked=number in reading.unchecked,
+            opened=opened,
+            moved_to="" if moved_to is None else problem_id(moved_to),
+            open_elsewhere=bytes(fingerprint) in reading.moved,
         )
         invocation = check.language, check.policy, check.binding, check.param_namespace, check.param_name
         place = FindingPlace(check_id, object_id, api_version, kind, name, Coordinates(*invocation, namespace))

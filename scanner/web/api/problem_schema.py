@@ -25,7 +25,7 @@ class Problem(Answer, frozen=True, kw_only=True):
     opened_at: Annotated[Time, Meta(description="Beginning of the latest episode.")]
     resolved_at: Annotated[Time | None, Meta(description="End of the scan that resolved it; null while it is open.")]
     resolution: Annotated[
-        Literal["fixed", "objectGone", "rulesChanged", "unbound", "notMatched"] | None,
+        Literal["fixed", "moved", "noObjects", "objectGone", "rulesChanged", "unbound", "notMatched"] | None,
         Meta(description="Why it was resolved; null while it is open, and if it is not known."),
     ]
     cause: Annotated[CauseJson | None, Meta(description="What changed, if the scan found it changed; else null.")]
