@@ -110,7 +110,8 @@ def _state(stored: StoredFinding) -> str:
 
     reason = words.RESOLUTIONS.get(stored.resolution, "")
     when = f" {_stamp(stored.resolved_at)}" if stored.resolved_at else ""
-    return f"{stored.status}{when}{f': {reason}' if reason else ''}"
+    moved = f", see {stored.moved_to}" if stored.moved_to else ""
+    return f"{stored.status}{when}{f': {reason}' if reason else ''}{moved}"
 
 
 def _limits(explained: ExplainedFinding) -> Iterator[str]:

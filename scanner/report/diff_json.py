@@ -119,6 +119,7 @@ def _problem(problem: DifferingProblem, severity: SeverityOf) -> JsonObject:
         "changed": [part.value for part in problem.parts],
         "cause": cause_json(problem.cause),
         "resolution": problem.resolution or None,
+        "movedTo": list(problem.moved_to),
         "firstSeen": iso(problem.first_seen),
         "resolvedAt": iso(problem.resolved_at) if problem.resolved_at else None,
         "policy": problem.policy,

@@ -124,7 +124,8 @@ def counts_line(counts: Mapping[ProblemChange, int] | Mapping[FindingChange, int
 def change_words(problem: DifferingProblem) -> str:
     """The change of a problem, with the parts that changed or the reason of its resolution."""
     if problem.change is ProblemChange.RESOLVED:
-        return f"resolved: {problem.resolution}" if problem.resolution else "resolved"
+        moved = f" to {listed(problem.moved_to)}" if problem.moved_to else ""
+        return f"resolved: {problem.resolution}{moved}" if problem.resolution else "resolved"
     if problem.change is ProblemChange.CHANGED:
         return f"changed: {listed(map(part_words(problem), problem.parts))}"
     return problem.change.value

@@ -154,6 +154,7 @@ def problem_json(problem: Problem, check_ids: CheckIds, triage: Triage) -> dict[
         "openedAt": iso(problem.opened_at),
         "resolvedAt": iso(problem.resolved_at) if problem.resolved_at else None,
         "resolution": problem.resolution or None,
+        "movedTo": list(problem.moved_to),
         "cause": cause_json(problem.cause),
         "policy": problem.policy,
         "language": problem.language,

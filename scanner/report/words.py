@@ -78,7 +78,9 @@ AUDITABILITY = {
     Auditability.OPERATIONS: "not auditable (operations)",
 }
 RESOLUTIONS = {
-    "fixed": "the object was fixed",
+    "fixed": "the workload was fixed",
+    "moved": "the object has another workload now",
+    "noObjects": "the workload has no objects to evaluate",
     "objectGone": "the object is gone",
     "rulesChanged": "the rules changed",
     "unbound": "the policy is not bound any more",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
 import orjson
-from sqlalchemy import Column, Connection, Integer, MetaData, Table, select, update
+from sqlalchemy import Column, Connection, Integer, MetaData, Table, and_, select, update
 from sqlalchemy.sql.ddl import CreateTable, DropTable
 
 from scanner.model.population import Examined, Pairs, Workload
@@ -62,6 +62,14 @@ class RecordedList(NamedTuple):
     workloads: array[int]
 
 
+class _KnownWorkloads(NamedTuple):
+    """The known workloads of objects by their derived ones, and by the places of objects in a list; and the key of each."""
+
+    workloads: dict[int, int]
+    of_place: dict[int, int]
+    keys: dict[int, int]
+
+
 class PopulationWriter:
     """Writes the population of one cluster at one revision."""
 
@@ -82,11 +90,12 @@ class PopulationWriter:
 
     def record(self, listed: ListedObjects) -> RecordedList:
         """Record the objects of a list."""
-        tops = self._sort(listed.pages())
+        tops, derived = self._sort(listed.pages())
+        known = self._known_workloads(listed.same_kinds, derived)
         ids = array("I", bytes(4 * len(tops)))
         changes = _Changes()
         current = NONE
-        for step in plan(self._in_force(listed.same_kinds), self._sorted(), self._gone(listed)):
+        for step in plan(self._in_force(listed.same_kinds), self._sorted(known, tops), self._gone(listed)):
             match step:
                 case Close(object_id):
                     changes.closed.append(object_id)
@@ -119,11 +128,12 @@ class PopulationWriter:
         """Return whether this scan examined an object."""
         return object_id in self._recorded
 
-    def _sort(self, pages: Iterable[Sequence[Examined]]) -> array[int]:
-        """Put the objects of a list into the temporary table; returns the keys of their workloads."""
+    def _sort(self, pages: Iterable[Sequence[Examined]]) -> tuple[array[int], frozenset[int]]:
+        """Put the objects of a list into the temporary table; returns the keys of their workloads, and the ids of derived ones."""
         self._connection.execute(_SORTED.delete())
         names = [column.name for column in _SORTED.columns]
         tops = array("Q")
+        derived: set[int] = set()
         for page in pages:
             above = [self._workload(each) for each in page]
             workloads = self._workload_ids.optional(above)
@@ -134,7 +144,42 @@ class PopulationWriter:
             ]
             insert_rows(self._connection, _SORTED, names, rows)
             tops.extend(map(_top, page, above))
-        return tops
+            derived.update(number for key, number in zip(above, workloads, strict=True) if key is not None and key[-1])
+        return tops, frozenset(derived)
+
+    def _known_workloads(self, kinds: Sequence[int], derived: frozenset[int]) -> _KnownWorkloads:
+        """The workloads that earlier scans saw of objects for which this scan has only a derived one.
+
+        Objects with the same derived workload belong together: one that was not known before has the workload of the others, if
+        that is the same for all of them.
+        """
+        known = _KnownWorkloads({}, {}, {})
+        if not derived:
+            return known
+        own, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
+        identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
+        wanted = (
+            select(_SORTED.c.place, _SORTED.c.workload, top.id, top.api_version, top.kind, top.namespace, top.name)
+            .join_from(_SORTED, OBJECTS, and_(own.cluster == self._cluster, own.kind.in_(kinds), *identity))
+            .join(POPULATION, and_(interval.object == own.id, interval.until == OPEN))
+            .join(WORKLOADS, and_(top.id == interval.workload, top.derived.is_(False)))
+            .where(_SORTED.c.workload != NONE)
+            .execution_options(yield_per=CHUNK)
+        )
+        several: set[int] = set()
+        with self._connection.execute(wanted) as rows:
+            for _, workload, number, api_version, *about in rows:
+                if workload not in derived:
+                    continue
+                if known.workloads.setdefault(workload, number) != number:
+                    several.add(workload)
+                known.keys[number] = workload_key(api_version.rpartition("/")[0], *about)
+        if several:
+            with self._connection.execute(wanted) as rows:
+                known.of_place.update((row.place, row.id) for row in rows if row.workload in several)
+        for workload in several:
+            del known.workloads[workload]
+        return known
 
     def _workload(self, examined: Examined) -> tuple[str | bool, ...] | None:
         """The key of the workload of an object; None for an object that is its own workload."""
@@ -144,13 +189,17 @@ class PopulationWriter:
         own = Workload(examined.kind.api_version, examined.kind.kind, examined.namespace, examined.name)
         return None if top == own else (top.api_version, top.kind, top.namespace, top.name, top.derived)
 
-    def _sorted(self) -> Iterator[Seen[int]]:
+    def _sorted(self, known: _KnownWorkloads, tops: array[int]) -> Iterator[Seen[int]]:
+        """The objects of the list in their order, with known workloads in place of derived ones, also in the keys of the list."""
         own = _SORTED.c
         ordered = select(own.namespace, own.name, own.uid, own.workload, own.kept, own.place)
         ordered = ordered.order_by(own.namespace, own.name, own.uid).execution_options(yield_per=CHUNK)
         with self._connection.execute(ordered) as rows:
             for namespace, name, uid, workload, kept, place in rows:
-                yield Seen(Identity(namespace, name, uid), (workload, kept), place)
+                number = known.of_place.get(place) or known.workloads.get(workload, workload)
+                if number != workload:
+                    tops[place] = known.keys[number]
+                yield Seen(Identity(namespace, name, uid), (number, kept), place)
 
     def _in_force(self, kinds: Sequence[int]) -> Iterator[InForce]:
         own, interval = OBJECTS.c, POPULATION.c

@@ -1,8 +1,9 @@
 """Deletes the intervals of findings and objects in which no scan with a report lies.
 
 The latest row of a finding always stays, because its first revision is the time since when the finding is known; so do the rows
-of a problem without a latest row, and of the scan with which a report is compared. Without a report that shows a row, its evidence
-goes. Ended intervals never change, so they are found without a lock and deleted in portions.
+of a problem without a latest row, those of findings that moved to another problem, and those of the scan with which a report is
+compared. The intervals of objects that name the workload and the owner of such a finding stay with it. Without a report that shows
+a row, its evidence goes. Ended intervals never change, so they are found without a lock and deleted in portions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import Connection, Engine, and_, bindparam, delete, select, update
+from sqlalchemy import Connection, Engine, Select, and_, bindparam, delete, select, update
 
 from scanner.store.engine import among, lock_history, writing
 from scanner.store.interning import chunks
@@ -95,11 +96,26 @@ def _findings(connection: Connection, cluster: int, reported: Needed, compared: 
 def _population(connection: Connection, cluster: int, asked: Needed, found: Unneeded) -> None:
     own = POPULATION.c
     ended = select(own.object, own.since, own.until).where(own.cluster == cluster, own.until != OPEN)
-    with connection.execute(ended.execution_options(yield_per=1000)) as rows:
+    ordered = ended.order_by(own.object, own.since).execution_options(yield_per=1000)
+    with connection.execute(ordered) as rows, connection.execute(_of_kept_findings(cluster)) as kept:
+        needed = (tuple(row) for row in kept)
+        following = next(needed, None)
         for object_id, since, until in rows:
-            if not asked.within(since, until):
+            while following is not None and following < (object_id, since):
+                following = next(needed, None)
+            if following != (object_id, since) and not asked.within(since, until):
                 found.objects.append(object_id)
                 found.since.append(since)
+
+
+def _of_kept_findings(cluster: int) -> Select[tuple[int, int]]:
+    """The intervals of the objects of ended findings that stay, as the last scans with these findings saw the objects."""
+    own, interval = FINDINGS.c, POPULATION.c
+    stays = own.last_seen.is_not(None), own.superseded.is_(None) | own.moved_to.is_not(None)
+    at = and_(interval.object == own.object, interval.since < own.until, interval.until > own.last_seen)
+    wanted = select(interval.object, interval.since).distinct().join_from(FINDINGS, POPULATION, at)
+    ordered = wanted.where(own.cluster == cluster, *stays).order_by(interval.object, interval.since)
+    return ordered.execution_options(yield_per=1000)
 
 
 def delete_unneeded(engine: Engine, cluster: int) -> int:

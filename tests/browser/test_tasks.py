@@ -132,7 +132,7 @@ def test_what_is_resolved_and_why(page: Page, small: Path) -> None:
     report.choose("status", "resolved")
     report.shown("Rows 1 to 2 of 2 that match")
     report.click("Deployment shop/old-web")
-    assert "Resolved at 2026-03-02 14:00 UTC: the object was fixed" in page.locator("article:target").inner_text()
+    assert "Resolved at 2026-03-02 14:00 UTC: the workload was fixed" in page.locator("article:target").inner_text()
     reject_detours(report)
 
 

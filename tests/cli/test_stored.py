@@ -218,7 +218,7 @@ def test_explain_prints_resolved_findings(twice: Assay) -> None:
     text = twice("explain", as_text(dig(gone, "id"))).stdout.decode()
 
     assert "ConfigMap shop/two" in text
-    assert "Z: the object was fixed." in text
+    assert "Z: the workload was fixed." in text
 
 
 @pytest.mark.parametrize(

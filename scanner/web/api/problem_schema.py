@@ -28,6 +28,9 @@ class Problem(Answer, frozen=True, kw_only=True):
         Literal["fixed", "moved", "noObjects", "objectGone", "rulesChanged", "unbound", "notMatched"] | None,
         Meta(description="Why it was resolved; null while it is open, and if it is not known."),
     ]
+    moved_to: Annotated[
+        list[str], Meta(description="The ids of the problems in which its findings go on, if it was resolved as moved.")
+    ]
     cause: Annotated[CauseJson | None, Meta(description="What changed, if the scan found it changed; else null.")]
     policy: Annotated[str, Meta(description="Name of the policy.")]
     language: Annotated[str, Meta(description="Kind of the policy.")]
