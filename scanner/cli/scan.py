@@ -270,7 +270,7 @@ def command(
         bool,
         typer.Option(
             "--restored-cluster",
-            help="With --cluster-name: continue the history of a cluster that was restored or built anew.",
+            help="Continue the history of a cluster that was restored from a backup; with --cluster-name, also of one that was built anew.",
         ),
     ] = False,
     allow_empty: Annotated[
@@ -369,7 +369,8 @@ def command(
             metrics.name(named.identity().name)
             _register(store, named, restored=restored_cluster)
             compared = baseline_of(store, baseline, named.identity().key)
-            options = replace(options, waivers=waivers_of_scan(cluster, waivers, waivers_namespace, options.kept))
+            read = waivers_of_scan(cluster, waivers, waivers_namespace, options.kept)
+            options = replace(options, waivers=read, restored=restored_cluster)
             scan = _run(named, store, options, progress, workers, comparison, run_record)
             if saved:
                 store.place(scan.id, saved.places())

@@ -319,6 +319,15 @@ class ScanStart:
     waivers: WaiverSet | None = None
 
 
+class ListVersion(NamedTuple):
+    """The resource version of the lists of a kind, the lowest of several. `rules` tells that they decide about other objects."""
+
+    api_version: str
+    kind: str
+    resource_version: str
+    rules: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ScanEnd:
     """The facts at the end of a scan. `evaluated_policies` are those whose findings the scan may resolve.
@@ -327,7 +336,8 @@ class ScanEnd:
     bound policy covers. `notes` are sentences for the report. `counts` are in the order of `coverage`. `read_languages` are the
     languages of which every policy and binding was read: another policy of these is not bound any more. `served` are all kinds
     that the cluster serves, empty if discovery was not complete. `metadata_kinds` were listed to the end for workloads alone.
-    `emptiness` is what the scan had none of, if that makes it incomplete. `lists` are the resource versions of its lists.
+    `emptiness` is what the scan had none of, if that makes it incomplete. `lists` are its lists with resource versions; an older one
+    than that of an earlier scan is a gap, unless the cluster was `restored`.
     """
 
     finished_at: datetime
@@ -346,7 +356,8 @@ class ScanEnd:
     served: frozenset[GroupKind] = frozenset()
     metadata_kinds: frozenset[GroupKind] = frozenset()
     emptiness: Emptiness = Emptiness.NONE
-    lists: Mapping[GroupKind, str] = field(default_factory=dict)
+    lists: tuple[ListVersion, ...] = ()
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

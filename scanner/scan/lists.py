@@ -10,9 +10,7 @@ from scanner.cel import Decider
 from scanner.errors import ListFailed
 from scanner.model.json import as_object
 from scanner.model.resource import Kind, Page, Resource, resource_of
-from scanner.model.scan import (
-    Scope,
-)
+from scanner.model.scan import ListVersion, Scope
 from scanner.scan.edges import Cluster
 from scanner.scan.workers import Relay
 
@@ -25,6 +23,7 @@ class ScanLists:
         self._ahead = ahead
         self._scope = scope
         self.relay = Relay(cluster.schemas)
+        self._versions: dict[tuple[str, str], ListVersion] = {}
         self.scoped = scope.namespaces
         self.namespaces = scope.namespaces or ("",)
 
@@ -43,7 +42,7 @@ class ScanLists:
     def _listed(self, kind: Kind, namespace: str) -> Iterator[Resource]:
         """The objects of one list; raises ListFailed at its end if objects may be missing."""
         inconsistencies: list[str] = []
-        for page in self._cluster.pages(kind, namespace=namespace):
+        for page in self._noted(self._cluster.pages(kind, namespace=namespace), kind, rules=True):
             inconsistencies += [page.inconsistency] if page.inconsistency else []
             yield from resources_of(page)
         if inconsistencies:
@@ -70,7 +69,7 @@ class ScanLists:
         Reading the pages raises ListFailed.
         """
         for namespace in self.namespaces:
-            yield self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector)
+            yield self._noted(self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector), kind)
 
     def metadata_by_namespace(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The metadata of a kind: an iterator of pages for each namespace of the scope, or a single one.
@@ -78,7 +77,25 @@ class ScanLists:
         No selector narrows them. Reading the pages raises ListFailed.
         """
         for namespace in self.namespaces if kind.namespaced else ("",):
-            yield self._cluster.metadata(kind, namespace=namespace)
+            yield self._noted(self._cluster.metadata(kind, namespace=namespace), kind)
+
+    @property
+    def versions(self) -> tuple[ListVersion, ...]:
+        """The lists that were read so far, with the resource versions that can be compared: those that are numbers."""
+        return tuple(self._versions.values())
+
+    def _noted(self, pages: Iterator[Page], kind: Kind, *, rules: bool = False) -> Iterator[Page]:
+        """The pages of a list. Upstream: resource versions of one store are ordered as numbers (KEP-5504)."""
+        first = True
+        for page in pages:
+            version = page.resource_version
+            if first and version.isascii() and version.isdecimal():
+                key = kind.api_version, kind.kind
+                before = self._versions.get(key, ListVersion(*key, version))
+                lowest = min(version, before.resource_version, key=int)
+                self._versions[key] = ListVersion(*key, lowest, rules or before.rules)
+            first = False
+            yield page
 
     @property
     def has_selector(self) -> bool:

@@ -24,7 +24,8 @@ class Options:
     and annotations of the examined objects that are stored.
     `method` has the circumstances of the scan that only the caller knows, such as the command line.
     `silence` is the longest time in seconds in which the scan may give no sign of life. With `allow_empty` a scan is complete
-    although no policy is bound or no object was listed. `waivers` are stored with the scan, unless they are None; they change no
+    although no policy is bound or no object was listed. The cluster was `restored`, if its lists may be older than those of earlier
+    scans. `waivers` are stored with the scan, unless they are None; they change no
     outcome.
     """
 
@@ -39,4 +40,5 @@ class Options:
     method: Method = field(default_factory=Method)
     silence: int = SILENCE
     allow_empty: bool = False
+    restored: bool = False
     waivers: WaiverSet | None = None

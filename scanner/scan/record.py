@@ -27,12 +27,12 @@ from scanner.model.scan import (
     PageResult,
     ScanEnd,
     ScanState,
-    Scope,
 )
 from scanner.policies.plan import KindPlan
 from scanner.scan.edges import Comparison, Progress, Store
 from scanner.scan.intermediates import IntermediateNote, intermediate_pages
 from scanner.scan.lists import ScanLists
+from scanner.scan.options import Options
 from scanner.scan.prepare import EvaluationPlan, PreparedScan
 from scanner.scan.workers import Job, JobResult, Workers
 
@@ -148,16 +148,16 @@ class ScanRecorder:
             resource = _STORED_AS.get(plan.kind.resource, plan.kind.resource)
             yield ObjectCount(excluded, self._at_start.counts.get(resource), self._at_end.counts.get(resource))
 
-    def end(self, prepared: PreparedScan, finished: datetime, *, scope: Scope, allow_empty: bool) -> ScanEnd:
+    def end(self, prepared: PreparedScan, finished: datetime, options: Options) -> ScanEnd:
         """The last record of a scan, with health and gaps without duplicates.
 
-        The scan is PARTIAL with a gap or a list that did not end, and unless `allow_empty` if it had nothing to evaluate;
+        The scan is PARTIAL with a gap or a list that did not end, and unless `options.allow_empty` if it had nothing to evaluate;
         else it is COMPLETE.
         """
         evaluation = prepared.evaluation
         objects = sum(coverage.objects for coverage in self._coverage)
-        empty = emptiness(bound=bool(evaluation.bound), objects=objects, scope=scope)
-        empty = Emptiness.NONE if allow_empty else empty
+        empty = emptiness(bound=bool(evaluation.bound), objects=objects, scope=options.scope)
+        empty = Emptiness.NONE if options.allow_empty else empty
         incomplete = bool(self.gaps or empty) or any(_incomplete(coverage) for coverage in self._coverage)
         after: Iterable[Health] = health_after(evaluation.bound, self._counts, self._coverage)
         for language in evaluation.languages:
@@ -181,6 +181,8 @@ class ScanRecorder:
             served=frozenset((kind.group, kind.kind) for kind in prepared.served) if prepared.discovered else frozenset(),
             metadata_kinds=frozenset(self._metadata_kinds),
             emptiness=empty,
+            lists=prepared.listing.versions,
+            restored=options.restored,
             evaluated_policies=tuple(
                 bound.policy.key for bound in evaluation.bound if not bound.reading.reason and bound.proves_fixes
             ),

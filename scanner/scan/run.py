@@ -85,7 +85,7 @@ def run(
         recorder.record_namespaces(prepared)
         recorder.record_controllers(prepared.plans, prepared.listing, prepared.served)
     recorder.record_counts(counts, cluster.object_counts)
-    end = recorder.end(prepared, clock(), scope=options.scope, allow_empty=options.allow_empty)
+    end = recorder.end(prepared, clock(), options)
     return store.finish(scan_id, end)
 
 

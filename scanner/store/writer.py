@@ -5,7 +5,7 @@ Source of truth: the Protocol `Store` in `scanner.scan.edges`. Each function is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -32,6 +32,7 @@ from scanner.store.history import History, ScanPosition
 from scanner.store.ids import reserve
 from scanner.store.interning import Interned
 from scanner.store.ledger import Ledger
+from scanner.store.list_versions import OlderList, older_lists, write_versions
 from scanner.store.owner import this_process
 from scanner.store.packing import Key, StagedPage, pack
 from scanner.store.population import ListedObjects, PopulationWriter, RecordedList
@@ -140,7 +141,10 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
         running = _running(connection, scan_id)
         share_texts(connection)
         lock_history(connection, running.cluster)
-        closed = _fail(connection, running, end) if end.state is ScanState.FAILED else _merge(connection, running, end)
+        older = older_lists(connection, running.number, end)
+        if older:
+            end = _with_gaps(end, older)
+        closed = _fail(connection, running, end) if end.state is ScanState.FAILED else _merge(connection, running, end, older)
         connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan == running.number))
         opinion = codec.to_text(end.opinion) if end.opinion else ""
         index_new_rows(connection)
@@ -168,7 +172,17 @@ def _running(connection: Connection, scan_id: str) -> _Running:
     return _Running(*row)
 
 
-def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str, int | str]:
+def _with_gaps(end: ScanEnd, older: Collection[OlderList]) -> ScanEnd:
+    """The end of a scan with a gap for each list that is older than an earlier one; such a metadata list proves no workload gone."""
+    kinds = {(each.listed.api_version.rpartition("/")[0], each.listed.kind) for each in older}
+    state = ScanState.INCOMPLETE if end.state is ScanState.COMPLETE else end.state
+    gaps = *end.gaps, *(each.gap for each in older)
+    return replace(end, state=state, gaps=gaps, metadata_kinds=end.metadata_kinds - kinds)
+
+
+def _merge(
+    connection: Connection, running: _Running, end: ScanEnd, older: Collection[OlderList] = ()
+) -> dict[str, int | str]:
     revision = _newest(connection, running.cluster) + 1
     bindings = _bindings(connection, running.number)
     previews = frozenset(binding.key for binding in bindings if binding.assumed)
@@ -182,7 +196,9 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     lists = StagedLists(connection, running.number)
     workloads = lists.workloads(end.controllers)
     population = PopulationWriter(connection, running.cluster, revision, workloads)
-    nothing = bool(end.emptiness) and end.emptiness is not _emptiness_before(connection, running.number, revision)
+    nothing = any(each.listed.rules for each in older) or (
+        bool(end.emptiness) and end.emptiness is not _emptiness_before(connection, running.number, revision)
+    )
     reach = reach_of(scope, used, end, end.gaps, nothing=nothing)
     gone = GoneObjects(connection, reach, running.cluster, running.base)
     for listed in lists:
@@ -212,6 +228,7 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     write_unchecked(connection, running.cluster, running.number, history.unchecked)
     if end.state is ScanState.COMPLETE and covers_a_day(scope):
         record_day(connection, running.cluster, running.number, end.finished_at, previews)
+    write_versions(connection, running.number, revision, end, older)
     changed_rules = ",".join(causes.changed_rules)
     return {
         "revision": revision,
