@@ -26,13 +26,15 @@ class Resolution(StrEnum):
 class Decisive:
     """What decides about the findings of some coordinates besides their objects.
 
-    `bound` tells whether policy and binding exist, `invoked` whether the param does; `matched` are the objects that the policy
-    still matches; `changed` tells whether the rules changed, and `cause` is the id of the cause of a resolution.
+    `bound` tells whether policy and binding exist, `invoked` whether there can be an invocation of the param, or of none; `matched`
+    are the objects that the policy still matches; `changed` tells whether the rules changed in a part that may decide; `failed`
+    are the objects for which the whole invocation has an error, and `cause` is the id of the cause of a resolution.
     """
 
     bound: bool
     invoked: bool
     changed: bool
+    failed: Callable[[], RowIdSet]
     matched: Callable[[], RowIdSet]
     cause: Callable[[Resolution], int]
 
@@ -46,7 +48,7 @@ class Decisive:
             return Resolution.RULES_CHANGED
         if object_id not in self.matched():
             return Resolution.NOT_MATCHED
-        return Resolution.RULES_CHANGED if self.changed else Resolution.FIXED
+        return Resolution.RULES_CHANGED if self.changed or object_id in self.failed() else Resolution.FIXED
 
 
 class MissingFindings:
