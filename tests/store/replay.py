@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 from scanner.model.outcome import Finding
 
 KINDS = (
-    *("policy", "binding", "param", "exception", "namespace", "waiver", "coverage", "server", "assay", "options"),
-    *("objectCreated", "objectDeleted", "objectChanged"),
+    *("policy", "binding", "param", "exception", "namespace", "waiver", "firstScan", "coverage", "server", "assay"),
+    *("options", "objectNotInEarlierScan", "objectCreated", "objectDeleted", "objectChanged"),
 )
 """The kinds of causes, the strongest first."""
 
@@ -238,7 +238,7 @@ class Replay:
     def _resolution(self, state: State) -> tuple[str, Cause]:
         """The reason of a resolution and its cause."""
         kept, finding = self.scans[-1], state.finding
-        changes = set(self._changes(finding, state.seen))
+        changes = set(self._deciding(finding, state.seen))
         if not self._bound(finding):
             reason = "unbound"
         elif not kept.examined(finding.uid):
@@ -251,6 +251,11 @@ class Replay:
             reason = "rulesChanged" if changes else "fixed"
         changes |= {"objectGone": {"objectDeleted"}, "fixed": {"objectChanged"}}.get(reason, set())
         return reason, ordered(changes or {"objectChanged"})
+
+    def _deciding(self, finding: Finding, revision: int) -> Iterator[str]:
+        """The changes that may decide whether there is a finding: a patch release of the server may not."""
+        minors = {version.rpartition(".")[0] for version in (self.scans[revision].server, self.scans[-1].server)}
+        return (part for part in self._changes(finding, revision) if part != "server" or len(minors) > 1)
 
     def _changes(self, finding: Finding, revision: int) -> Iterator[str]:
         """What changed between the scan of a revision and the newest one, besides objects."""
@@ -287,10 +292,10 @@ class Replay:
             moved = before.version != finding.resource_version
             return ordered(changes | ({"objectChanged"} if moved or not changes else set()))
         if base is None:
-            return ("coverage",)
+            return ("firstScan",)
         if before is not None and before.ended is not None:
             base = max(base, before.ended)
-        then, changes = self.scans[base], set(self._changes(finding, base))
+        then, changes = self.scans[base], set(self._deciding(finding, base))
         if then.examined(finding.uid):
             return ordered(changes or {"objectChanged"})
         listed = finding.kind in then.listed and then.covers(finding.namespace)

@@ -279,7 +279,7 @@ SELDOM: tuple[st.SearchStrategy[tuple[Any, ...]], ...] = (
     st.tuples(st.just("bind"), rules, names, st.booleans()),
     st.tuples(st.just("unbind"), rules, names),
     st.tuples(st.just("unlimit"), names),
-    st.sampled_from([("upgrade", "server", "v1.36.1"), ("upgrade", "assay", "2.0")]),
+    st.sampled_from([("upgrade", "server", "v1.36.1"), ("upgrade", "server", "v1.37.0"), ("upgrade", "assay", "2.0")]),
 )
 acts = st.one_of(*OFTEN, *OFTEN, *SELDOM)
 MOSTLY = 12
