@@ -203,9 +203,7 @@ class Causes:
             return
         comparison = self.since(self.base)
         # A deletion ends a finding by another kind than the one that brings it back.
-        undone = {
-            appeared(comparison) if kind is CauseKind.OBJECT_DELETED else kind for kind in self._kinds(end_cause)
-        }
+        undone = {appeared(comparison) if kind is CauseKind.OBJECT_DELETED else kind for kind in self._kinds(end_cause)}
         for portion in chunks(numbers):
             ids: defaultdict[int, list[int]] = defaultdict(list)
             for number, place in self._places(portion):
