@@ -108,8 +108,13 @@ def appeared(comparison: Comparison) -> CauseKind:
 def ended_kinds(
     comparison: Comparison, finding: Coordinates, resolution: Resolution | None, *, deleted: bool = False
 ) -> frozenset[CauseKind]:
-    """What changed for a finding that was resolved, for a reason that may not be known; its object may be `deleted`."""
+    """What changed for a finding that was resolved, for a reason that may not be known; its object may be `deleted`.
+
+    An error of the whole invocation, which stands instead of its checks, can come of a change that decides about no check.
+    """
     kinds = {*comparison.deciding(finding)}
+    if resolution is Resolution.RULES_CHANGED:
+        kinds = kinds or {*comparison.changes(finding)}
     if resolution in _BY_RESOLUTION:
         kinds.add(_BY_RESOLUTION[resolution])
     if deleted:

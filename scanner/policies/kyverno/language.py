@@ -124,7 +124,8 @@ class Kyverno:
 
         Kyverno does not load a policy of which any expression does not compile.
         """
-        expressions = () if check is CheckKind.CONDITIONS else ("messageExpression",)
+        whole = check in (CheckKind.CONDITIONS, CheckKind.CONFIGURATION)
+        expressions = () if whole else ("messageExpression",)
         return without(spec, fields=(), of_validations=("message", *expressions))
 
     def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
