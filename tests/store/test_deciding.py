@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scanner.model.cause import CauseKind
-from scanner.store import SqlStore
+from scanner.model.policy import Policy
+from scanner.store import SqlStore, open_store, upgrade
 from tests.admission.test_cost_budget import TRUE
 from tests.documents import KINDS, Document, binding, namespace, pod, policy
 from tests.policies.kyverno.made import policy as kyverno_policy
 from tests.policies.kyverno.test_scanned import KYVERNO
+from tests.store.databases import KINDS as DATABASES
+from tests.store.databases import database
+from tests.store.made import CHECK, clock
+from tests.store.made import policy as policy_of
 from tests.store.scanned import Story, facts, versioned
 from tests.store.test_endings import fixes
+from tests.store.test_problems import Rules, passing
+from tests.store.test_upgrade_at_once import fill
 
 CHECKED = "!has(object.spec.hostNetwork) || object.spec.hostNetwork == false"
 SPACES = (namespace("shop"),)
@@ -21,6 +30,14 @@ BROKEN, CORRECTED = versioned(pod(namespace="shop", hostNetwork=True), 1), versi
 WEB, WHOLE = ("validation", "shop/web"), ("configuration", "shop/web")
 FIXED = {("resolved", *WEB): ("fixed", "objectChanged")}
 ANNOTATION = {"key": "who", "valueExpression": "'by ' + object.metadata.name"}
+
+
+@pytest.fixture(params=DATABASES)
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database of an older version, of each kind: its second scan saw `a`."""
+    with database(request.param, tmp_path) as url:
+        fill(url, Path(__file__).parent / "old" / "0026.sql")
+        yield url
 
 
 def rules(validation: Document | None = None, bound: Document | None = None, **spec: Any) -> list[Document]:
@@ -205,3 +222,29 @@ def test_a_message_that_does_not_compile_fixes_nothing(store: SqlStore) -> None:
     repaired = facts(story.scan([*SPACES, CORRECTED, checked]))
     assert {("resolved", *WEB): ("rulesChanged", "policy"), ("new", *WHOLE): ("policy",)} == broken
     assert {("resolved", *WHOLE): ("rulesChanged", "policy")} == repaired
+
+
+def edited(name: str, **validation: str) -> Policy:
+    """The policy of the old database with another field of its check."""
+    of_check = [{"expression": CHECK.expression, **validation}]
+    return policy_of(
+        name, digest=str(of_check), manifest={"metadata": {"name": name}, "spec": {"validations": of_check}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        pytest.param(policy_of("replicas"), ("fixed", "objectChanged"), id="nothing else changed"),
+        pytest.param(edited("replicas", message="few"), ("fixed", "objectChanged"), id="another message"),
+        pytest.param(edited("replicas", expression="true"), ("rulesChanged", "policy"), id="another expression"),
+    ],
+)
+def test_the_day_of_an_upgrade_has_fixes(old: str, later: Policy, expected: tuple[str, str]) -> None:
+    """Scans of an older version are compared by the manifests that they stored."""
+    upgrade(old)
+    with open_store(old, clock) as store:
+        passing(Rules(own_policies=(later, policy_of("labels"))), store, 3)
+
+        [stored] = store.record("scan-3").resolved()
+        assert expected == (stored.resolution, stored.cause and stored.cause.kind.value)
