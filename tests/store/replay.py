@@ -287,8 +287,8 @@ class Replay:
             yield "policy"
         if before.bindings.get(own) != now.bindings.get(own):
             yield "binding"
-        known = all(own in scan.bound for scan in (before, now))
-        missing = finding.check.kind.value == "configuration" and known and self._params_differ(before, now)
+        both_bound = all(own in scan.bound for scan in (before, now))
+        missing = finding.check.kind.value == "configuration" and both_bound and self._params_differ(before, now)
         if missing or (finding.param_name and self._param_changed(finding, before, now)):
             yield "param"
         known = before.readers and now.readers and finding.policy in before.readers | now.readers

@@ -24,10 +24,11 @@ Facts: TypeAlias = dict[tuple[str, str, str], tuple[str, ...]]
 
 @dataclass
 class _Versioned(FakeCluster):
+    name: str = ""
     version: str = "v1.36.0"
 
     def identity(self) -> ClusterIdentity:
-        return ClusterIdentity("story", "uid-of-story", self.version, self.source)
+        return ClusterIdentity(self.name, f"uid-of-{self.name}", self.version, self.source)
 
 
 class _Begun:
@@ -51,6 +52,8 @@ class Story:
     languages: tuple[Language, ...] = LANGUAGES
     kinds: tuple[object, ...] = KINDS
     source: str = "cluster"
+    name: str = "story"
+    scans: str = "scan"
     days: count[int] = field(default_factory=lambda: count(1))
 
     def scan(
@@ -63,10 +66,10 @@ class Story:
     ) -> ScanRecord:
         """Scan these documents with a version of the server and of Assay."""
         day = next(self.days)
-        cluster = _Versioned(list(documents), kinds=self.kinds, source=self.source, version=server)  # type: ignore[arg-type]
+        cluster = _Versioned(list(documents), kinds=self.kinds, source=self.source, name=self.name, version=server)  # type: ignore[arg-type]
         options = Options(scope or Scope(), languages=self.languages, allow_empty=True)
         at = DAWN + timedelta(days=day)
-        scanned = run(cluster, _Begun(self.store, assay), options, scan_id=f"scan-{day}", clock=lambda: at)  # type: ignore[arg-type]
+        scanned = run(cluster, _Begun(self.store, assay), options, scan_id=f"{self.scans}-{day}", clock=lambda: at)  # type: ignore[arg-type]
         return self.store.record(scanned.id)
 
 
