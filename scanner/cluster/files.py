@@ -37,7 +37,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.place import Place, PlacedObject
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scan import STDIN, ClusterIdentity
+from scanner.model.scan import FILES, STDIN, ClusterIdentity
 from scanner.policies import manifest
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.edges import Discovery
@@ -159,7 +159,7 @@ class SnapshotCluster:
     def identity(self) -> ClusterIdentity:
         """The given name, or that of the folder or file, and the absolute path."""
         version = f"v{self._version.removeprefix('v')}"
-        return ClusterIdentity(name=self._name, server_version=version, source="files", folder=self._folder)
+        return ClusterIdentity(name=self._name, server_version=version, source=FILES, folder=self._folder)
 
     def requester(self) -> UserInfo:
         """A placeholder, because no server reports a user."""

@@ -8,7 +8,11 @@ from enum import StrEnum
 
 
 class CauseKind(StrEnum):
-    """The parts of a decision, in the order in which they explain a change. `coverage`: the earlier scan did not evaluate it."""
+    """The parts of a decision, in the order in which they explain a change.
+
+    `firstScan`: the cluster has no earlier scan. `coverage`: the earlier scan did not evaluate it. `objectNotInEarlierScan`: files
+    have an object that the files of the earlier scan did not have, which tells nothing about its creation.
+    """
 
     POLICY = "policy"
     BINDING = "binding"
@@ -16,10 +20,12 @@ class CauseKind(StrEnum):
     EXCEPTION = "exception"
     NAMESPACE = "namespace"
     WAIVER = "waiver"
+    FIRST_SCAN = "firstScan"
     COVERAGE = "coverage"
     SERVER = "server"
     ASSAY = "assay"
     OPTIONS = "options"
+    OBJECT_NOT_IN_EARLIER_SCAN = "objectNotInEarlierScan"
     OBJECT_CREATED = "objectCreated"
     OBJECT_DELETED = "objectDeleted"
     OBJECT_CHANGED = "objectChanged"

@@ -40,6 +40,12 @@ def minor_of(version: str) -> Minor | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
+def same_minor(first: str, second: str) -> bool:
+    """Return whether two versions are patch releases of one minor version."""
+    minor = minor_of(first)
+    return minor is not None and minor == minor_of(second)
+
+
 def release_of(version: str) -> Release:
     """The rules for a server that reports this version."""
     minor = minor_of(version)

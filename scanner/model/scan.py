@@ -90,6 +90,10 @@ class OutcomeName(StrEnum):
     EXCEPTED = "excepted"
 
 
+FILES: Final = "files"
+"""The source of scans whose objects are those of files."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterIdentity:
     """The scanned cluster. `uid` is the UID of the kube-system namespace; `server_version` e.g. `v1.36.0`.

@@ -16,6 +16,7 @@ from scanner.admission.evaluator import Evaluator
 from scanner.admission.plugin import Plugin
 from scanner.errors import InvalidManifest
 from scanner.model.json import JsonObject
+from scanner.model.outcome import CheckKind
 from scanner.model.policy import Action, Binding, MatchResources, Operation, Policy, PolicyKey
 from scanner.model.reading import Auditability, Reading
 from scanner.model.release import NEWEST, Minor
@@ -240,6 +241,16 @@ class AdmissionLanguage:
         """See Language: the API server generates no policies."""
         del own, others
         yield from ()
+
+    @property
+    def patch_decides(self) -> bool:
+        """See Language."""
+        return True
+
+    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+        """See Language: every part."""
+        del check
+        return spec
 
     def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
         """See Language."""

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from scanner.admission.compiled import CompiledPolicy
 from scanner.errors import UsageError
 from scanner.model.json import JsonObject
+from scanner.model.outcome import CheckKind
 from scanner.model.policy import Action, Binding, MatchResources, Policy, PolicyKey
 from scanner.model.release import Minor
 from scanner.model.resource import Kind
@@ -84,6 +85,18 @@ class Language(Protocol):
         """The match constraints of each form in which a policy is evaluated, generated variants included."""
         ...
 
+    @property
+    def patch_decides(self) -> bool:
+        """Return whether a patch release of the API server may decide other verdicts, or is not known not to."""
+        ...
+
+    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+        """The parts of the spec of a policy, or of a binding, that decide the verdicts of checks of a kind.
+
+        The others are texts and actions: an object passes the same checks with any of them.
+        """
+        ...
+
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """Compile a policy, without generated variants, by the rules of a Kubernetes release."""
         ...
@@ -114,9 +127,25 @@ def compiled(policy: Policy, rules: Minor, languages: Iterable[Language] = LANGU
     raise UsageError(f"policy {policy.name}: {policy.language} is no policy language that this version evaluates")
 
 
+def deciding(language: str, spec: JsonObject, check: CheckKind) -> JsonObject:
+    """The parts of a spec that decide about a kind of check: every part, for a language that this version does not know."""
+    known = _named(language)
+    return known.deciding(spec, check) if known else spec
+
+
+def patch_decides(language: str) -> bool:
+    """Return whether a patch release of the API server may decide; true for a language that this version does not know."""
+    known = _named(language)
+    return known is None or known.patch_decides
+
+
 def constraints(policy: Policy) -> tuple[MatchResources, ...]:
     """The match constraints of each form of a policy. Those that it states itself, for a language that this version does not know."""
-    for language in LANGUAGES:
-        if policy.language in language.names:
-            return language.constraints(policy)
+    language = _named(policy.language)
+    if language:
+        return language.constraints(policy)
     return (policy.match,) if policy.match else ()
+
+
+def _named(name: str) -> Language | None:
+    return next((language for language in LANGUAGES if name in language.names), None)

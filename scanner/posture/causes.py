@@ -1,7 +1,7 @@
 """What changed between two scans in everything that decides about one finding.
 
-Without a change besides the object, a finding that is gone was fixed. Otherwise nothing is known about the object: its rules
-changed.
+Without a change that may decide besides the object, a finding that is gone was fixed. Otherwise nothing is known about the
+object: its rules changed. A text, as the message of a check, changes a finding that is open and decides nothing.
 """
 
 from __future__ import annotations
@@ -9,15 +9,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from scanner.model.cause import CauseKind
-from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from scanner.model.policy import BindingKey, PolicyKey
+from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.model.outcome import CheckKind
+from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey
+from scanner.model.release import same_minor
 from scanner.model.rule import RuleObject, RuleType
+from scanner.posture.deciding import patch_decides, texts_alone
 from scanner.posture.namespace_keys import EVERY
+from scanner.posture.param_references import ParamReference, reference_of
 
 _Key = TypeVar("_Key")
+Invoked: TypeAlias = tuple[str, str, str, str, str]
+"""Language, policy, binding, and namespace and name of the param of an invocation."""
 RULES: Final = frozenset(
     {CauseKind.POLICY, CauseKind.BINDING, CauseKind.PARAM, CauseKind.EXCEPTION, CauseKind.NAMESPACE}
 )
@@ -28,9 +34,9 @@ RULES: Final = frozenset(
 class Circumstances:
     """All that decides in one scan besides objects. Values are digests or versions; equal ones mean the same decisions.
 
-    `sources` are where the policies were read: a scan of other sources does not show that a policy was deleted.
-    `namespace_keys` returns the labels and annotations of namespaces that a policy and its bindings read (see
-    `namespace_keys`): by default, every one.
+    `sources` are where the policies were read: a scan of other sources does not show that a policy was deleted. `of_files` tells
+    that the objects were those of files. `namespace_keys` returns the labels and annotations of namespaces that a policy and its
+    bindings read (see `namespace_keys`): by default, every one. `policy` and `binding` return what was recorded, or None.
     """
 
     policies: Mapping[PolicyKey, str]
@@ -40,7 +46,10 @@ class Circumstances:
     assay: str
     options: tuple[str, ...]
     sources: tuple[str, ...] = ()
+    of_files: bool = False
     namespace_keys: Callable[[PolicyKey], frozenset[str]] = field(default=lambda _: frozenset({EVERY}), compare=False)
+    policy: Callable[[PolicyKey], Policy | None] = field(default=lambda _: None, compare=False)
+    binding: Callable[[BindingKey], Binding | None] = field(default=lambda _: None, compare=False)
 
     def keys_in_force(self) -> frozenset[str]:
         """The labels and annotations of namespaces that any bound policy reads."""
@@ -49,7 +58,11 @@ class Circumstances:
 
 
 class Coordinates(NamedTuple):
-    """The parts of a decision that concern one finding."""
+    """The parts of a decision that concern one finding. `check` is the kind of its check.
+
+    `params_in` is the namespace in which a configuration without a param looks for params: that of the request, which for a
+    Namespace has its own name. It is empty for other findings.
+    """
 
     language: str
     policy: str
@@ -57,6 +70,13 @@ class Coordinates(NamedTuple):
     param_namespace: str
     param_name: str
     namespace: str
+    check: CheckKind = CheckKind.VALIDATION
+    params_in: str = ""
+
+    @property
+    def invocation(self) -> Invoked:
+        """The invocation."""
+        return self[:5]
 
     @property
     def policy_key(self) -> PolicyKey:
@@ -72,6 +92,23 @@ class Coordinates(NamedTuple):
     def param(self) -> str:
         """The place of the param, as names of rule objects end; empty without a param."""
         return "/".join(filter(None, (self.param_namespace, self.param_name))) if self.param_name else ""
+
+    @property
+    def lacks_param(self) -> bool:
+        """Return whether the finding is an error of a configuration without a param: it may be missing."""
+        return self.check is CheckKind.CONFIGURATION and not self.param_name
+
+
+def coordinates_of(invocation: Invoked, check: str, place: tuple[str, str, str, str]) -> Coordinates:
+    """The coordinates of a finding, by its invocation, the kind of its check, and its object.
+
+    `invocation` is language, policy, binding, and namespace and name of the param; `place` is API version, kind, namespace and name.
+    """
+    api_version, kind, namespace, name = place
+    coordinates = Coordinates(*invocation, namespace, CheckKind(check))
+    if not coordinates.lacks_param:
+        return coordinates
+    return coordinates._replace(params_in=name if (api_version, kind) == ("v1", "Namespace") else namespace)
 
 
 class Comparison:
@@ -91,6 +128,8 @@ class Comparison:
         self._exceptions = self._differing_rules(RuleType.EXCEPTION)
         self._contexts = bool(self._differing_rules(RuleType.GLOBAL_CONTEXT))
         self._concerned: dict[tuple[PolicyKey, str], bool] = {}
+        self._decisive: dict[tuple[PolicyKey | BindingKey, CheckKind], bool] = {}
+        self._missable: dict[tuple[BindingKey, str], bool] = {}
         self.namespaces: Final = dict(self._differing_namespaces())
         everywhere = {
             CauseKind.SERVER: before.server != now.server,
@@ -120,9 +159,25 @@ class Comparison:
         """What changed for a finding, in the order of `CauseKind`."""
         return (*self._of_rules(finding), *self._everywhere)
 
-    def has_param(self, finding: Coordinates) -> bool:
-        """Return whether the param of a finding is a rule of the newer scan; true without a param."""
-        return not finding.param or finding.param in self._rules[1][RuleType.PARAM]
+    def deciding(self, finding: Coordinates) -> tuple[CauseKind, ...]:
+        """The changes that may decide whether there is a finding, in the order of `CauseKind`: not those of texts."""
+        return tuple(kind for kind in self.changes(finding) if self._decides(kind, finding))
+
+    def invokes(self, finding: Coordinates) -> bool:
+        """Return whether the newer scan can have the invocation of a finding: with its param, or without any."""
+        earlier, later = self._references(finding)
+        if finding.param:
+            params = self._rules[1][RuleType.PARAM].get(finding.param, ())
+            if later is None:
+                return bool(params) and earlier is None
+            return any(later.selects(param, finding.param_namespace) for param in params)
+        if finding.lacks_param:
+            return earlier == later and not self._params_differ(finding)
+        return later is None
+
+    def refers_to_params(self, finding: Coordinates) -> bool:
+        """Return whether a finding is an error of a configuration that lacks a param to which its binding refers."""
+        return finding.lacks_param and any(self._references(finding))
 
     def renamed_binding(self, before: BindingKey, now: BindingKey) -> bool:
         """Return whether a binding is new, and has the content of one that is gone."""
@@ -141,12 +196,55 @@ class Comparison:
             yield CauseKind.POLICY
         if finding.binding_key in self.bindings:
             yield CauseKind.BINDING
-        if finding.param in self._params and self._compares_param(finding):
+        if self._params_differ(finding) and self._compares_param(finding):
             yield CauseKind.PARAM
         if self._contexts or finding.policy in self._exceptions:
             yield CauseKind.EXCEPTION
         if finding.namespace in self.namespaces and self._reads_namespace(finding.policy_key, finding.namespace):
             yield CauseKind.NAMESPACE
+
+    def _decides(self, kind: CauseKind, finding: Coordinates) -> bool:
+        match kind:
+            case CauseKind.POLICY:
+                return self._rule_decides(finding.policy_key, finding.check)
+            case CauseKind.BINDING:
+                return self._rule_decides(finding.binding_key, finding.check)
+            case CauseKind.SERVER:
+                return patch_decides(finding.language) or not same_minor(self.before.server, self.now.server)
+            case _:
+                return True
+
+    def _rule_decides(self, key: PolicyKey | BindingKey, check: CheckKind) -> bool:
+        """Return whether a policy or a binding that differs may decide another verdict of a kind of check."""
+        place = key, check
+        if place not in self._decisive:
+            before, now = (_manifest(scan, key) for scan in (self.before, self.now))
+            self._decisive[place] = not texts_alone(key[0], before, now, check)
+        return self._decisive[place]
+
+    def _references(self, finding: Coordinates) -> tuple[ParamReference | None, ParamReference | None]:
+        """The params to which the binding of a finding refers, before and now."""
+        before, now = (
+            reference_of(scan.policy(finding.policy_key), scan.binding(finding.binding_key))
+            for scan in (self.before, self.now)
+        )
+        return before, now
+
+    def _params_differ(self, finding: Coordinates) -> bool:
+        """Return whether the param of a finding differs, or, without one, a param that it can miss."""
+        if not finding.lacks_param:
+            return finding.param in self._params
+        place = finding.binding_key, finding.params_in
+        if place not in self._missable:
+            references = [reference for reference in self._references(finding) if reference]
+            self._missable[place] = any(
+                reference.selects(param, finding.params_in)
+                for reference in references
+                for name in self._params
+                for rules in self._rules
+                for param in rules[RuleType.PARAM].get(name, ())
+            )
+        return self._missable[place]
 
     def _reads_namespace(self, policy: PolicyKey, namespace: str) -> bool:
         """Return whether a policy reads a label or an annotation of a namespace that differs."""
@@ -169,7 +267,7 @@ class Comparison:
 
     def _compares_param(self, finding: Coordinates) -> bool:
         """Return whether both scans can have a param: one without policy or binding had no reason to read the param."""
-        if all(finding.param in rules[RuleType.PARAM] for rules in self._rules):
+        if finding.param and all(finding.param in rules[RuleType.PARAM] for rules in self._rules):
             return True
         scans = self.before, self.now
         return all(finding.policy_key in scan.policies and finding.binding_key in scan.bindings for scan in scans)
@@ -177,6 +275,15 @@ class Comparison:
     def _differing_rules(self, kind: RuleType) -> frozenset[str]:
         before, now = ({key: _identities(rules) for key, rules in each[kind].items()} for each in self._rules)
         return _differing(before, now)
+
+
+def _manifest(scan: Circumstances, key: PolicyKey | BindingKey) -> JsonObject:
+    match key:
+        case (language, policy):
+            found: Policy | Binding | None = scan.policy((language, policy))
+        case (language, policy, binding):
+            found = scan.binding((language, policy, binding))
+    return found.manifest if found else EMPTY
 
 
 _Rules = Mapping[RuleType, Mapping[str, list[RuleObject]]]

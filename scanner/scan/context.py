@@ -10,6 +10,7 @@ from scanner.model.population import DEFAULT_KEYS, KeptKeys
 from scanner.model.release import Minor
 from scanner.model.resource import UserInfo
 from scanner.model.scan import (
+    FILES,
     ClusterIdentity,
     Scope,
 )
@@ -27,7 +28,7 @@ class ScanContext:
     @property
     def files(self) -> bool:
         """Return whether the cluster consists of files."""
-        return self.cluster.source == "files"
+        return self.cluster.source == FILES
 
     @property
     def rules(self) -> Minor:

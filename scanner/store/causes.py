@@ -1,7 +1,7 @@
 """The causes of what a scan changes in history: see `posture.causes`.
 
 A finding that was open is compared with the scan that last saw it; a new one with the newest comparable scan, or else with the
-newest scan. In a history without earlier scans, every cause is `coverage`.
+newest scan. In a history without earlier scans, every cause is `firstScan`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scanner.model.cause import Cause, CauseKind, cause_of
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import policy_label
 from scanner.model.scan import Coverage, CoverageState, Scope
-from scanner.posture.causes import RULES, Circumstances, Comparison, Coordinates
+from scanner.posture.causes import RULES, Circumstances, Comparison, Coordinates, Invoked, coordinates_of
 from scanner.store import codec
 from scanner.store.circumstances import circumstances_of
 from scanner.store.comparable import newest_comparable
@@ -30,11 +30,11 @@ from scanner.store.tables import CAUSES, CHECKS, COVERAGE, FINDINGS, GAPS, KINDS
 
 _BY_RESOLUTION: Final = {
     Resolution.FIXED: CauseKind.OBJECT_CHANGED,
+    Resolution.MOVED: CauseKind.OBJECT_CHANGED,
+    Resolution.NO_OBJECTS: CauseKind.OBJECT_DELETED,
     Resolution.OBJECT_GONE: CauseKind.OBJECT_DELETED,
 }
-_FIRST: Final = Cause(CauseKind.COVERAGE)
-_UNDONE: Final = {CauseKind.OBJECT_DELETED: CauseKind.OBJECT_CREATED}
-"""What ends a finding by another kind than the one that brings it back."""
+_FIRST: Final = Cause(CauseKind.FIRST_SCAN)
 
 
 class FindingPlace(NamedTuple):
@@ -46,6 +46,14 @@ class FindingPlace(NamedTuple):
     kind: str
     name: str
     coordinates: Coordinates
+
+
+def place_of(
+    check: int, object_id: int, check_kind: str, place: tuple[str, str, str, str], invocation: Invoked
+) -> FindingPlace:
+    """The place of a finding, by the ids of its check and of its object, and by `coordinates_of`."""
+    api_version, kind, _, name = place
+    return FindingPlace(check, object_id, api_version, kind, name, coordinates_of(invocation, check_kind, place))
 
 
 class EarlierScan:
@@ -71,7 +79,7 @@ class EarlierScan:
 
     def changes(self, finding: FindingPlace) -> Iterator[CauseKind]:
         """What changed since then for a finding that the scan does not have. If nothing else did, its object changed."""
-        rules = self.comparison.changes(finding.coordinates)
+        rules = self.comparison.deciding(finding.coordinates)
         yield from rules
         examined = self._examined.get((_group(finding.api_version), finding.kind), ())
         if any(finding.object_id in ids for ids in examined):
@@ -82,7 +90,7 @@ class EarlierScan:
         elif not self._reach.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name):
             yield CauseKind.COVERAGE
         elif self._recorded_objects:
-            yield CauseKind.OBJECT_CREATED
+            yield appeared(self.comparison)
         elif not rules:
             yield CauseKind.OBJECT_CHANGED
 
@@ -93,22 +101,40 @@ class EarlierScan:
         return any(finding.object_id in ids for ids in self._not_evaluated.get(finding.check, ()))
 
 
+def appeared(comparison: Comparison) -> CauseKind:
+    """The cause of a finding about an object that an earlier scan did not have: files tell nothing about its creation."""
+    of_files = comparison.before.of_files or comparison.now.of_files
+    return CauseKind.OBJECT_NOT_IN_EARLIER_SCAN if of_files else CauseKind.OBJECT_CREATED
+
+
 def ended_kinds(
     comparison: Comparison, finding: Coordinates, resolution: Resolution | None, *, deleted: bool = False
 ) -> frozenset[CauseKind]:
-    """What changed for a finding that was resolved, for a reason that may not be known; its object may be `deleted`."""
-    kinds = {*comparison.changes(finding)}
+    """What changed for a finding that was resolved, for a reason that may not be known; its object may be `deleted`.
+
+    An error of the whole invocation, which stands instead of its checks, can come of a change that decides about no check.
+    """
+    kinds = {*comparison.deciding(finding)}
+    if resolution is Resolution.RULES_CHANGED:
+        kinds = kinds or {*comparison.changes(finding)}
     if resolution in _BY_RESOLUTION:
         kinds.add(_BY_RESOLUTION[resolution])
-    if deleted:
+    # An object that another one of its workload replaced was fixed.
+    if deleted and resolution is not Resolution.FIXED:
         kinds.add(CauseKind.OBJECT_DELETED)
     return frozenset(kinds or {CauseKind.OBJECT_CHANGED})
 
 
 def changed_kinds(comparison: Comparison, finding: Coordinates, *, object_changed: bool) -> frozenset[CauseKind]:
-    """What changed for a finding that is open before and after: if nothing else did, its object."""
+    """What changed for a finding that is open before and after, texts included: if nothing else did, its object.
+
+    An error of a configuration that lacks a param changes with the param or its kind, unless the object changed.
+    """
     kinds = frozenset(comparison.changes(finding))
-    return kinds | {CauseKind.OBJECT_CHANGED} if object_changed or not kinds else kinds
+    if object_changed:
+        return kinds | {CauseKind.OBJECT_CHANGED}
+    unexplained = CauseKind.PARAM if comparison.refers_to_params(finding) else CauseKind.OBJECT_CHANGED
+    return kinds or frozenset({unexplained})
 
 
 class Causes:
@@ -183,12 +209,13 @@ class Causes:
         if ended <= self.base:
             self.attribute_new(numbers, self.base)
             return
-        undone = {_UNDONE.get(kind, kind) for kind in self._kinds(end_cause)}
         comparison = self.since(self.base)
+        # A deletion ends a finding by another kind than the one that brings it back.
+        undone = {appeared(comparison) if kind is CauseKind.OBJECT_DELETED else kind for kind in self._kinds(end_cause)}
         for portion in chunks(numbers):
             ids: defaultdict[int, list[int]] = defaultdict(list)
             for number, place in self._places(portion):
-                kinds = undone.union(comparison.changes(place.coordinates))
+                kinds = undone.union(comparison.deciding(place.coordinates))
                 ids[self.id_of(cause_of(kinds or {CauseKind.OBJECT_CHANGED}))].append(number)
             self._write(ids)
 
@@ -215,17 +242,16 @@ class Causes:
         check, of_object = CHECKS.c, OBJECTS.c
         described = (
             select(FINDINGS.c.id, FINDINGS.c.check, FINDINGS.c.object)
-            .add_columns(KINDS.c.api_version, KINDS.c.kind, of_object.name)
+            .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
+            .add_columns(of_object.namespace, of_object.name)
             .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
-            .add_columns(of_object.namespace)
             .join(CHECKS, check.id == FINDINGS.c.check)
             .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
             .join(OBJECTS, of_object.id == FINDINGS.c.object)
         )
         chosen = described.where(among(self._connection, FINDINGS.c.id, numbers))
-        for number, check_id, object_id, api_version, kind, name, *about in self._connection.execute(chosen):
-            coordinates = Coordinates._make(about)
-            yield number, FindingPlace(check_id, object_id, api_version, kind, name, coordinates)
+        for number, check_id, object_id, check_kind, *columns in self._connection.execute(chosen):
+            yield number, place_of(check_id, object_id, check_kind, (*columns[:4],), (*columns[4:],))
 
     def _write(self, ids: defaultdict[int, list[int]]) -> None:
         for cause, numbers in ids.items():

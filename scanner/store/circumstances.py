@@ -9,8 +9,8 @@ from hashlib import sha256
 from sqlalchemy import Connection, select
 
 from scanner.model.method import Method
-from scanner.model.policy import Binding, Policy, PolicyKey
-from scanner.model.scan import Scope
+from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey
+from scanner.model.scan import FILES, Scope
 from scanner.posture.causes import Circumstances
 from scanner.posture.namespace_keys import namespace_keys
 from scanner.store import codec
@@ -22,8 +22,10 @@ from scanner.store.tables import BINDINGS, POLICIES, SCAN_BINDINGS, SCAN_POLICIE
 def circumstances_of(connection: Connection, scan: int) -> Circumstances:
     """The circumstances of a scan, by its number."""
     own = SCANS.c
-    columns = own.server_version, own.tool_version, own.scope, own.requester, own.method
-    server, assay, scope, requester, method = connection.execute(select(*columns).where(own.number == scan)).one()
+    columns = own.server_version, own.tool_version, own.source, own.scope, own.requester, own.method
+    server, assay, source, scope, requester, method = connection.execute(
+        select(*columns).where(own.number == scan)
+    ).one()
     made = codec.from_text(Method, method) if method else Method()
     operation = codec.from_text(Scope, scope).operation
     owners = owners_of(connection, scan)
@@ -41,14 +43,23 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
     of_policies = connection.execute(policies).all()
     of_bindings = connection.execute(bindings).all()
     documents = {(row.language, row.name): row.document for row in of_policies}
+    documents_of_bindings = {(row.language, row.policy_name, row.name): row.document for row in of_bindings}
+
+    @cache
+    def policy_of(key: PolicyKey) -> Policy | None:
+        return codec.from_text(Policy, documents[key]) if key in documents else None
+
+    @cache
+    def binding_of(key: BindingKey) -> Binding | None:
+        return codec.from_text(Binding, documents_of_bindings[key]) if key in documents_of_bindings else None
 
     @cache
     def keys(key: PolicyKey) -> frozenset[str]:
-        if key not in documents:
+        found = policy_of(key)
+        if found is None:
             return frozenset()
-        own = (codec.from_text(Binding, row.document) for row in of_bindings if (row.language, row.policy_name) == key)
-        manifest = codec.from_text(Policy, documents[key]).manifest
-        return namespace_keys(key[0], manifest, *(each.manifest for each in own))
+        own = (binding for each in documents_of_bindings if each[:2] == key and (binding := binding_of(each)))
+        return namespace_keys(key[0], found.manifest, *(each.manifest for each in own))
 
     return Circumstances(
         policies={(row.language, row.name): row.spec_digest for row in of_policies},
@@ -60,7 +71,10 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
         assay=assay,
         options=(operation, requester, made.kyverno_compat, str(made.network), *made.network_to),
         sources=made.policy_sources,
+        of_files=source == FILES,
         namespace_keys=keys,
+        policy=policy_of,
+        binding=binding_of,
     )
 
 

@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from sqlalchemy import Connection, bindparam, case, select, update
 
-from scanner.posture.causes import Comparison, Coordinates
+from scanner.posture.causes import Comparison, coordinates_of
 from scanner.posture.ladder import LadderFinding, Pair, continuations
 from scanner.store.engine import among, listed
 from scanner.store.interning import CHUNK
@@ -32,7 +32,8 @@ def find_continuations(
     check, of_object = CHECKS.c, OBJECTS.c
     ordered = (
         select(FINDINGS.c.problem, FINDINGS.c.id, FINDINGS.c.object)
-        .add_columns(KINDS.c.api_version, KINDS.c.kind, of_object.namespace, of_object.name)
+        .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
+        .add_columns(of_object.namespace, of_object.name)
         .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
         .join(CHECKS, check.id == FINDINGS.c.check)
         .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
@@ -50,10 +51,12 @@ def find_continuations(
 
 
 def _finding(
-    number: int, object_id: int, api_version: str, kind: str, namespace: str, name: str, *of_check: str
+    number: int, object_id: int, check: str, api_version: str, kind: str, namespace: str, name: str, *invocation: str
 ) -> LadderFinding:
     place = api_version.rpartition("/")[0], kind, namespace, name
-    return LadderFinding(number, object_id, place, Coordinates._make((*of_check, namespace)))
+    language, policy, binding, param_namespace, param_name = invocation
+    invoked = language, policy, binding, param_namespace, param_name
+    return LadderFinding(number, object_id, place, coordinates_of(invoked, check, (api_version, *place[1:])))
 
 
 def join_rows(connection: Connection, pairs: Sequence[tuple[int, int]], now: int) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, func, select, update
 
-from scanner.model.outcome import GapKind
+from scanner.model.outcome import CheckKind, GapKind
 from scanner.model.scan import Scope
 from scanner.posture.causes import Comparison, Coordinates
 from scanner.store import codec
@@ -176,8 +176,9 @@ class Endings:
         def decisive(finding: Coordinates) -> Decisive:
             return Decisive(
                 bound=self._bound(finding),
-                invoked=comparison.has_param(finding),
-                changed=bool(comparison.changes(finding)),
+                invoked=comparison.invokes(finding),
+                changed=bool(comparison.deciding(finding)),
+                failed=lambda: self._failed(finding),
                 matched=lambda: self._matched(finding),
                 cause=lambda resolution: self._causes.ended(finding, resolution, revision),
             )
@@ -196,11 +197,21 @@ class Endings:
 
     def _matched(self, finding: Coordinates) -> RowIdSet:
         """The objects that this scan matched for the policy, binding and param of a finding."""
-        key = finding[:-1]
+        return self._with_checks(finding, CheckKind)
+
+    def _failed(self, finding: Coordinates) -> RowIdSet:
+        """The objects for which the whole invocation of a finding has an error, which stands instead of its checks."""
+        whole = [kind for kind in (CheckKind.CONDITIONS, CheckKind.CONFIGURATION) if kind is not finding.check]
+        return self._with_checks(finding, whole)
+
+    def _with_checks(self, finding: Coordinates, kinds: Iterable[CheckKind]) -> RowIdSet:
+        """The objects that this scan matched for checks of some kinds of the invocation of a finding."""
+        key = *finding.invocation, *kinds
         if key not in self._matched_objects:
             own = CHECKS.c
             place = own.language, own.policy, own.binding, own.param_namespace, own.param_name
-            wanted = select(own.id).where(*(column == text for column, text in zip(place, key, strict=True)))
+            same = (column == text for column, text in zip(place, finding.invocation, strict=True))
+            wanted = select(own.id).where(*same, own.kind.in_([kind.value for kind in kinds]))
             checks = frozenset(self._connection.execute(wanted).scalars())
             self._matched_objects[key] = self._history.sets.matched(checks)
         return self._matched_objects[key]
@@ -242,6 +253,7 @@ class Endings:
             .add_columns(CHECKS.c.language, CHECKS.c.policy, CHECKS.c.binding)
             .add_columns(CHECKS.c.param_namespace, CHECKS.c.param_name)
             .add_columns(KINDS.c.api_version, KINDS.c.kind, OBJECTS.c.namespace, OBJECTS.c.name)
+            .add_columns(CHECKS.c.kind.label("check_kind"))
             .join(CHECKS, CHECKS.c.id == FINDINGS.c.check)
             .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
             .join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object)

@@ -12,16 +12,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from scanner.model.outcome import Gap, GapKind
+from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import GroupKind
 from scanner.model.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
-from scanner.posture.causes import Coordinates
+from scanner.posture.causes import Coordinates, coordinates_of
 
 
 @dataclass(frozen=True, slots=True)
 class UnseenFinding:
-    """An open finding that a scan did not find."""
+    """An open finding that a scan did not find. `check` is the kind of its check."""
 
     language: str
     policy: str
@@ -32,12 +32,13 @@ class UnseenFinding:
     kind: str
     namespace: str
     name: str
+    check: str = CheckKind.VALIDATION
 
     @property
     def coordinates(self) -> Coordinates:
         """The parts of a decision that concern this finding."""
         invocation = self.language, self.policy, self.binding, self.param_namespace, self.param_name
-        return Coordinates(*invocation, self.namespace)
+        return coordinates_of(invocation, self.check, (self.api_version, self.kind, self.namespace, self.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,13 +51,15 @@ class WorkloadState:
 class Decisive:
     """What decides about the findings of some coordinates besides their objects.
 
-    `bound` tells whether policy and binding exist, `invoked` whether the param does; `matched` are the objects that the policy
-    still matches; `changed` tells whether the rules changed, and `cause` is the id of the cause of a resolution.
+    `bound` tells whether policy and binding exist, `invoked` whether there can be an invocation of the param, or of none; `matched`
+    are the objects that the policy still matches; `changed` tells whether the rules changed in a part that may decide; `failed`
+    are the objects for which the whole invocation has an error, and `cause` is the id of the cause of a resolution.
     """
 
     bound: bool
     invoked: bool
     changed: bool
+    failed: Callable[[], RowIdSet]
     matched: Callable[[], RowIdSet]
     cause: Callable[[Resolution], int]
 
@@ -80,7 +82,7 @@ class Decisive:
             if workload is None or workload.has_same_kind:
                 return Resolution.NOT_MATCHED
             return workload.without_objects
-        if self.changed:
+        if self.changed or any(number in self.failed() for number in objects):
             return Resolution.RULES_CHANGED
         if workload is None or any(number in evaluated() for number in objects):
             return Resolution.FIXED

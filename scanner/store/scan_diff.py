@@ -20,7 +20,7 @@ from scanner.model.cause import CauseKind
 from scanner.model.census import OwnerOf
 from scanner.model.method import Method
 from scanner.model.population import Workload
-from scanner.posture.causes import Comparison, Coordinates
+from scanner.posture.causes import Comparison
 from scanner.posture.problems import problem_id
 from scanner.posture.scan_diff import (
     ComparedFinding,
@@ -38,7 +38,7 @@ from scanner.posture.scan_diff import (
 )
 from scanner.store import codec
 from scanner.store.address import Address
-from scanner.store.causes import EarlierScan, FindingPlace, changed_kinds, ended_kinds
+from scanner.store.causes import EarlierScan, FindingPlace, changed_kinds, ended_kinds, place_of
 from scanner.store.circumstances import circumstances_of
 from scanner.store.columns import CheckColumns, VerdictColumns, columns_of
 from scanner.store.comparable import incomparable_parts, newest_comparable, newest_pair
@@ -191,9 +191,10 @@ class _Explanation:
         return ended_kinds(self._comparison, row.place.coordinates, resolution, deleted=row.deleted)
 
     def changed(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
-        if before.object_id != now.object_id:
-            return self.appeared(now)
         coordinates = self._rows[now.number].place.coordinates
+        if before.object_id != now.object_id:
+            texts = self._comparison.changes(coordinates) if before.effect != now.effect else ()
+            return self.appeared(now).union(texts)
         object_changed = before.resource_version != now.resource_version
         return changed_kinds(self._comparison, coordinates, object_changed=object_changed)
 
@@ -473,5 +474,5 @@ def _read(connection: Connection, reading: _Reading, portion: Sequence[Sequence[
             open_elsewhere=bytes(fingerprint) in reading.moved,
         )
         invocation = check.language, check.policy, check.binding, check.param_namespace, check.param_name
-        place = FindingPlace(check_id, object_id, api_version, kind, name, Coordinates(*invocation, namespace))
+        place = place_of(check_id, object_id, check.kind, (api_version, kind, namespace, name), invocation)
         yield _Row(problem, finding, place, check, bool(existed and not exists_now), verdict)

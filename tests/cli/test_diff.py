@@ -65,7 +65,7 @@ def test_the_last_two_scans_are_compared_by_default(three: Assay) -> None:
 
 def test_named_scans_are_compared(three: Assay) -> None:
     """By `last~N`; with one name, with the scan before it."""
-    assert {"b": ("resolved", "objectDeleted", "objectGone"), "c": ("new", "objectCreated", None)} == found(
+    assert {"b": ("resolved", "objectDeleted", "objectGone"), "c": ("new", "objectNotInEarlierScan", None)} == found(
         document(three, "last~1")
     )
     first = document(three, "last~2", "last")

@@ -17,7 +17,7 @@ FACTS = {
     "severity": ("critical",),
     "owner": ("blue-team",),
     "status": ("new",),
-    "cause": ("the object was created", "objectCreated"),
+    "cause": ("the object was not in the earlier scan", "objectNotInEarlierScan"),
     "waiver": ("legacy-maps",),
 }
 NO_FINDINGS = {"openmetrics", "openmetrics-detailed", "csv-population"}

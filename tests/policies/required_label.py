@@ -11,7 +11,7 @@ from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request
 from scanner.errors import UsageError
 from scanner.model.json import JsonObject, as_text, dig
-from scanner.model.outcome import Check, CheckResult, Passed, Violated
+from scanner.model.outcome import Check, CheckKind, CheckResult, Passed, Violated
 from scanner.model.policy import Action, Binding, MatchResources, Policy, PolicyKey, Rule, Validation
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
@@ -55,6 +55,14 @@ class RequiredLabels:
     def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
         del own, others
         yield from ()
+
+    @property
+    def patch_decides(self) -> bool:
+        return False
+
+    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+        del check
+        return spec
 
     def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
         return (policy.match,) if policy.match else ()

@@ -13,6 +13,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.rule import RuleObject, RuleType
 from scanner.posture.causes import Circumstances, Comparison, Coordinates
 from scanner.posture.namespace_keys import EVERY
+from tests.store.made import policy
 
 POLICY = "ValidatingAdmissionPolicy", "replicas"
 LIMITS = RuleObject(RuleType.PARAM, "ConfigMap shop/limits", "three", {})
@@ -120,6 +121,57 @@ def test_a_param_is_renamed_if_its_content_stays(data: str, *, renamed: bool) ->
 
     before, now = (replace(BEFORE, rules=(limits(*each),)) for each in (("limits", "3"), ("limits-2", data)))
     assert renamed is Comparison(before, now).renamed_param("shop/limits", "shop/limits-2")
+
+
+MUTATING = "MutatingAdmissionPolicy", "replicas"
+
+
+def of_language(language: str, digest: str, manifest: JsonObject) -> Circumstances:
+    """A scan with one policy of a language, and its manifest."""
+    recorded = replace(policy("replicas"), language=language, manifest=manifest)
+    return replace(BEFORE, policies={(language, "replicas"): digest}, policy=lambda _: recorded)
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "now", "decides"),
+    [
+        pytest.param(POLICY[0], {"message": "a"}, {"message": "b"}, False, id="a text"),
+        pytest.param(POLICY[0], {"expression": "a"}, {"expression": "b"}, True, id="an expression"),
+        pytest.param(MUTATING[0], {"message": "a"}, {"message": "b"}, True, id="a text of a mutating policy"),
+        pytest.param(POLICY[0], {"message": "a"}, {"message": "a"}, True, id="a digest without its manifest"),
+        pytest.param("Unknown", {"message": "a"}, {"message": "b"}, True, id="a language of another version"),
+    ],
+)
+def test_a_change_of_a_policy_decides_unless_texts_alone_differ(
+    language: str, before: JsonObject, now: JsonObject, *, decides: bool
+) -> None:
+    """The change has a name in both cases."""
+    first, second = (
+        of_language(language, digest, {"spec": {"validations": [validation]}})
+        for digest, validation in (("one", before), ("two", now))
+    )
+    finding = Coordinates(language, "replicas", "strict", "", "", "shop")
+    comparison = Comparison(first, second)
+    assert (CauseKind.POLICY,) == comparison.changes(finding)
+    assert ((CauseKind.POLICY,) if decides else ()) == comparison.deciding(finding)
+
+
+@pytest.mark.parametrize(
+    ("language", "server", "decides"),
+    [
+        pytest.param(POLICY[0], "v1.36.4", False, id="patch release"),
+        pytest.param(POLICY[0], "v1.37.0", True, id="minor release"),
+        pytest.param(POLICY[0], "", True, id="no version"),
+        pytest.param(MUTATING[0], "v1.36.4", True, id="patch release, mutating policy"),
+        pytest.param("ValidatingPolicy", "v1.36.4", True, id="patch release, Kyverno's policy"),
+    ],
+)
+def test_a_patch_release_decides_unless_the_language_excludes_it(language: str, server: str, *, decides: bool) -> None:
+    """The change has a name in both cases."""
+    finding = Coordinates(language, "replicas", "strict", "", "", "shop")
+    comparison = Comparison(BEFORE, replace(BEFORE, server=server))
+    assert (CauseKind.SERVER,) == comparison.changes(finding)
+    assert ((CauseKind.SERVER,) if decides else ()) == comparison.deciding(finding)
 
 
 OTHER = "ValidatingAdmissionPolicy", "other"

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 from scanner.model.outcome import Finding
 
 KINDS = (
-    *("policy", "binding", "param", "exception", "namespace", "waiver", "coverage", "server", "assay", "options"),
-    *("objectCreated", "objectDeleted", "objectChanged"),
+    *("policy", "binding", "param", "exception", "namespace", "waiver", "firstScan", "coverage", "server", "assay"),
+    *("options", "objectNotInEarlierScan", "objectCreated", "objectDeleted", "objectChanged"),
 )
 """The kinds of causes, the strongest first."""
 
@@ -39,10 +39,15 @@ class Rule(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The content of a binding: whether it has params, and whether it selects namespaces of one environment."""
+    """The content of a binding: whether it has params, and whether it selects namespaces of one environment.
+
+    `demands` tells that missing params are an error, `denies` that violations are denied.
+    """
 
     with_params: bool
     of_production: bool
+    demands: bool = False
+    denies: bool = False
 
 
 class Item(NamedTuple):
@@ -238,12 +243,12 @@ class Replay:
     def _resolution(self, state: State) -> tuple[str, Cause]:
         """The reason of a resolution and its cause."""
         kept, finding = self.scans[-1], state.finding
-        changes = set(self._changes(finding, state.seen))
+        changes = set(self._deciding(finding, state.seen))
         if not self._bound(finding):
             reason = "unbound"
         elif not kept.examined(finding.uid):
             reason = "objectGone"
-        elif finding.param_name and finding.param_name not in kept.read_params:
+        elif not self._invokes(finding, state.seen):
             reason = "rulesChanged"
         elif not kept.matches(finding.policy, finding.binding, finding.namespace, finding.kind):
             reason = "notMatched"
@@ -251,6 +256,28 @@ class Replay:
             reason = "rulesChanged" if changes else "fixed"
         changes |= {"objectGone": {"objectDeleted"}, "fixed": {"objectChanged"}}.get(reason, set())
         return reason, ordered(changes or {"objectChanged"})
+
+    def _deciding(self, finding: Finding, revision: int) -> Iterator[str]:
+        """The changes that may decide whether there is a finding: actions and patch releases of the server may not."""
+        scans = self.scans[revision], self.scans[-1]
+        own = finding.policy, finding.binding
+        bindings = {bound and bound._replace(denies=False) for bound in (scan.bindings.get(own) for scan in scans)}
+        minors = {scan.server.rpartition(".")[0] for scan in scans}
+        equal = {part for part, values in (("binding", bindings), ("server", minors)) if len(values) == 1}
+        return (part for part in self._changes(finding, revision) if part not in equal)
+
+    def _invokes(self, finding: Finding, revision: int) -> bool:
+        """Whether the newest scan can have an invocation: with its param, or with the error that there is none."""
+        if finding.param_name:
+            return finding.param_name in self.scans[-1].read_params
+        if finding.check.kind.value != "configuration":
+            return True
+        before, now = self.scans[revision], self.scans[-1]
+        own = finding.policy, finding.binding
+        return before.bindings[own].demands == now.bindings[own].demands and not self._params_differ(before, now)
+
+    def _params_differ(self, before: Kept, now: Kept) -> bool:
+        return before.read_params != now.read_params
 
     def _changes(self, finding: Finding, revision: int) -> Iterator[str]:
         """What changed between the scan of a revision and the newest one, besides objects."""
@@ -260,7 +287,9 @@ class Replay:
             yield "policy"
         if before.bindings.get(own) != now.bindings.get(own):
             yield "binding"
-        if finding.param_name and self._param_changed(finding, before, now):
+        both_bound = all(own in scan.bound for scan in (before, now))
+        missing = finding.check.kind.value == "configuration" and both_bound and self._params_differ(before, now)
+        if missing or (finding.param_name and self._param_changed(finding, before, now)):
             yield "param"
         known = before.readers and now.readers and finding.policy in before.readers | now.readers
         if known and before.environments[finding.namespace] != now.environments[finding.namespace]:
@@ -287,10 +316,10 @@ class Replay:
             moved = before.version != finding.resource_version
             return ordered(changes | ({"objectChanged"} if moved or not changes else set()))
         if base is None:
-            return ("coverage",)
+            return ("firstScan",)
         if before is not None and before.ended is not None:
             base = max(base, before.ended)
-        then, changes = self.scans[base], set(self._changes(finding, base))
+        then, changes = self.scans[base], set(self._deciding(finding, base))
         if then.examined(finding.uid):
             return ordered(changes or {"objectChanged"})
         listed = finding.kind in then.listed and then.covers(finding.namespace)

@@ -276,11 +276,11 @@ def test_a_fixed_problem_is_counted_with_the_beginning_of_its_episode(store: Sql
     assert ("fixed", Cause(CauseKind.OBJECT_CHANGED)) == (resolved_in(store, 3).resolution, resolved_in(store, 3).cause)
 
 
-def test_everything_is_new_because_of_coverage_in_the_first_scan(store: SqlStore) -> None:
-    """No earlier scan evaluated it."""
+def test_everything_in_the_first_scan_of_a_cluster_has_the_cause_first_scan(store: SqlStore) -> None:
+    """No part changed, because there is no earlier scan."""
     Known((A,)).record(store, 1)
 
-    assert Cause(CauseKind.COVERAGE) == found_in(store, 1).cause
+    assert Cause(CauseKind.FIRST_SCAN) == found_in(store, 1).cause
     Known((A,)).record(store, 2)
     assert found_in(store, 2).cause is None
 

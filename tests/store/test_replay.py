@@ -157,6 +157,16 @@ class World:
         """Create or update a binding."""
         self.bindings[name, own] = Bound(name == "limited", of_production)
 
+    def act(self, name: str, own: str, denies: bool) -> None:  # noqa: FBT001 -- drawn
+        """Change the action of a binding."""
+        if old := self.bindings.get((name, own)):
+            self.bindings[name, own] = old._replace(denies=denies)
+
+    def demand(self, own: str, demands: bool) -> None:  # noqa: FBT001 -- drawn
+        """Change whether missing params are an error."""
+        if old := self.bindings.get(("limited", own)):
+            self.bindings["limited", own] = old._replace(demands=demands)
+
     def unbind(self, name: str, own: str) -> None:
         """Delete a binding."""
         self.bindings.pop((name, own), None)
@@ -200,10 +210,10 @@ class World:
         for (name, own_name), bound in self.bindings.items():
             spec: Document = {}
             if bound.with_params:
-                spec["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Allow"}
+                spec["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Deny" if bound.demands else "Allow"}
             if bound.of_production:
                 spec["matchResources"] = {"namespaceSelector": {"matchLabels": {"env": "prod"}}}
-            yield binding(f"{name}-{own_name}", name, "Audit", **spec)
+            yield binding(f"{name}-{own_name}", name, "Deny" if bound.denies else "Audit", **spec)
         yield from map(manifest, self.items.values())
 
 
@@ -275,6 +285,9 @@ OFTEN: tuple[st.SearchStrategy[tuple[Any, ...]], ...] = (
     st.tuples(st.just("rename_param"), names, names),
     st.tuples(st.just("limit"), names, st.sampled_from(["1", "2", "3"])),
     st.tuples(st.just("label"), spaces, st.sampled_from(["prod", "test"])),
+    st.tuples(st.just("act"), rules, names, st.booleans()),
+    st.tuples(st.just("demand"), names, st.booleans()),
+    st.tuples(st.just("unlimit"), names),
 )
 SELDOM: tuple[st.SearchStrategy[tuple[Any, ...]], ...] = (
     st.tuples(st.just("remove"), kinds, spaces, names),
@@ -282,8 +295,7 @@ SELDOM: tuple[st.SearchStrategy[tuple[Any, ...]], ...] = (
     st.tuples(st.just("forget"), rules),
     st.tuples(st.just("bind"), rules, names, st.booleans()),
     st.tuples(st.just("unbind"), rules, names),
-    st.tuples(st.just("unlimit"), names),
-    st.sampled_from([("upgrade", "server", "v1.36.1"), ("upgrade", "assay", "2.0")]),
+    st.sampled_from([("upgrade", "server", "v1.36.1"), ("upgrade", "server", "v1.37.0"), ("upgrade", "assay", "2.0")]),
 )
 acts = st.one_of(*OFTEN, *OFTEN, *SELDOM)
 MOSTLY = 12

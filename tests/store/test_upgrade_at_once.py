@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, MetaData
+from sqlalchemy import Boolean, Column, Connection, MetaData
 
 from scanner.store import open_store, upgrade
 from scanner.store.address import address_of
@@ -57,18 +58,18 @@ def old(empty: str) -> str:
     return empty
 
 
-def fill(url: str) -> None:
-    """Make the recorded database; in PostgreSQL with the tables of the first migration."""
+def fill(url: str, recording: Path = OLD) -> None:
+    """Make a recorded database; in PostgreSQL with the tables of its migration, which names the recording."""
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(path_of(url))) as connection:
-            connection.executescript(OLD.read_text("utf-8"))
+            connection.executescript(recording.read_text("utf-8"))
         return
     engine = engine_for(address_of(url))
     with closing(sqlite3.connect(":memory:")) as recorded, writing_shared(engine) as connection:
-        recorded.executescript(OLD.read_text("utf-8"))
+        recorded.executescript(recording.read_text("utf-8"))
         config = Config(attributes={"connection": connection})
         config.set_main_option("script_location", str(migrations()))
-        command.upgrade(config, "0001")
+        command.upgrade(config, recording.stem)
         copy(recorded, connection)
     engine.dispose()
 
@@ -77,12 +78,21 @@ def copy(recorded: sqlite3.Connection, connection: Connection) -> None:
     """Copy the rows of all tables, in the order of their references."""
     tables = MetaData()
     tables.reflect(connection)
-    for table in tables.sorted_tables:
+    own = [table for table in tables.sorted_tables if table.name != "alembic_version"]
+    for table in reversed(own):
+        connection.execute(table.delete())  # a migration may have filled it
+    for table in own:
         copied = recorded.execute(f"SELECT * FROM {table.name}")
-        names = [column[0] for column in copied.description]
-        values = [dict(zip(names, row, strict=True)) for row in copied]
-        if values and table.name != "alembic_version":
+        columns = [table.c[column[0]] for column in copied.description]
+        values = [
+            {column.name: _of_type(column, value) for column, value in zip(columns, row, strict=True)} for row in copied
+        ]
+        if values:
             connection.execute(table.insert(), values)
+
+
+def _of_type(column: Column[Any], value: object) -> object:
+    return bool(value) if isinstance(column.type, Boolean) else value
 
 
 def upgraded_at_once(url: str) -> list[str]:

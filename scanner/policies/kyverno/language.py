@@ -9,6 +9,7 @@ from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.dispatch import BoundPolicy
 from scanner.errors import UsageError
 from scanner.model.json import JsonObject, as_list, as_text, dig
+from scanner.model.outcome import CheckKind
 from scanner.model.policy import Action, Binding, MatchResources, Policy, PolicyKey
 from scanner.model.reading import Reading
 from scanner.model.release import Minor
@@ -27,6 +28,7 @@ from scanner.policies.kyverno.libraries import Network
 from scanner.policies.kyverno.modes import MODES
 from scanner.policies.kyverno.own_configuration import ConfigurationSource, OwnConfiguration, own_configuration
 from scanner.policies.kyverno.rules import rule_documents
+from scanner.policies.texts import without
 
 _EXCEPTION = "policy exception"
 _ENTRY = "global context entry"
@@ -111,6 +113,20 @@ class Kyverno:
             for name in sorted(names & evaluated):
                 detail = f"Kyverno generated {policy.language} {policy.name} from it; only this policy is evaluated, so that each object has one outcome"
                 yield policy.key, Health(HealthKind.NOTE, name, "", detail, CLUSTER_WIDE)
+
+    @property
+    def patch_decides(self) -> bool:
+        """See Language."""
+        return True
+
+    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+        """See Language: all but messages. An expression of a message is evaluated only after a violation, without a budget.
+
+        Kyverno does not load a policy of which any expression does not compile.
+        """
+        whole = check in (CheckKind.CONDITIONS, CheckKind.CONFIGURATION)
+        expressions = () if whole else ("messageExpression",)
+        return without(spec, fields=(), of_validations=("message", *expressions))
 
     def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
         """See Language: those of the policy as it is written, and of its autogen variants."""

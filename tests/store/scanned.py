@@ -1,0 +1,96 @@
+"""Scans of a changing cluster into a store, and what each of them recorded of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import count
+from typing import TypeAlias
+
+from scanner import __version__
+from scanner.model.scan import ClusterIdentity, ScanRecord, ScanStart, Scope, StoredFinding
+from scanner.policies.language import LANGUAGES, Language
+from scanner.scan.options import Options
+from scanner.scan.run import run
+from scanner.store import SqlStore
+from tests.documents import KINDS, Document
+from tests.scan.fakes import FakeCluster
+from tests.store.made import DAWN
+
+Facts: TypeAlias = dict[tuple[str, str, str], tuple[str, ...]]
+"""The change, the kind of the check, and the name of the object of findings: the resolution, if any, and the kinds of the cause."""
+
+
+@dataclass
+class _Versioned(FakeCluster):
+    name: str = ""
+    version: str = "v1.36.0"
+
+    def identity(self) -> ClusterIdentity:
+        return ClusterIdentity(self.name, f"uid-of-{self.name}", self.version, self.source)
+
+
+class _Begun:
+    """A store in which scans are those of a version of Assay."""
+
+    def __init__(self, store: SqlStore, assay: str) -> None:
+        self._store, self._assay = store, assay
+
+    def begin(self, start: ScanStart) -> None:
+        self._store.begin(replace(start, tool_version=self._assay))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+
+@dataclass
+class Story:
+    """Scans of one cluster, one each day."""
+
+    store: SqlStore
+    languages: tuple[Language, ...] = LANGUAGES
+    kinds: tuple[object, ...] = KINDS
+    source: str = "cluster"
+    name: str = "story"
+    scans: str = "scan"
+    days: count[int] = field(default_factory=lambda: count(1))
+
+    def scan(
+        self,
+        documents: Iterable[Document],
+        *,
+        server: str = "v1.36.0",
+        assay: str = __version__,
+        scope: Scope | None = None,
+    ) -> ScanRecord:
+        """Scan these documents with a version of the server and of Assay."""
+        day = next(self.days)
+        cluster = _Versioned(list(documents), kinds=self.kinds, source=self.source, name=self.name, version=server)  # type: ignore[arg-type]
+        options = Options(scope or Scope(), languages=self.languages, allow_empty=True)
+        at = DAWN + timedelta(days=day)
+        scanned = run(cluster, _Begun(self.store, assay), options, scan_id=f"{self.scans}-{day}", clock=lambda: at)  # type: ignore[arg-type]
+        return self.store.record(scanned.id)
+
+
+def facts(record: ScanRecord) -> Facts:
+    """What a scan changed."""
+    changed = {_key(stored, stored.status): _cause(stored) for stored in record.findings() if stored.cause}
+    resolved = {_key(stored, "resolved"): (stored.resolution, *_cause(stored)) for stored in record.resolved()}
+    return {**changed, **resolved}
+
+
+def _key(stored: StoredFinding, change: str) -> tuple[str, str, str]:
+    finding = stored.finding
+    return change, finding.check.kind.value, "/".join(filter(None, (finding.namespace, finding.name)))
+
+
+def _cause(stored: StoredFinding) -> tuple[str, ...]:
+    return tuple(kind.value for kind in stored.cause.kinds) if stored.cause else ()
+
+
+def versioned(document: Document, version: int) -> Document:
+    """An object as a server has it: with a UID and a resource version."""
+    metadata = document["metadata"]
+    uid = f"uid-{metadata.get('namespace', '')}-{metadata['name']}"
+    return {**document, "metadata": {**metadata, "uid": uid, "resourceVersion": str(version)}}
