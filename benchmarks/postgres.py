@@ -13,14 +13,15 @@ from statistics import median
 from benchmarks.bulk import write_cluster
 from benchmarks.live import ASSAY, rounds, sizes
 from benchmarks.processes import timed
-from tests.store.databases import POSTGRES, database
+from tests.requirements import POSTGRES
+from tests.store.databases import database
 
 GOAL = 1.3
 
 
 def main() -> None:
     """Measure at every size."""
-    if not POSTGRES:
+    if not POSTGRES.place():
         sys.exit("name a PostgreSQL server in which schemas may be created with ASSAY_TEST_POSTGRES")
     worst = 0.0
     for size in sizes("20000"):

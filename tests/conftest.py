@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests import slow
+from tests.requirements import API_SERVER, report_once
 
 # A deadline would make the result of a test depend on the load of the machine.
 settings.register_profile("assay", deadline=None)
@@ -68,6 +70,14 @@ def pytest_runtest_setup() -> None:
         time.sleep(left)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """List a missing server once, with the number of the tests that lack it."""
+    report = yield
+    report_once(report, call)
+    return report
+
+
 @cache
 def _folder(path: Path) -> str:
     return path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
@@ -80,4 +90,4 @@ def _rank(path: Path) -> int:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
     """Use more workers than CPUs for `-n auto` where integration tests run; None leaves the number to pytest-xdist."""
-    return (os.cpu_count() or 1) + WAITING if os.environ.get("KUBEBUILDER_ASSETS") else None
+    return (os.cpu_count() or 1) + WAITING if API_SERVER.place() else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,12 +11,12 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from tests.report.records import hostile_record, large_record, partial_record
+from tests.requirements import CHROMIUM
 
 from .reports import example_report, folded_record, owned_record, rendered, with_status
 
 _PATIENCE = 10_000
 """Milliseconds for which a test waits for a page: many tests may run at once."""
-CHROMIUM = os.environ.get("ASSAY_TEST_CHROMIUM", "")
 
 
 @dataclass
@@ -57,10 +56,9 @@ class Opened:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A browser without a window."""
-    if not CHROMIUM:
-        pytest.skip("set ASSAY_TEST_CHROMIUM to a Chromium to open pages in it")
+    path = CHROMIUM.require()
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         yield started
         started.close()
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.oracle import client, ours
+from tests.oracle import ours
 from tests.oracle.client import Oracle
 from tests.oracle.compare import first_difference
 from tests.oracle.record import OBJECTS, answered, recorded_answers, request, variables_of
+from tests.requirements import KUBERNETES_CEL
 
 RECORDED = recorded_answers()
 BATCHES = [RECORDED[start : start + 25] for start in range(0, len(RECORDED), 25)]
@@ -27,10 +29,7 @@ def test_an_expression_has_the_outcome_of_kubernetes(batch: list[dict[str, Any]]
 
 def test_the_answers_are_still_those_of_kubernetes() -> None:
     """The recorded answers are those of the oracle, where it is built; maps may be walked in another order."""
-    path = client.program()
-    if path is None:
-        pytest.skip("Kubernetes' CEL is not built: make oracle")
-    with Oracle(path) as oracle:
+    with Oracle(Path(KUBERNETES_CEL.require())) as oracle:
         replies = oracle.ask(request(recorded["expression"], variables_of(recorded)) for recorded in RECORDED)
     changed = [
         recorded["expression"]

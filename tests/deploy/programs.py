@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
-from functools import cache
 from pathlib import Path
 
-import pytest
 import yaml
 
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig, texts
+from tests.requirements import HELM
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "chart"
 BASE = DEPLOY / "kustomize" / "base"
 KUBERNETES = "1.36"
 NAMESPACE = "assay"
-_BUILD = Path(__file__).parents[2] / ".ci" / "helm"
-_ENVIRONMENT = dict(os.environ)
-"""The variables before a test gives itself another home."""
 _SECONDS = 60
-
-
-@cache
-def _folder() -> Path | None:
-    """The folder of ASSAY_TEST_HELM, or of an earlier build; None if nothing is built."""
-    if named := os.environ.get("ASSAY_TEST_HELM"):
-        return Path(named)
-    built = subprocess.run([_BUILD, "--if-built"], check=False, capture_output=True, text=True, env=_ENVIRONMENT)
-    return Path(built.stdout.strip()) if built.returncode == 0 else None
 
 
 def program(name: str) -> Path:
     """The path of a program; without it the test is skipped with the remedy."""
-    folder = _folder()
-    if folder is None:
-        needed = "" if shutil.which("go") else "install Go, then "
-        pytest.skip(f"no {name}: {needed}export ASSAY_TEST_HELM=$(.ci/helm)")
-    return folder / name
+    return Path(HELM.require()) / name
 
 
 def helm(command: str, *arguments: str, values: JsonObject | None = None) -> subprocess.CompletedProcess[str]:

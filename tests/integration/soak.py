@@ -34,7 +34,8 @@ from tests.integration.apiserver import ApiServer, running
 from tests.integration.made import binding, labelled, namespace, policy
 from tests.integration.manifests import apply, delete
 from tests.integration.processes import Server, free_port, serving
-from tests.store.databases import KINDS, POSTGRES, database, path_of, rows
+from tests.requirements import API_SERVER, POSTGRES
+from tests.store.databases import KINDS, database, path_of, rows
 
 OBJECTS, CHANGED, REPLACED = 400, 40, 4
 """The ConfigMaps of the cluster, how many of them begin or cease to violate a policy before each scan, and how many are made anew."""
@@ -256,10 +257,10 @@ def main() -> int:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(prog="python -m tests.integration.soak", description=__doc__)
     parser.add_argument("--scans", type=int, default=200, help="number of scans")
-    parser.add_argument("--database", choices=KINDS, default=KINDS[bool(POSTGRES)], help="kind of database")
+    parser.add_argument("--database", choices=KINDS, default=KINDS[bool(POSTGRES.place())], help="kind of database")
     parser.add_argument("--seed", type=int, default=1, help="seed of the changes")
     arguments = parser.parse_args()
-    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    assets = API_SERVER.place()
     if not assets:
         sys.stderr.write("there is no kube-apiserver: KUBEBUILDER_ASSETS is not set; make one with: make apiserver\n")
         return 2

@@ -28,7 +28,8 @@ from scanner.scan.run import run
 from scanner.store import SqlStore, open_store
 from scanner.store.integrity import check_database
 from tests.integration.golden import SCANNER, Fields, GoldenCluster, Step, golden_history
-from tests.store.databases import KINDS, POSTGRES, count, database
+from tests.requirements import POSTGRES
+from tests.store.databases import KINDS, count, database
 
 NAME = "golden"
 FIVE_MINUTES = timedelta(minutes=5)
@@ -206,7 +207,7 @@ def histories(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("golden")
     with ExitStack() as kept:
         player = Player(GoldenCluster(assets, folder, kept), steps[0].at)
-        for kind in KINDS if POSTGRES else KINDS[:1]:
+        for kind in KINDS if POSTGRES.place() else KINDS[:1]:
             url = kept.enter_context(database(kind, folder))
             player.histories[kind] = History(url, kept.enter_context(open_store(url, player.clock)))
         player.play(begin, steps)
@@ -217,9 +218,7 @@ def histories(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def history(histories: dict[str, History], request: pytest.FixtureRequest) -> History:
     """The history in one database."""
     if request.param not in histories:
-        pytest.skip(
-            "no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database beside which others may be created"
-        )
+        POSTGRES.require()
     return histories[request.param]
 
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Self
 
+from tests.requirements import KUBERNETES_CEL
+
 _ROOT = Path(__file__).resolve().parents[2]
 _BATCH = 500
 
 
-def program(*, build: bool = False) -> Path | None:
-    """Return the path of the oracle: ASSAY_ORACLE, or the program of `make oracle`; None when it is not built and `build` is not set."""
-    if named := os.environ.get("ASSAY_ORACLE"):
-        return Path(named)
-    command = [str(_ROOT / ".ci" / "oracle"), *([] if build else ["--if-built"])]
-    completed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=build)
-    return Path(completed.stdout.strip()) if completed.returncode == 0 else None
+def program() -> Path:
+    """Return the path of the oracle, which is built if it is missing."""
+    if built := KUBERNETES_CEL.place():
+        return Path(built)
+    completed = subprocess.run([_ROOT / ".ci" / "oracle"], stdout=subprocess.PIPE, text=True, check=True)
+    return Path(completed.stdout.strip())
 
 
 class Oracle:

@@ -12,7 +12,6 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tests.oracle import explained, ours
@@ -171,8 +170,8 @@ def main() -> int:
     parser.add_argument("--texts", action="store_true", help="compare the words of refusals too")
     arguments = parser.parse_args()
     seed = int(time.time()) if arguments.seed is None else arguments.seed
-    path = program(build=True)
-    if path is None or not Path(path).exists():
+    path = program()
+    if not path.exists():
         sys.stderr.write("there is no oracle; make it with: make oracle\n")
         return 2
     with Oracle(path) as oracle:

@@ -53,10 +53,7 @@ def answered(reply: Any) -> dict[str, Any]:
 
 
 def _answers(requests: list[tuple[str, Variables]]) -> Iterator[dict[str, Any]]:
-    path = program(build=True)
-    if path is None:
-        raise SystemExit("there is no oracle; make it with: make oracle")
-    with Oracle(path) as oracle:
+    with Oracle(program()) as oracle:
         replies = oracle.ask(request(text, variables) for text, variables in requests)
     for (text, variables), reply in zip(requests, replies, strict=True):
         if "panic" not in reply:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.oracle import client, ours
+from tests.oracle import ours
 from tests.oracle.client import Oracle
 from tests.oracle.compare import Difference, first_difference
 from tests.oracle.explained import reason
 from tests.oracle.fuzz import Fuzz, report
 from tests.oracle.grammar import Case, Generator, Term
 from tests.oracle.shrink import smallest
+from tests.requirements import KUBERNETES_CEL
 
 EXPRESSIONS = 600
 SEED = 20260507
@@ -22,10 +24,7 @@ SEED = 20260507
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
     """A running oracle."""
-    path = client.program()
-    if path is None:
-        pytest.skip("Kubernetes' CEL is not built: make oracle")
-    with Oracle(path) as running:
+    with Oracle(Path(KUBERNETES_CEL.require())) as running:
         yield running
 
 

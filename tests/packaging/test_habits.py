@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,31 @@ def test_the_workflow_runs_the_gate() -> None:
     steps = as_list(dig(read(".github/workflows/check.yml"), "jobs", "check", "steps"))
     assert ".ci/run" == dig(steps[-1], "run")
     assert (ROOT / ".ci" / "run").exists()
+
+
+def test_the_first_command_of_contributors_is_tested_by_the_gate() -> None:
+    """README and CONTRIBUTING name it first, and the gate runs it without servers."""
+    development = commands("README.md", "## Development")
+    assert ("make test", "make test") == (development[0], commands("CONTRIBUTING.md", "## Set up")[0])
+    gate = (ROOT / ".ci" / "run").read_text()
+    clone = gate.partition("test_clean_clone() {")[2].partition("\n}")[0]
+    assert "make test" in [line.strip() for line in clone.splitlines()]
+    assert "test_clean_clone" in gate.splitlines()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "RELEASING.md"])
+def test_named_targets_are_in_the_makefile(page: str) -> None:
+    """Each `make` of a page is one that `make help` lists."""
+    listed = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = re.findall(r"(?:^\$ |`|\()make (?:-s )?([a-z-]+)", (ROOT / page).read_text(), re.MULTILINE)
+    assert named
+    assert set() == {*named} - listed
+
+
+def commands(page: str, section: str) -> list[str]:
+    """The commands of the first block of a section, without their comments."""
+    block = (ROOT / page).read_text().split(f"{section}\n")[1].split("```console\n")[1].split("```")[0]
+    return [line.removeprefix("$ ").partition("#")[0].strip() for line in block.splitlines()]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
-import pytest
 import urllib3
 
-_BUILD = Path(__file__).parents[2] / ".ci" / "promtool"
+from tests.requirements import PROMETHEUS
+
 _SECONDS = 30
-
-
-@cache
-def _folder() -> Path | None:
-    """The folder of ASSAY_TEST_PROMETHEUS, or of an earlier build; None if nothing is built."""
-    if named := os.environ.get("ASSAY_TEST_PROMETHEUS"):
-        return Path(named)
-    built = subprocess.run([_BUILD, "--if-built"], check=False, capture_output=True, text=True)
-    return Path(built.stdout.strip()) if built.returncode == 0 else None
 
 
 def program(name: str) -> Path:
     """The path of a program; without it the test is skipped with the remedy."""
-    folder = _folder()
-    if folder is None:
-        needed = "" if shutil.which("go") else "install Go, then "
-        pytest.skip(f"no {name}: {needed}export ASSAY_TEST_PROMETHEUS=$(.ci/promtool)")
-    return folder / name
+    return Path(PROMETHEUS.require()) / name
 
 
 def check(text: str) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from scanner.report import FORMATS
 from scanner.report.document import document_of
+from tests.requirements import CHROMIUM
 
 from .records import HOSTILE, hostile_record
 
-CHROMIUM = os.environ.get("ASSAY_TEST_CHROMIUM", "")
 QUIET = [
     "--headless",
     "--no-sandbox",
@@ -25,8 +22,6 @@ QUIET = [
     "--disable-sync",
     "--virtual-time-budget=2000",
 ]
-
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="set ASSAY_TEST_CHROMIUM to a Chromium to load pages in it")
 
 
 def test_no_script_of_a_hostile_scan_runs(tmp_path: Path) -> None:
@@ -51,5 +46,5 @@ def test_a_finding_is_shown(tmp_path: Path) -> None:
 
 def loaded(page: Path, profile: Path) -> str:
     """The page as the browser has it after loading."""
-    command = [CHROMIUM, *QUIET, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
+    command = [CHROMIUM.require(), *QUIET, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
     return subprocess.run(command, check=True, capture_output=True, timeout=60).stdout.decode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import shutil
 import sqlite3
 import uuid
@@ -13,17 +12,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from scanner.store.search_index import NAME as WORDS
 from scanner.store.tables import METADATA
 from scanner.store.view_queries import VIEWS
+from tests.requirements import POSTGRES
 
 KINDS = ("sqlite", "postgresql")
 Rows = list[dict[str, Any]]
-POSTGRES = os.environ.get("ASSAY_TEST_POSTGRES", "")
 
 
 @contextmanager
@@ -32,10 +30,6 @@ def database(kind: str, folder: Path) -> Iterator[str]:
     if kind == "sqlite":
         yield f"sqlite:///{folder / uuid.uuid4().hex}.db"
         return
-    if not POSTGRES:
-        pytest.skip(
-            "no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database beside which others may be created"
-        )
     with _schema() as name:
         options = {"options": f"-csearch_path={name}"}
         yield _own_database().update_query_dict(options).render_as_string(hide_password=False)
@@ -44,7 +38,7 @@ def database(kind: str, folder: Path) -> Iterator[str]:
 @cache
 def _own_database() -> URL:
     """The database of this process: advisory locks are those of a database, so two processes would wait for each other in one."""
-    url, name = make_url(POSTGRES).set(drivername="postgresql+psycopg"), f"assay_{uuid.uuid4().hex}"
+    url, name = make_url(POSTGRES.require()).set(drivername="postgresql+psycopg"), f"assay_{uuid.uuid4().hex}"
     _administer(url, f"CREATE DATABASE {name}")
     atexit.register(_administer, url, f"DROP DATABASE {name} WITH (FORCE)")
     return url.set(database=name)
@@ -80,7 +74,7 @@ def _schema() -> Iterator[str]:
 def _changing(url: str) -> Iterator[Connection]:
     """A transaction without the store."""
     address = make_url(url)
-    if POSTGRES and address.set(query={}) == _own_database():
+    if POSTGRES.place() and address.set(query={}) == _own_database():
         with _own_engine().begin() as connection:
             connection.execute(text(f"SET LOCAL search_path TO {_schema_of(url)}"))
             yield connection

@@ -23,7 +23,8 @@ from scanner.model.outcome import Violated
 from scanner.store import open_reader, open_store, upgrade
 from scanner.store.address import Address, address_of
 from scanner.store.engine import engine_for, reading_engine_for
-from tests.store.databases import POSTGRES, count, execute
+from tests.requirements import POSTGRES
+from tests.store.databases import count, execute
 from tests.store.made import Round, clock, finding
 
 SECRET = "hunter2+x"
@@ -206,11 +207,11 @@ def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
     assert SECRET not in message
 
 
-@pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database")
 def test_a_missing_database_of_a_server_is_named() -> None:
     """The server answers, but has no such database."""
+    server = POSTGRES.require().rpartition("/")[0]
     with pytest.raises(StoreError, match=r"does not exist.*Create the database"):
-        open_store(POSTGRES.rpartition("/")[0] + "/nowhere")
+        open_store(server + "/nowhere")
 
 
 def test_a_missing_driver_is_reported_with_the_command_that_installs_it() -> None:
@@ -332,10 +333,9 @@ def test_engines_share_compiled_statements(url: str, engine_of: Callable[[Addres
     assert [1] == compilations
 
 
-@pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL: set ASSAY_TEST_POSTGRES to the URL of a database")
 def test_databases_of_two_kinds_share_no_statement(tmp_path: Path) -> None:
     """A statement has another text in each."""
-    urls = (f"sqlite:///{tmp_path / 'assay.db'}", POSTGRES)
+    urls = (f"sqlite:///{tmp_path / 'assay.db'}", POSTGRES.require())
     engines = [engine_for(address_of(url)) for url in urls]
     for engine in engines:
         engine.dispose()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
@@ -25,9 +25,9 @@ IDENTITY = f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
 
 
 class Case(NamedTuple):
-    """A right that is taken away, and the resource that the test then misses."""
+    """Values that take a right away, and the resource that the test then misses."""
 
-    rbac: JsonObject
+    rbac: Callable[[], JsonObject]
     group: str
     resource: str
 
@@ -45,8 +45,8 @@ def without(resource: str) -> JsonObject:
 
 
 CASES = {
-    "custom": Case({"extraRules": []}, "ops.example.com", "backups"),
-    "built-in": Case(without("pods"), "", "pods"),
+    "custom": Case(lambda: {"extraRules": []}, "ops.example.com", "backups"),
+    "built-in": Case(lambda: without("pods"), "", "pods"),
 }
 
 
@@ -89,7 +89,7 @@ def test_helm_test_passes_with_the_rights_of_the_chart(release: Cluster) -> None
 def test_helm_test_fails_when_a_right_is_taken_away(release: Cluster, name: str) -> None:
     """The pod ends with exit code 3, and its log, which helm prints, names what is missing; with the right, the next test passes."""
     case = CASES[name]
-    helm(release, "upgrade", str(CHART), rbac=case.rbac)
+    helm(release, "upgrade", str(CHART), rbac=case.rbac())
     wait_until(lambda: not may(release.server, IDENTITY, case.group, case.resource, "list"))
     code, printed = check(release)
     assert (1, 3) == (code, dig(ended(release), "exitCode")), printed

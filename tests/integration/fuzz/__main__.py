@@ -7,7 +7,6 @@ than one refusal in a hundred. The same seed makes the same policies.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -17,6 +16,7 @@ from random import Random
 from tests.integration.fuzz.report import report
 from tests.integration.fuzz.run import Fuzz, unaccepted
 from tests.integration.fuzz.stage import staged
+from tests.requirements import API_SERVER
 
 PARTS = ("patches", "configurations", "sets")
 
@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="take only objects of this kind")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to compare")
     arguments = parser.parse_args()
-    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    assets = API_SERVER.place()
     if not assets:
         sys.stderr.write("there is no kube-apiserver: KUBEBUILDER_ASSETS is not set; make one with: make apiserver\n")
         return 2

@@ -6,7 +6,6 @@ The server stores nothing: the requests are dry runs.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from tests.integration.apiserver import running
 from tests.policies.api_validation.refused import cases
+from tests.requirements import API_SERVER
 
 HERE = Path(__file__).parent
 PATHS = {
@@ -24,7 +24,7 @@ PATHS = {
 
 def main() -> None:
     """Record the message of each refusal; an empty text means that the server would store the manifest."""
-    assets = os.environ.get("KUBEBUILDER_ASSETS", "")
+    assets = API_SERVER.place()
     if not assets:
         sys.exit("KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd")
     messages: dict[str, str] = {}
