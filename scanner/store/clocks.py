@@ -25,13 +25,19 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class SteadyClock:
-    """Counts on from a moment, also while the machine is suspended. No change of the machine's clock changes it."""
+def seconds() -> float:
+    """The seconds since some moment, also those while the machine was suspended. No change of its clock changes them."""
+    return time.clock_gettime(_COUNTER)
 
-    def __init__(self, moment: datetime) -> None:
-        """Begin with a moment, which is now."""
+
+class SteadyClock:
+    """Counts on from a moment."""
+
+    def __init__(self, moment: datetime, count: Callable[[], float] = seconds) -> None:
+        """Begin with a moment, which is now. `count` returns seconds."""
         self._moment = moment
-        self._counted = time.clock_gettime(_COUNTER)
+        self._count = count
+        self._counted = count()
 
     def __call__(self) -> datetime:
         """The time."""
@@ -40,36 +46,41 @@ class SteadyClock:
     @property
     def passed(self) -> timedelta:
         """The time since the beginning."""
-        return timedelta(seconds=time.clock_gettime(_COUNTER) - self._counted)
+        return timedelta(seconds=self._count() - self._counted)
 
 
 class ServerClock:
-    """The clock of a PostgreSQL server, which is asked once a minute."""
+    """The clock of a database's server, which is asked once a minute."""
 
-    def __init__(self, engine: Engine) -> None:
-        """Ask the server. Raises errors of the driver."""
-        self._engine = engine
+    def __init__(self, ask: Callable[[], datetime], count: Callable[[], float] = seconds) -> None:
+        """Ask the server. `ask` raises errors of the driver, which are those of this call; `count` returns seconds."""
+        self._ask = ask
+        self._count = count
         self._asking = Lock()
-        self._answer = self._ask()
+        self._answer = SteadyClock(ask(), count)
 
     def __call__(self) -> datetime:
-        """The time. A server that does not answer now leaves its last answer valid.
+        """The time. If the server does not answer now, its last answer counts.
 
         One thread alone asks again: it may have a connection, and needs a second one.
         """
         if self._answer.passed > _FRESH and self._asking.acquire(blocking=False):
             try:
                 with suppress(SQLAlchemyError):
-                    self._answer = self._ask()
+                    self._answer = SteadyClock(self._ask(), self._count)
             finally:
                 self._asking.release()
         return self._answer()
 
-    def _ask(self) -> SteadyClock:
-        with self._engine.connect() as connection:
-            return SteadyClock(connection.execute(select(func.clock_timestamp())).scalar_one().astimezone(UTC))
-
 
 def clock_of(engine: Engine) -> Clock:
-    """The clock by which the processes on a database compare their times."""
-    return ServerClock(engine) if engine.dialect.name == "postgresql" else utc_now
+    """The clock by which the processes on a database compare their times. Raises errors of the driver."""
+    if engine.dialect.name != "postgresql":
+        return utc_now
+
+    def ask() -> datetime:
+        with engine.connect() as connection:
+            moment: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+            return moment.astimezone(UTC)
+
+    return ServerClock(ask)
