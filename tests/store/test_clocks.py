@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 
 from scanner.errors import UsageError
@@ -18,8 +20,9 @@ from scanner.store import SqlStore, open_reader, open_store, prune
 from scanner.store.clocks import ServerClock, SteadyClock
 from scanner.store.retention_plan import Rule
 from tests.scan.fakes import FakeCluster
-from tests.store.databases import execute
+from tests.store.databases import database, execute
 from tests.store.made import DAWN, Round, finding
+from tests.store.test_killed import heartbeats
 
 A, B = finding("a"), finding("b")
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -50,15 +53,49 @@ def answer(store: SqlStore, moment: datetime) -> str:
     return scan.id
 
 
-def test_the_clock_of_a_database_is_that_of_its_server(url: str) -> None:
-    """All processes on PostgreSQL have one clock; a file has none of its own."""
-    with open_store(url) as store:
-        before, moment = datetime.now(UTC), store.now()
-    if url.startswith("sqlite"):
-        assert moment is None
-    else:
-        assert moment is not None
-        assert timedelta(minutes=1) > abs(moment - before)
+@pytest.fixture
+def ahead(tmp_path: Path) -> Iterator[str]:
+    """A PostgreSQL database whose clock is five hours ahead of that of this machine."""
+    with database("postgresql", tmp_path) as url:
+        later = "$$SELECT pg_catalog.clock_timestamp() + interval '5 hours'$$"
+        execute(url, f"CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS {later}")
+        schema = str(make_url(url).query["options"])
+        yield make_url(url).update_query_dict({"options": f"{schema},pg_catalog"}).render_as_string(hide_password=False)
+
+
+def from_now(moment: datetime | None) -> int:
+    """The hours from now to a moment, rounded."""
+    assert moment is not None
+    return round((moment - datetime.now(UTC)) / HOUR)
+
+
+def test_a_file_has_no_clock_of_its_own(tmp_path: Path) -> None:
+    """Its processes have the clock of their machine."""
+    with open_store(str(tmp_path / "assay.db")) as store:
+        assert store.now() is None
+
+
+def test_the_clock_of_postgresql_dates_a_scan_of_a_machine_that_is_behind(ahead: str) -> None:
+    """The difference is recorded."""
+    with open_store(ahead) as store:
+        scan = run(FakeCluster([]), store, Options(), scan_id="s1", clock=lambda: datetime.now(UTC))
+        method = store.record("s1").method
+
+    assert method is not None
+    assert (5, 5) == (from_now(scan.started_at), from_now(scan.finished_at))
+    assert (5, True) == (round((method.clocks.database or 0) / 3600), method.clocks.differ)
+
+
+def test_the_processes_on_postgresql_have_its_clock(ahead: str) -> None:
+    """Heartbeats and runs have one clock, and readers compare with it: no machine with a wrong clock gives up a scan of another one."""
+    with open_store(ahead) as store, open_reader(ahead) as reader:
+        store.begin(Round().start(1))
+        execute(ahead, "UPDATE scans SET host = 'another-host'")
+        store.begin_run("prod")
+        store.beat("scan-1")
+        [heartbeat], [scan], [started] = heartbeats(ahead), reader.scans(), reader.runs()
+
+    assert (5, 5, ScanState.RUNNING) == (from_now(heartbeat), from_now(started.run.started_at), scan.state)
 
 
 def test_a_scan_is_dated_by_the_latest_of_three_clocks(url: str) -> None:
@@ -203,16 +240,6 @@ def test_a_dead_scan_ends_no_earlier_than_it_began(store: SqlStore, url: str) ->
     [_, marked] = store.scans()
 
     assert (ScanState.FAILED, DAWN + HOUR) == (seen.state, seen.finished_at) == (marked.state, marked.finished_at)
-
-
-def test_a_reader_with_a_wrong_clock_leaves_a_running_scan_alive(url: str) -> None:
-    """On PostgreSQL the heartbeats of all hosts, and the readers, have the clock of the server."""
-    with open_store(url) as store, open_reader(url) as reader:
-        store.begin(Round().start(1))
-        execute(url, "UPDATE scans SET host = 'another-host'")
-        states = [scan.state for scan in reader.scans()]
-
-    assert [ScanState.RUNNING] == states
 
 
 class Server:
