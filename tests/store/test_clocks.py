@@ -12,7 +12,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 
 from scanner.errors import UsageError
-from scanner.model.scan import ScanState
+from scanner.model.scan import Scan, ScanState
 from scanner.model.waiver import WaiverSet
 from scanner.scan.options import Options
 from scanner.scan.run import run
@@ -112,17 +112,20 @@ def test_a_scan_is_dated_by_the_latest_of_three_clocks(url: str) -> None:
 
 def test_a_clock_that_was_set_back_changes_no_earlier_answer(store: SqlStore) -> None:
     """The clock of its machine is five hours late, and that of the API server dates the scan."""
-    dates = [NOON, NOON + HOUR]
-    for place, at in enumerate(dates):
-        run(FakeCluster([], time=at), store, Options(), scan_id=f"s{place}", clock=lambda at=at: at)
-    moments = [NOON - HOUR * 4, *dates, NOON + HOUR * 1.5]
-    before = {moment: answer(store, moment) for moment in moments}
-    late = run(
-        FakeCluster([], time=NOON + 2 * HOUR), store, Options(), scan_id="late", clock=lambda: NOON - timedelta(hours=3)
-    )
+    for hours in (0, 1):
+        scan_at(store, f"scan {hours}", NOON + hours * HOUR, NOON + hours * HOUR)
+    moments = [NOON - 4 * HOUR, NOON, NOON + HOUR, NOON + 1.5 * HOUR]
+    before = [answer(store, moment) for moment in moments]
+    late = scan_at(store, "late", NOON - 3 * HOUR, NOON + 2 * HOUR)
 
-    assert before == {moment: answer(store, moment) for moment in moments}
+    assert ["", "scan 0", "scan 1", "scan 1"] == before
+    assert before == [answer(store, moment) for moment in moments]
     assert (NOON + 2 * HOUR, "late") == (late.started_at, answer(store, NOON + 2 * HOUR))
+
+
+def scan_at(store: SqlStore, scan_id: str, own: datetime, server: datetime) -> Scan:
+    """A scan, given the times of its machine and of the API server."""
+    return run(FakeCluster([], time=server), store, Options(), scan_id=scan_id, clock=lambda: own)
 
 
 def test_the_latest_date_up_to_a_moment_answers_it(store: SqlStore) -> None:
@@ -144,7 +147,7 @@ def test_of_two_scans_with_one_date_the_later_one_answers(store: SqlStore) -> No
 
 
 @pytest.fixture
-def wrong(store: SqlStore) -> Iterator[SqlStore]:
+def wrong(store: SqlStore) -> SqlStore:
     """Scans of two days, and between them one of 2030."""
     record(store, "first", NOON, waivers=WaiverSet(faults=("first",)))
     record(store, "future", FUTURE, Round((A, B)), waivers=WaiverSet(faults=("future",)))
