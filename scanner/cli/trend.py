@@ -124,7 +124,8 @@ def command(
         cluster = store.cluster(cluster_name or None)
         if not cluster_name:
             name_chosen_cluster(store, cluster.name)
-        fixed = [each for each in store.times_to_fix(cluster.id, period.first) if _chosen(policy, each.policy)]
+        every = store.times_to_fix(cluster.id, period.first, period.last)
+        fixed = [each for each in every if _chosen(policy, each.policy)]
         if output is TrendForm.TABLE and fixes:
             _print_fixes(fixed, period)
             return

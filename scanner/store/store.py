@@ -209,12 +209,12 @@ class SqlReader:
             outcomes = trends.outcomes_by_day(connection, cluster, since, until, names=names)
             return trends.TrendOfDays(recorded, outcomes)
 
-    def times_to_fix(self, cluster: int, since: date) -> tuple[TimeToFix, ...]:
-        """The times of the problems of a cluster, by its id, that scans saw fixed from a date on, by policy."""
+    def times_to_fix(self, cluster: int, since: date, until: date = date.max) -> tuple[TimeToFix, ...]:
+        """The times of the problems of a cluster, by its id, that scans saw fixed from a date to another one, by policy."""
         from scanner.store import fixes
 
         with self._reading() as connection:
-            return fixes.times_to_fix(connection, cluster, since)
+            return fixes.times_to_fix(connection, cluster, since, until)
 
     def stats(self) -> sizes.Stats:
         """The size of the database."""

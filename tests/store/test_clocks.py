@@ -22,6 +22,7 @@ from scanner.store.retention_plan import Rule
 from tests.scan.fakes import FakeCluster
 from tests.store.databases import database, execute
 from tests.store.made import DAWN, Round, finding
+from tests.store.test_fixes import fixing
 from tests.store.test_killed import heartbeats
 
 A, B = finding("a"), finding("b")
@@ -200,14 +201,20 @@ def test_a_scan_of_2030_has_no_waivers_for_earlier_days(wrong: SqlStore) -> None
     assert [("first",), ("future",)] == [each.faults for each in waivers if each]
 
 
-def test_a_problem_of_2030_is_not_older_than_it_is(wrong: SqlStore) -> None:
-    """It is open since the scan that found it, and fixed after no time."""
-    record(wrong, "third", NOON + 2 * DAY, Round(()))
+def test_a_problem_of_2030_is_no_older_than_its_scan(wrong: SqlStore) -> None:
+    """It is open since the scan that found it."""
     [stored] = [each for each in wrong.record("second").findings() if each.finding.name == "b"]
-    took = [each.median for each in wrong.times_to_fix(wrong.cluster("prod").id, NOON.date())]
-
     assert ("open", FUTURE) == (stored.status, stored.opened_at)
-    assert all(each >= timedelta() for each in took)
+
+
+def test_a_problem_that_was_fixed_in_2030_is_in_no_period_before(store: SqlStore) -> None:
+    """Each day has the fixes of its own scans."""
+    for at, fixed in ((NOON, ()), (NOON + DAY, (A,)), (FUTURE, (A, B))):
+        record(store, f"scan of {at:%Y-%m-%d}", at, fixing((A, B), fixed))
+    cluster = store.cluster().id
+
+    periods = [store.times_to_fix(cluster, NOON.date(), until) for until in (date(2026, 6, 1), FUTURE.date())]
+    assert [[1], [2]] == [[each.problems for each in times] for times in periods]
 
 
 def test_the_latest_date_of_a_day_counts(store: SqlStore) -> None:

@@ -57,7 +57,7 @@ def trend(asked: Asked[TrendQuery]) -> Trend:
         recorded = reader.trend_of_days(cluster, begin, chosen, until=asked.today)
         tallies = _tallies(reader, asked, begin) if query.tallies else None
         total = len(reader.days(cluster, since, asked.today))
-        fixes = reader.times_to_fix(cluster, since)
+        fixes = reader.times_to_fix(cluster, since, asked.today)
     days = recorded.days[: query.limit if tallies is None else len(tallies)]
     return Trend(
         total=total,
