@@ -35,6 +35,9 @@ class MemoryCluster:
         """The identity of the cluster."""
         return ClusterIdentity("benchmark", "uid-of-kube-system", "v1.36.0")
 
+    def now(self) -> None:
+        """No time: a cluster in memory has no API server."""
+
     def requester(self) -> UserInfo:
         """The user that scans."""
         return UserInfo("auditor", groups=("system:authenticated",))

@@ -87,21 +87,19 @@ def prune(
     ] = False,
 ) -> None:
     """Delete the bodies of old scans: their reports, objects and evidence."""
-    from datetime import UTC, datetime
-
     from scanner.store import prune as run
     from scanner.store import would_prune
 
-    rule, now = _rule(keep_days, keep_monthly), datetime.now(UTC)
+    rule = _rule(keep_days, keep_monthly)
     if dry_run:
-        planned = would_prune(address(db), rule, now)
+        planned = would_prune(address(db), rule)
         if planned.scans:
             rows = ((s.id, s.cluster.name, f"{s.started_at:%Y-%m-%d %H:%M:%SZ}", s.state.value) for s in planned.scans)
             table(("SCAN", "CLUSTER", "STARTED", "STATE"), rows)
         size = "" if planned.bytes is None else f", about {_size(planned.bytes)}"
         text([f"Would prune {_plural(len(planned.scans), 'scan')}: {_plural(planned.rows, 'row')}{size}."])
         return
-    pruned = run(address(db), rule, now)
+    pruned = run(address(db), rule)
     text([f"Pruned {_plural(pruned.scans, 'scan')}: {_plural(pruned.rows, 'row')}{_freed(pruned.bytes)}."])
     if not pruned.finished:
         sys.stderr.write(

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from scanner.cel import Decider
     from scanner.cli.interruption import Interruption
     from scanner.model.object_counts import ServerCounts
@@ -45,6 +47,11 @@ class NamedCluster:
     def identity(self) -> ClusterIdentity:
         """See Cluster."""
         return self._identity
+
+    def now(self) -> datetime | None:
+        """See Cluster."""
+        with self._interruptible():
+            return self._cluster.now()
 
     def requester(self) -> UserInfo:
         """See Cluster."""

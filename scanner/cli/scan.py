@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -494,8 +493,10 @@ def _run(
 ) -> Scan:
     import secrets
 
+    from scanner.scan.clocks import compare_clocks
     from scanner.scan.run import run
     from scanner.scan.workers import FORK_AFTER_BYTES, cores, return_freed_memory
+    from scanner.store.clocks import SteadyClock, utc_now
 
     return_freed_memory()
     identity = cluster.identity()
@@ -503,15 +504,17 @@ def _run(
     if configuration := options.method.configuration.path:
         progress.print_line(f"Configuration {configuration}")
     progress.print_line(f"Scanning {identity.name}{version} into {store.shown}")
-    started = datetime.now(UTC)
-    scan_id = f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    clock = SteadyClock(utc_now())
+    dated = compare_clocks(cluster, store, clock)
+    scan_id = f"{dated.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     run_record.begins(scan_id)
     scan = run(
         cluster,
         store,
         options,
         scan_id=scan_id,
-        clock=lambda: datetime.now(UTC),
+        clock=clock,
+        dated=dated,
         progress=progress,
         workers=workers or cores(),
         fork_after_bytes=0 if workers else FORK_AFTER_BYTES,

@@ -124,7 +124,8 @@ def command(
         cluster = store.cluster(cluster_name or None)
         if not cluster_name:
             name_chosen_cluster(store, cluster.name)
-        fixed = [each for each in store.times_to_fix(cluster.id, period.first) if _chosen(policy, each.policy)]
+        every = store.times_to_fix(cluster.id, period.first, period.last)
+        fixed = [each for each in every if _chosen(policy, each.policy)]
         if output is TrendForm.TABLE and fixes:
             _print_fixes(fixed, period)
             return
@@ -132,7 +133,7 @@ def command(
             _print_table(store, cluster.id, policy, fixed, period)
             return
         chosen = partial(_chosen, policy) if policy else None
-        with nullcontext() if fixes else store.trend(cluster.id, period.first, chosen) as recorded:
+        with nullcontext() if fixes else store.trend(cluster.id, period.first, chosen, until=period.last) as recorded:
             print_form = _print_json if output is TrendForm.JSON else _print_csv
             print_form(cluster.name, period, recorded, fixed)
 
@@ -174,9 +175,9 @@ def _columns() -> Mapping[str, str]:
 def _tables(store: SqlReader, cluster: int, policy: str, period: Period) -> tuple[Sequence[Day], Show | None]:
     """The recorded days, and the table of all policies, or of the days of some; None if no tally is of these."""
     if not policy:
-        by_policy = store.trend_of_policies(cluster, period.first, _failing())
+        by_policy = store.trend_of_policies(cluster, period.first, _failing(), until=period.last)
         return by_policy.days, partial(_print_policies, by_policy, period)
-    by_day = store.trend_of_days(cluster, period.first, partial(_chosen, policy))
+    by_day = store.trend_of_days(cluster, period.first, partial(_chosen, policy), until=period.last)
     return by_day.days, partial(_print_days, by_day, period) if by_day.outcomes else None
 
 

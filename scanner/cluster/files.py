@@ -204,6 +204,9 @@ class SnapshotCluster:
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Do nothing: files need no prefetching."""
 
+    def now(self) -> None:
+        """No time: files have no API server."""
+
     def object_counts(self) -> ServerCounts:
         """No counts: no server counts the objects of files."""
         return ServerCounts(why_not="files have no API server that counts objects")

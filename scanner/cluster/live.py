@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from scanner.cluster.lists import PagedList
 from scanner.cluster.object_counts import object_counts
 from scanner.cluster.openapi import ServedSchemas, list_kind
 from scanner.cluster.prefetch import Prefetcher, Wanted
+from scanner.cluster.response_dates import moment_of
 from scanner.cluster.rights import allowed
 from scanner.cluster.session import Answer, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
@@ -107,6 +109,10 @@ class LiveCluster:
             server_version=self._server_version,
             server=self._session.server_digest,
         )
+
+    def now(self) -> datetime | None:
+        """The date of a response of the API server to a request of this moment, whatever its status; None without a valid date."""
+        return moment_of(self._answer(lambda: self._session.get("/version")).date)
 
     def requester(self) -> UserInfo:
         """The user of the credentials; empty if the server does not report it.

@@ -62,12 +62,13 @@ class _Late(Unanswered):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP response. `data` is the body, decompressed; `retry_after` and `warnings` the headers of these names."""
+    """An HTTP response. `data` is the body, decompressed; `retry_after`, `warnings` and `date` the headers of these names."""
 
     status: int
     data: bytes
     retry_after: str = ""
     warnings: tuple[str, ...] = ()
+    date: str = ""
 
     def body(self) -> JsonObject:
         """The decoded body, or an empty object if it is not a JSON object."""
@@ -251,7 +252,13 @@ class Session:
             raise self._explained(error, login, time_limit, deadline) from error
         self._reached = True
         headers = received.headers
-        return Answer(received.status, received.data, headers.get("Retry-After", ""), tuple(headers.getlist("Warning")))
+        return Answer(
+            received.status,
+            received.data,
+            headers.get("Retry-After", ""),
+            tuple(headers.getlist("Warning")),
+            headers.get("Date", ""),
+        )
 
     def _received(self, login: _Login, request: _Request, deadline: Deadline) -> Received:
         seconds = None if deadline.left == math.inf else max(deadline.left, _AT_LEAST)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from scanner.model.resource import UserInfo
+
+_MOST: Final = 300
+"""Seconds by which clocks may differ without a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,28 @@ class UsedConfiguration:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockDifferences:
+    """The seconds by which two clocks were ahead of the clock of the scan's machine when the scan began.
+
+    They are negative for a clock that was behind, and None for a clock that the scan does not have: that of the API server, or of
+    PostgreSQL.
+    """
+
+    api_server: int | None = None
+    database: int | None = None
+
+    @property
+    def latest(self) -> int:
+        """The seconds by which the latest of all clocks was ahead, 0 if that was the clock of the machine."""
+        return max(0, self.api_server or 0, self.database or 0)
+
+    @property
+    def differ(self) -> bool:
+        """Whether two of the clocks differed by more than five minutes."""
+        return self.latest - min(0, self.api_server or 0, self.database or 0) > _MOST
+
+
+@dataclass(frozen=True, slots=True)
 class Method:
     """The circumstances of a scan that its results can depend on. Empty fields are unknown, or do not apply.
 
@@ -40,7 +66,7 @@ class Method:
     `without_counts` is the reason why the API server's own counts of objects were not read; empty if they were.
     `policy_files` are the paths of files with policies, as the user names them; with `without_cluster_policies`, the policies of
     the cluster are left out. `kept_labels` are the keys of the labels that are kept besides those that always are.
-    `configuration` has the values besides those of the command line.
+    `configuration` has the values besides those of the command line. `clocks` are compared when the scan begins.
     """
 
     scanner: UserInfo = field(default_factory=UserInfo)
@@ -58,6 +84,7 @@ class Method:
     without_cluster_policies: bool = False
     kept_labels: tuple[str, ...] = ()
     configuration: UsedConfiguration = field(default_factory=UsedConfiguration)
+    clocks: ClockDifferences = field(default_factory=ClockDifferences)
 
     @property
     def policy_sources(self) -> tuple[str, ...]:

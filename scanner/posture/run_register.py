@@ -72,9 +72,14 @@ class RegisterEntry:
 def register(
     runs: Iterable[RunDetails], times: Sequence[datetime], *, now: datetime, tolerance: timedelta
 ) -> tuple[RegisterEntry, ...]:
-    """The entries of runs and expected times, the oldest first. `times` increase, and none is later than `now`."""
+    """The entries of runs and expected times, the oldest first. `times` increase, and none is later than `now`.
+
+    A run that began in the future, by a wrong clock, stands for no expected time, for as long as that may be.
+    """
     by_time: dict[int, list[RunDetails]] = {}
-    for run in sorted(runs, key=lambda run: (run.run.started_at, run.run.number)):
+    in_order = sorted(runs, key=lambda run: (run.run.started_at, run.run.number))
+    future = [run for run in in_order if run.run.started_at > now + tolerance]
+    for run in in_order[: len(in_order) - len(future)]:
         by_time.setdefault(bisect_right(times, run.run.started_at) - 1, []).append(run)
     entries = [run_entry(run) for run in by_time.get(-1, ())]
     for place, expected in enumerate(times):
@@ -84,7 +89,7 @@ def register(
             entries.extend(_with_runs(expected, own, tolerance))
         else:
             entries.append(_without_run(expected, following, now, tolerance))
-    return tuple(entries)
+    return (*entries, *map(run_entry, future))
 
 
 def run_entry(run: RunDetails) -> RegisterEntry:

@@ -13,6 +13,7 @@ from datetime import date, datetime
 from functools import cache, partial
 
 from scanner.model.cause import CauseKind
+from scanner.model.method import ClockDifferences
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.place import Places
@@ -293,7 +294,7 @@ def _provenance(record: ScanRecord) -> Provenance:
         description_digest=scan.description_digest or None,
         scope=scope_of(scan),
         exclusions=exclusions_of(scan.scope),
-        notes=notes_of(scan),
+        notes=notes_of(scan, record.method.clocks if record.method else ClockDifferences()),
         operation=scan.scope.operation,
         requester=requester_of(scan.requester),
         previous_scan_id=record.previous.id if record.previous else "",

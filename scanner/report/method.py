@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scanner.model.json import JsonObject
-from scanner.model.method import UsedConfiguration
+from scanner.model.method import ClockDifferences, UsedConfiguration
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import ScanRecord, Scope
@@ -24,7 +24,8 @@ class MethodSection:
     """The circumstances of a scan. `requester` made the simulated requests, and `scanner` the requests of the scan itself.
 
     `simulated` is true if these are two users. `chunk_size` is the number of objects in a page, and 0 for files;
-    `database_schema` the version of the schema in which the scan was stored, `configuration` the values besides those of the command.
+    `database_schema` the version of the schema in which the scan was stored, `configuration` the values besides those of the command,
+    and `clocks` the differences from the clock of the host.
     """
 
     requester: Requester
@@ -41,6 +42,7 @@ class MethodSection:
     tool_version: str
     database_schema: str
     configuration: UsedConfiguration
+    clocks: ClockDifferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def method_of(record: ScanRecord) -> MethodSection | None:
         tool_version=scan.tool_version,
         database_schema=method.schema_version,
         configuration=method.configuration,
+        clocks=method.clocks,
     )
 
 

@@ -51,6 +51,12 @@ METRICS: Final = (
     ),
     Metric("assay_last_complete_scan_age_seconds", (), "The time since the end of the newest complete scan", "seconds"),
     Metric("assay_scan_duration_seconds", (), "The duration of the scan", "seconds"),
+    Metric(
+        "assay_scan_clock_difference_seconds",
+        ("clock",),
+        "The time by which a clock was ahead of that of the scan's machine when the scan began, negative if it was behind",
+        "seconds",
+    ),
     Metric("assay_last_run_end_timestamp_seconds", (), "The end of the newest run, in Unix time", "seconds", live=True),
     Metric("assay_last_run_exit_code", (), "The exit code of the newest run", live=True),
     Metric(

@@ -12,6 +12,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Final, TextIO
 
+from scanner.model.method import ClockDifferences
 from scanner.model.register import Register
 from scanner.model.scan import CoverageState, HealthKind, ScanState
 from scanner.posture.waivers import WaiverState
@@ -68,6 +69,7 @@ def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
         "assay_scan_limited": [((), int(numbers.limited))],
         "assay_scan_end_timestamp_seconds": [((), unix(numbers.ended_at))],
         "assay_scan_duration_seconds": [((), round(unix(numbers.ended_at) - unix(numbers.started_at), 3))],
+        "assay_scan_clock_difference_seconds": _clocks(numbers.clocks),
         "assay_coverage_ratio": _ratio(coverage.states),
         "assay_gaps": _counted(str(gap.kind) for gap in numbers.gaps),
         "assay_objects": [((line.api_version, line.kind), line.objects) for line in coverage.kinds],
@@ -101,6 +103,12 @@ def _in_force(findings: FindingCounts) -> int:
 def unix(moment: datetime) -> float:
     """A moment in Unix time."""
     return utc(moment).timestamp()
+
+
+def _clocks(clocks: ClockDifferences) -> Samples:
+    """The differences of the clocks that the scan had besides that of its machine."""
+    named = (("apiServer", clocks.api_server), ("database", clocks.database))
+    return [((name,), seconds) for name, seconds in named if seconds is not None]
 
 
 def _ratio(states: Mapping[str, int]) -> Samples:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from scanner.model.method import ClockDifferences
 from scanner.model.outcome import Gap
 from scanner.model.policy import PolicyKey
 from scanner.model.problem_group import ProblemGroup
@@ -41,6 +42,7 @@ class ScanNumbers:
     severity: Callable[[PolicyKey], Severity]
     resolutions: Mapping[str, int]
     waivers: WaiversSection | None
+    clocks: ClockDifferences
 
 
 def numbers_in(document: Document) -> ScanNumbers:
@@ -60,6 +62,7 @@ def numbers_in(document: Document) -> ScanNumbers:
         severity=document.triage.severity,
         resolutions=document.resolutions(),
         waivers=document.waivers,
+        clocks=document.method.clocks if document.method else ClockDifferences(),
     )
 
 
@@ -80,6 +83,7 @@ def numbers_of(record: ScanRecord, settings: Settings, day: date) -> ScanNumbers
         severity=triage.severity,
         resolutions=record.resolved_by_reason(),
         waivers=waivers_of(triage),
+        clocks=record.method.clocks if record.method else ClockDifferences(),
     )
 
 

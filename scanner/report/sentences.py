@@ -29,6 +29,7 @@ from scanner.report.words import (
     HEALTH_TITLES,
     RULES_KINDS,
     RULES_PARTS,
+    clocks_note,
     duration,
     listed,
     percent_ceil,
@@ -102,6 +103,11 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
 def gaps_of(document: Document) -> int:
     """The number of items that could not be scanned."""
     return len(missed(document))
+
+
+def clocks_line(document: Document) -> str:
+    """The note about clocks that differed when the scan began, or an empty text."""
+    return clocks_note(document.method.clocks, document.provenance.started_at) if document.method else ""
 
 
 def when_of(document: Document) -> str:

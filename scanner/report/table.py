@@ -29,6 +29,7 @@ from scanner.report.printing import ROWS, cut_note, items, line, text_of
 from scanner.report.screen import Screen
 from scanner.report.sentences import (
     changes_line,
+    clocks_line,
     controls_line,
     coverage_line,
     drift_line,
@@ -93,7 +94,7 @@ def _heading(console: Console, document: Document) -> None:
     server = f" ({provenance.cluster.server_version})" if provenance.cluster.server_version else ""
     scan = f"Scan {provenance.scan_id} of {provenance.cluster.name}{server}"
     printing.parts(console, Text(), [scan, *when_of(document).split(", ")])
-    if note := provenance.cluster.release.note:
+    for note in filter(None, (provenance.cluster.release.note, clocks_line(document))):
         line(console, note)
     headline = headline_of(document)
     state = Text(f" {headline.upper()} ", _STYLES.get(headline, _BAD))

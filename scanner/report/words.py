@@ -8,10 +8,11 @@ reads in another order than it is stored.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import ceil, floor
 
 from scanner.model.cause import Cause, CauseKind
+from scanner.model.method import ClockDifferences
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated, WouldChange
 from scanner.model.policy import Binding, ParamRef
 from scanner.model.reading import Auditability
@@ -288,11 +289,31 @@ def exclusions_of(scope: Scope) -> tuple[str, ...]:
     return tuple(f"{noun} {listed(names)}" for noun, names in excluded if names)
 
 
-def notes_of(scan: Scan) -> tuple[str, ...]:
-    """The notes about how this scan evaluated the objects."""
+def notes_of(scan: Scan, clocks: ClockDifferences) -> tuple[str, ...]:
+    """The notes about how this scan evaluated the objects, and about its date."""
     files = () if scan.cluster.source == "cluster" else (_FILES,)
-    note = scan.cluster.release.note
-    return (*((note,) if note else ()), *files, _simulated(scan), *scan.notes)
+    first = filter(None, (clocks_note(clocks, scan.started_at), scan.cluster.release.note))
+    return (*first, *files, _simulated(scan), *scan.notes)
+
+
+def clocks_note(clocks: ClockDifferences, started: datetime) -> str:
+    """The note about clocks that differed by more than five minutes, given the date of the beginning; empty if they agreed."""
+    if not clocks.differ:
+        return ""
+    own = started - timedelta(seconds=clocks.latest)
+    shown = (
+        f"{stamp(own + timedelta(seconds=seconds))} {place}"
+        for place, seconds in (
+            ("on the machine of the scan", 0),
+            ("on the API server", clocks.api_server),
+            ("in PostgreSQL", clocks.database),
+        )
+        if seconds is not None
+    )
+    return (
+        f"The clocks differed by more than five minutes when the scan began: {listed(shown)}. "
+        "The scan is dated by the latest of them. Correct the clocks that are wrong."
+    )
 
 
 def _simulated(scan: Scan) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from scanner.audit.page import PageEvaluator
@@ -46,6 +47,10 @@ class Cluster(Protocol):
 
     def identity(self) -> ClusterIdentity:
         """The identity of the cluster."""
+        ...
+
+    def now(self) -> datetime | None:
+        """The time of the API server's clock, None without an API server. Raises ClusterError if the server does not answer."""
         ...
 
     def requester(self) -> UserInfo:
@@ -104,6 +109,10 @@ class Cluster(Protocol):
 
 class Store(Protocol):
     """The store of a scan. Only the parent process writes."""
+
+    def now(self) -> datetime | None:
+        """The time of the database's own clock, None for a database without a server. Raises StoreError."""
+        ...
 
     def begin(self, start: ScanStart) -> None:
         """Record that a scan runs, with its policies, bindings, rules and method. Raises StoreError."""

@@ -22,6 +22,7 @@ from scanner.model.scan import (
     ScanStart,
 )
 from scanner.posture.rule_digests import description_digest, policy_set_digest
+from scanner.scan.clocks import ScanClock, compare_clocks
 from scanner.scan.context import ScanContext
 from scanner.scan.edges import Cluster, Comparison, Progress, Store
 from scanner.scan.options import Options
@@ -43,26 +44,29 @@ def run(
     workers: int = 1,
     fork_after_bytes: int = 0,
     comparison: Comparison | None = None,
+    dated: ScanClock | None = None,
 ) -> Scan:
     """Scan a cluster into a store and return the recorded scan.
 
     `workers` processes (if more than one) evaluate the pages after the first `fork_after_bytes` bytes. A `comparison` evaluates a sample of
-    the same pages, and adds its result at the end.
+    the same pages, and adds its result at the end. `clock` is that of this machine. It is compared with the other clocks here, unless
+    `dated` is the result of their comparison.
 
     Raises ClusterError if the cluster cannot be reached, StoreError if nothing can be recorded, UsageError for options that name
     something that does not exist. Every other problem is recorded in the scan.
     """
-    started = clock()
+    dated = dated or compare_clocks(cluster, store, clock)
     counts = _server_counts(cluster, options)
-    prepared = prepare(cluster, options, started, ahead=True)
+    prepared = prepare(cluster, options, dated.started, ahead=True)
     processes = 1 if any(language.single_process for language in options.languages) else workers
     method = replace(
         options.method,
         scanner=_scanner(cluster, options, prepared.context),
         workers=processes,
         without_counts=counts.why_not,
+        clocks=dated.differences,
     )
-    start = _start(scan_id, started, prepared, method, silence=options.silence)
+    start = _start(scan_id, dated.started, prepared, method, silence=options.silence)
     store.begin(replace(start, waivers=options.waivers))
     beat = partial(store.beat, scan_id)
     cluster.while_waiting(beat)
@@ -85,7 +89,7 @@ def run(
         recorder.record_namespaces(prepared)
         recorder.record_controllers(prepared.plans, prepared.listing, prepared.served)
     recorder.record_counts(counts, cluster.object_counts)
-    end = recorder.end(prepared, clock(), options)
+    end = recorder.end(prepared, dated.now(), options)
     return store.finish(scan_id, end)
 
 

@@ -96,13 +96,18 @@ def _states(connection: Connection, now: datetime) -> dict[int, Counter[str]]:
 
 
 def _last_complete(connection: Connection) -> dict[int, datetime]:
+    """The ends of the newest complete scans. The revision orders scans: a date can be wrong."""
     own = SCANS.c
-    complete = select(own.cluster, func.max(own.finished_at)).where(own.state == ScanState.COMPLETE.value)
-    return dict(connection.execute(complete.group_by(own.cluster)).all())
+    complete = select(own.cluster, func.max(own.revision).label("revision")).where(
+        own.state == ScanState.COMPLETE.value
+    )
+    newest = complete.group_by(own.cluster).subquery()
+    same = (own.cluster == newest.c.cluster) & (own.revision == newest.c.revision)
+    return dict(connection.execute(select(own.cluster, own.finished_at).join(newest, same)).all())
 
 
 def _newest(connection: Connection) -> dict[int, str]:
-    """The ids of the newest scans that have a report. The revision orders scans: clocks may be set back."""
+    """The ids of the newest scans that have a report. The revision orders scans: a date can be wrong."""
     own = SCANS.c
     usable = own.state.in_(USABLE) & own.pruned_at.is_(None)
     newest = (

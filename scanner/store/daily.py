@@ -38,11 +38,13 @@ def day_of(moment: datetime) -> str:
 def record_day(
     connection: Connection, cluster: int, scan: int, finished_at: datetime, previews: Collection[BindingKey]
 ) -> None:
-    """Record the tallies of a scan as those of its day, in place of an earlier scan of the day.
+    """Record the tallies of a scan as those of its day, unless the day has those of a scan with a later date (ADR 44).
 
     `previews` are the bindings that `--assume-bound` added: their outcomes are not in force. The connection is in a
     transaction that writes history, and the tallies of the scan are written.
     """
+    if _has_later(connection, cluster, finished_at):
+        return
     counts: Counter[_Key] = Counter()
     for key, binding, count in _tallies(connection, scan):
         if binding not in previews:
@@ -52,6 +54,14 @@ def record_day(
     ids = Interned(connection, DAILY_KEYS).ids(keys)
     rows = sorted((number, own, counts[key]) for own, key in zip(ids, keys, strict=True))
     insert_rows(connection, DAILY, ("day", "key", "count"), rows)
+
+
+def _has_later(connection: Connection, cluster: int, moment: datetime) -> bool:
+    """Return whether the day of a moment has the tallies of a scan that ended later."""
+    of_day = DAYS.c.cluster == cluster, DAYS.c.day == day_of(moment)
+    ended = select(SCANS.c.finished_at).join(DAYS, DAYS.c.scan == SCANS.c.number).where(*of_day)
+    recorded = connection.execute(ended).scalar()
+    return recorded is not None and recorded > moment
 
 
 def _tallies(connection: Connection, scan: int) -> list[tuple[_Key, BindingKey, int]]:

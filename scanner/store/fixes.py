@@ -18,10 +18,10 @@ from scanner.store.interning import chunks
 from scanner.store.tables import FIXES, SCANS
 
 
-def times_to_fix(connection: Connection, cluster: int, since: date) -> tuple[TimeToFix, ...]:
-    """The times of the problems of a cluster that scans saw fixed from a day on (UTC), by policy, in the order of the names."""
+def times_to_fix(connection: Connection, cluster: int, since: date, until: date = date.max) -> tuple[TimeToFix, ...]:
+    """The times of the problems of a cluster that scans saw fixed from a day to another one (UTC), by policy, in the order of the names."""
     times: defaultdict[tuple[str, str], dict[timedelta, int]] = defaultdict(dict)
-    for language, policy, took, problems in _fixes(connection, cluster, since):
+    for language, policy, took, problems in _fixes(connection, cluster, since, until):
         of_policy = times[policy, language]
         of_policy[took] = of_policy.get(took, 0) + problems
     return tuple(
@@ -30,7 +30,7 @@ def times_to_fix(connection: Connection, cluster: int, since: date) -> tuple[Tim
     )
 
 
-def _fixes(connection: Connection, cluster: int, since: date) -> Iterator[tuple[str, str, timedelta, int]]:
+def _fixes(connection: Connection, cluster: int, since: date, until: date) -> Iterator[tuple[str, str, timedelta, int]]:
     begin, end = SCANS.alias("begin"), SCANS.alias("end")
     own = FIXES.c
     wanted = (
@@ -40,7 +40,7 @@ def _fixes(connection: Connection, cluster: int, since: date) -> Iterator[tuple[
         .where(own.cluster == cluster)
     )
     for language, policy, begun, finished, problems in connection.execute(wanted):
-        if day_of(finished) >= since.isoformat():
+        if since.isoformat() <= day_of(finished) <= until.isoformat():
             # A clock may have been set back between the scans.
             yield language, policy, max(finished - begun, timedelta()), problems
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cache, partial
 from typing import TypeAlias
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, select
 
 from scanner.errors import NotFound, UsageError
 from scanner.model.cause import Cause
@@ -35,7 +35,7 @@ from scanner.store.findings import (
     with_findings,
 )
 from scanner.store.kept_labels import KeptLabels
-from scanner.store.scans import USABLE, scan_of, select_scans
+from scanner.store.scans import LATEST_FIRST, USABLE, scan_of, select_scans
 from scanner.store.shared_rows import policies_of
 from scanner.store.sightings import last_seen
 from scanner.store.tables import FINDINGS, OPEN, POLICIES, PREVIEW, SCAN_POLICIES, SCANS
@@ -78,10 +78,8 @@ def scans(connection: Connection, limit: int) -> tuple[Scan, ...]:
     return tuple(scan_of(row) for row in connection.execute(newest))
 
 
-def latest(connection: Connection, cluster: str | None, back: int = 0, until: datetime | None = None) -> Scan | None:
+def latest(connection: Connection, cluster: str | None, back: int = 0) -> Scan | None:
     """The newest scan in history, of a cluster (by name, UID or identity) or of any; or the scan `back` scans before it.
-
-    With `until`, scans that ended later are left out.
 
     Raises UsageError if several clusters have the name.
 
@@ -89,25 +87,36 @@ def latest(connection: Connection, cluster: str | None, back: int = 0, until: da
     clusters are ordered by the newest scan that had begun in their cluster.
     """
     begun = func.max(SCANS.c.number).over(partition_by=SCANS.c.cluster, order_by=SCANS.c.revision)
-    usable = select_scans().where(SCANS.c.state.in_(USABLE))
-    if until is not None:
-        usable = usable.where(SCANS.c.finished_at <= until)
-    if cluster is not None:
-        named = find_cluster(connection, cluster)
-        if named is None:
-            return None
-        usable = usable.where(SCANS.c.cluster == named.id)
+    usable = _usable(connection, cluster)
+    if usable is None:
+        return None
     newest = usable.order_by(begun.desc(), SCANS.c.revision.desc()).offset(back).limit(1)
     row = connection.execute(newest).one_or_none()
     return None if row is None else scan_of(row)
 
 
 def newest_of_cluster(connection: Connection, cluster: int, until: datetime | None) -> Scan | None:
-    """The newest scan in history of a cluster, by its id, that had ended at a moment; None if there is none."""
+    """The newest scan in history of a cluster, by its id, or the one that answers a moment; None if there is none."""
     usable = select_scans().where(SCANS.c.cluster == cluster, SCANS.c.state.in_(USABLE))
     if until is not None:
-        usable = usable.where(SCANS.c.finished_at <= until)
+        return _answering(connection, usable, until)
     row = connection.execute(usable.order_by(SCANS.c.revision.desc()).limit(1)).one_or_none()
+    return None if row is None else scan_of(row)
+
+
+def _usable(connection: Connection, cluster: str | None) -> Select[*tuple[object, ...]] | None:
+    """The query of the scans in history of a cluster (by name, UID or identity) or of all; None for an unknown cluster."""
+    usable = select_scans().where(SCANS.c.state.in_(USABLE))
+    if cluster is None:
+        return usable
+    named = find_cluster(connection, cluster)
+    return None if named is None else usable.where(SCANS.c.cluster == named.id)
+
+
+def _answering(connection: Connection, usable: Select[*tuple[object, ...]], moment: datetime) -> Scan | None:
+    """The scan that answers a moment: of those that had ended by then, the one with the latest date (ADR 44)."""
+    had_ended = usable.where(SCANS.c.finished_at <= moment).order_by(*LATEST_FIRST).limit(1)
+    row = connection.execute(had_ended).one_or_none()
     return None if row is None else scan_of(row)
 
 
@@ -118,11 +127,18 @@ def scan_of_cluster(connection: Connection, cluster: int, scan_id: str) -> Scan 
 
 
 def scan_at(connection: Connection, moment: datetime, cluster: str | None) -> Scan:
-    """The newest scan in history that had ended at a moment, of one cluster or of any. Raises UsageError if there is none."""
-    scan = latest(connection, cluster, until=moment)
+    """The scan in history that answers a moment, of one cluster or of any. Raises UsageError if there is none."""
+    usable = _usable(connection, cluster)
+    scan = None if usable is None else _answering(connection, usable, moment)
     if scan is None:
         raise UsageError(f"No scan had ended by {moment:%Y-%m-%d %H:%M:%S%z}: {_newest_scans(connection)}")
     return scan
+
+
+def earlier_first(connection: Connection, scans: Collection[str]) -> tuple[str, ...]:
+    """Scans of a cluster, by their full ids, in the order of its history. Scans without a place in history come first."""
+    place = func.coalesce(SCANS.c.revision, 0)
+    return tuple(connection.execute(select(SCANS.c.id).where(SCANS.c.id.in_(scans)).order_by(place)).scalars())
 
 
 def scanned_clusters(connection: Connection) -> tuple[StoredCluster, ...]:

@@ -67,7 +67,7 @@ def newest_scans(connection: Connection, now: datetime) -> tuple[ClusterScans, .
     scans: dict[int, list[Row[Any]]] = {}
     for row in connection.execute(_select(chosen.subquery())):
         scans.setdefault(row.cluster, []).append(row)
-    dead = {scan.id: scan.heartbeat for scan in abandoned(connection, now)}
+    dead = {scan.id: scan.ended for scan in abandoned(connection, now)}
     return tuple(
         _of_cluster(cluster, last.get(cluster.id), scans.get(cluster.id, ()), dead)
         for cluster in stored_clusters(connection)

@@ -23,10 +23,11 @@ def register_of(connection: Connection, cluster: int, scan: int, until: date) ->
     """The register of a cluster, by its number, with the scans up to one, by its number, and the days up to one. A scan that was pruned counts."""
     own = SCANS.c.cluster == cluster
     states = connection.execute(select(SCANS.c.state, func.count()).where(own).group_by(SCANS.c.state)).all()
-    complete = select(func.max(SCANS.c.finished_at)).where(own, SCANS.c.state == ScanState.COMPLETE.value)
+    complete = select(SCANS.c.finished_at).where(own, SCANS.c.state == ScanState.COMPLETE.value)
+    newest = complete.order_by(SCANS.c.revision.desc()).limit(1)
     return Register(
         scans=dict(sorted((state, number) for state, number in states)),
-        last_complete=connection.execute(complete).scalar(),
+        last_complete=connection.execute(newest).scalar(),
         database_bytes=total_bytes(connection),
         days=tuple(_days(connection, cluster, until))[-RECENT:],
         lines=_lines(connection, cluster, scan),
@@ -34,9 +35,8 @@ def register_of(connection: Connection, cluster: int, scan: int, until: date) ->
 
 
 def _days(connection: Connection, cluster: int, until: date) -> Iterator[DayCounts]:
-    for each in days(connection, cluster, until - timedelta(days=4 * RECENT)):
-        if each.day <= until:
-            yield DayCounts(each.day, each.findings, each.new, each.resolved)
+    for each in days(connection, cluster, until - timedelta(days=4 * RECENT), until):
+        yield DayCounts(each.day, each.findings, each.new, each.resolved)
 
 
 def _lines(connection: Connection, cluster: int, scan: int) -> tuple[ScanLine, ...]:

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine
 from scanner.errors import UsageError
 from scanner.model.scan import Scan
 from scanner.store.address import Address, address_of
+from scanner.store.clocks import clock_of
 from scanner.store.clusters import stored_clusters
 from scanner.store.daily import KEPT_DAYS, forget_days
 from scanner.store.engine import engine_for, lock_bodies, lock_history, merge_log, reading_engine_for, writing
@@ -59,13 +60,14 @@ class Planned:
     bytes: int | None
 
 
-def prune(url: str, rule: Rule, now: datetime) -> Pruned:
-    """Prune a database. Raises UsageError if it is missing or empty, StoreError when it cannot be used."""
+def prune(url: str, rule: Rule, now: datetime | None = None) -> Pruned:
+    """Prune a database, by default as of now by its own clock. Raises UsageError if it is missing or empty, StoreError when it cannot be used."""
     address = existing(url)
     engine = engine_for(address)
     try:
         with as_store_error(address):
             check(engine, address)
+            now = now or clock_of(engine)()
             before = _used(engine)
             _mark_dead_scans_failed(engine, now)
             scans = rows = 0
@@ -81,7 +83,7 @@ def prune(url: str, rule: Rule, now: datetime) -> Pruned:
         engine.dispose()
 
 
-def would_prune(url: str, rule: Rule, now: datetime) -> Planned:
+def would_prune(url: str, rule: Rule, now: datetime | None = None) -> Planned:
     """The scans and rows that a prune would delete; rows that scans share are not counted. Writes nothing.
 
     Raises UsageError if the database is missing or empty, StoreError when it cannot be used.
@@ -91,6 +93,7 @@ def would_prune(url: str, rule: Rule, now: datetime) -> Planned:
     try:
         with as_store_error(address):
             check(engine, address)
+            now = now or clock_of(engine)()
             with engine.connect() as connection:
                 return _counted(connection, rule, now)
     finally:

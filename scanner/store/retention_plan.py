@@ -59,9 +59,9 @@ def _older(scan: ScanRow, rule: Rule, now: datetime) -> bool:
 
 
 def _monthly(scans: Iterable[ScanRow], rule: Rule, now: datetime) -> Iterator[int]:
-    """The last complete scans of the months; a later revision is a later scan, because clocks may be set back."""
+    """The last complete scans of the months, by their dates: those that answer the ends of the months (ADR 44)."""
     months: defaultdict[Question, dict[tuple[int, int], ScanRow]] = defaultdict(dict)
-    for scan in _by_revision(scans):
+    for scan in sorted(_by_revision(scans), key=lambda scan: scan.finished_at or now):
         complete = scan.state == ScanState.COMPLETE.value and not scan.pruned
         if scan.finished_at and complete and _older(scan, rule, now):
             months[scan.question][_month(scan.finished_at)] = scan

@@ -19,6 +19,9 @@ from scanner.store.tables import SCANS, STAGED_PAGES
 USABLE = (ScanState.COMPLETE.value, ScanState.INCOMPLETE.value)
 """The states of scans that are part of history and can be the latest scan."""
 
+LATEST_FIRST = (SCANS.c.finished_at.desc(), SCANS.c.revision.desc(), SCANS.c.number.desc())
+"""The order of scans in which the first one answers a moment: dates decide (ADR 44). The newest scan has the highest revision instead."""
+
 _COLUMNS = (
     SCANS.c.id,
     SCANS.c.cluster_name,
@@ -72,34 +75,35 @@ def pruned(connection: Connection, ids: Sequence[str]) -> frozenset[str]:
 
 
 class Abandoned(NamedTuple):
-    """A running scan whose process is gone, with its last heartbeat."""
+    """A running scan whose process is gone. It ended at its last heartbeat, or as it began if its clock was ahead of the database's."""
 
     number: int
     id: str
-    heartbeat: datetime
+    ended: datetime
 
 
 def abandoned(connection: Connection, now: datetime) -> tuple[Abandoned, ...]:
     """The scans that are recorded as running, but whose process is gone at the moment `now`."""
-    columns = ("number", "id", "heartbeat", "silence", "host", "process", "process_started")
+    columns = ("number", "id", "started_at", "heartbeat", "silence", "host", "process", "process_started")
     running = select(*(SCANS.c[name] for name in columns)).where(SCANS.c.state == ScanState.RUNNING.value)
     return tuple(
-        Abandoned(number, scan_id, heartbeat)
-        for number, scan_id, heartbeat, silence, *owner in connection.execute(running)
+        Abandoned(number, scan_id, max(started, heartbeat))
+        for number, scan_id, started, heartbeat, silence, *owner in connection.execute(running)
         if not Owner(*owner).alive(heartbeat=heartbeat, now=now, silence=timedelta(seconds=silence))
     )
 
 
 def with_current_state(scan: Scan, dead: Sequence[Abandoned]) -> Scan:
     """The scan for readers: an abandoned scan has failed, even if the database does not record it yet."""
-    heartbeat = next((dead_scan.heartbeat for dead_scan in dead if dead_scan.id == scan.id), None)
-    return replace(scan, state=ScanState.FAILED, finished_at=heartbeat) if heartbeat else scan
+    ended = next((dead_scan.ended for dead_scan in dead if dead_scan.id == scan.id), None)
+    return replace(scan, state=ScanState.FAILED, finished_at=ended) if ended else scan
 
 
 def mark_failed(connection: Connection, dead: Sequence[Abandoned]) -> None:
     """Mark scans as failed at their last heartbeat, and delete their staged pages."""
     numbers = [scan.number for scan in dead]
-    still_running = SCANS.c.number.in_(numbers) & (SCANS.c.state == ScanState.RUNNING.value)
-    failed = update(SCANS).where(still_running).values(state=ScanState.FAILED.value, finished_at=SCANS.c.heartbeat)
-    connection.execute(failed)
+    running = SCANS.c.state == ScanState.RUNNING.value
+    for scan in dead:
+        failed = update(SCANS).where(running, SCANS.c.number == scan.number)
+        connection.execute(failed.values(state=ScanState.FAILED.value, finished_at=scan.ended))
     connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan.in_(numbers)))

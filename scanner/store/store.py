@@ -49,6 +49,7 @@ from scanner.store import (
     waivers,
 )
 from scanner.store.address import Address, address_of
+from scanner.store.clocks import Clock, clock_of
 from scanner.store.clusters import StoredCluster
 from scanner.store.engine import (
     close_connections,
@@ -74,12 +75,6 @@ if TYPE_CHECKING:
     from scanner.posture.daily import Day, TimeToFix
     from scanner.posture.scan_diff import ScanDiff
 
-Clock = Callable[[], datetime]
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
 
 class SqlReader:
     """Reads stored scans, and writes nothing.
@@ -87,7 +82,7 @@ class SqlReader:
     The clock, in any zone, decides which of the running scans are dead.
     """
 
-    def __init__(self, engine: Engine, address: Address, clock: Clock = _utc_now) -> None:
+    def __init__(self, engine: Engine, address: Address, clock: Clock) -> None:
         """Use a database with the current schema."""
         self._engine = engine
         self._address = address
@@ -181,37 +176,45 @@ class SqlReader:
         with self._reading() as connection:
             return clusters.chosen(connection, name if name is None else clean(name), lookup.latest(connection, None))
 
-    def days(self, cluster: int, since: date) -> tuple[Day, ...]:
-        """The recorded days of a cluster, by its id, from a date on, the oldest first."""
+    def days(self, cluster: int, since: date, until: date = date.max) -> tuple[Day, ...]:
+        """The recorded days of a cluster, by its id, from a date to another one, the oldest first."""
         with self._reading() as connection:
-            return trends.days(connection, cluster, since)
+            return trends.days(connection, cluster, since, until)
 
     @contextmanager
-    def trend(self, cluster: int, since: date, chosen: Callable[[str], bool] | None = None) -> Iterator[trends.Trend]:
-        """All daily tallies of a cluster, by its id, from a date on, to be read inside the block; of some policies or of all."""
+    def trend(
+        self, cluster: int, since: date, chosen: Callable[[str], bool] | None = None, *, until: date = date.max
+    ) -> Iterator[trends.Trend]:
+        """All daily tallies of a cluster, by its id, of some days, to be read inside the block; of some policies or of all."""
         with self._reading_at_once() as connection:
             names = None if chosen is None else list(filter(chosen, trends.policies(connection)))
-            yield trends.trend(connection, cluster, since, names)
+            yield trends.trend(connection, cluster, since, until, policies=names)
 
-    def trend_of_policies(self, cluster: int, since: date, failing: Collection[str]) -> trends.TrendOfPolicies:
+    def trend_of_policies(
+        self, cluster: int, since: date, failing: Collection[str], *, until: date = date.max
+    ) -> trends.TrendOfPolicies:
         """The recorded days of a cluster, by its id, and the numbers of outcomes among `failing` of each policy."""
         with self._reading_at_once() as connection:
-            recorded = trends.days(connection, cluster, since)
-            return trends.TrendOfPolicies(recorded, trends.failing_by_policy(connection, cluster, since, failing))
+            recorded = trends.days(connection, cluster, since, until)
+            counts = trends.failing_by_policy(connection, cluster, since, until, failing=failing)
+            return trends.TrendOfPolicies(recorded, counts)
 
-    def trend_of_days(self, cluster: int, since: date, chosen: Callable[[str], bool]) -> trends.TrendOfDays:
+    def trend_of_days(
+        self, cluster: int, since: date, chosen: Callable[[str], bool], *, until: date = date.max
+    ) -> trends.TrendOfDays:
         """The recorded days of a cluster, by its id, and the outcomes of chosen policies on each."""
         with self._reading_at_once() as connection:
-            recorded = trends.days(connection, cluster, since)
+            recorded = trends.days(connection, cluster, since, until)
             names = list(filter(chosen, trends.policies(connection)))
-            return trends.TrendOfDays(recorded, trends.outcomes_by_day(connection, cluster, since, names))
+            outcomes = trends.outcomes_by_day(connection, cluster, since, until, names=names)
+            return trends.TrendOfDays(recorded, outcomes)
 
-    def times_to_fix(self, cluster: int, since: date) -> tuple[TimeToFix, ...]:
-        """The times of the problems of a cluster, by its id, that scans saw fixed from a date on, by policy."""
+    def times_to_fix(self, cluster: int, since: date, until: date = date.max) -> tuple[TimeToFix, ...]:
+        """The times of the problems of a cluster, by its id, that scans saw fixed from a date to another one, by policy."""
         from scanner.store import fixes
 
         with self._reading() as connection:
-            return fixes.times_to_fix(connection, cluster, since)
+            return fixes.times_to_fix(connection, cluster, since, until)
 
     def stats(self) -> sizes.Stats:
         """The size of the database."""
@@ -225,7 +228,7 @@ class SqlReader:
             return with_current_state(scan, abandoned(connection, self._clock()))
 
     def scan_at(self, moment: datetime, cluster: str | None = None) -> Scan:
-        """The newest complete or partial scan that had ended at a moment. Raises UsageError if there is none."""
+        """The complete or incomplete scan with the latest date up to a moment. Raises UsageError if there is none."""
         with self._reading() as connection:
             return lookup.scan_at(connection, moment, cluster if cluster is None else clean(cluster))
 
@@ -236,9 +239,17 @@ class SqlReader:
             return scan and with_current_state(scan, abandoned(connection, self._clock()))
 
     def newest_of_cluster(self, cluster: int, until: datetime | None = None) -> Scan | None:
-        """The newest complete or incomplete scan of a cluster, by its id, that had ended at a moment; None if there is none."""
+        """The newest complete or incomplete scan of a cluster, by its id; None if there is none.
+
+        With a moment, the one with the latest date up to then.
+        """
         with self._reading() as connection:
             return lookup.newest_of_cluster(connection, cluster, until)
+
+    def earlier_first(self, *scans: str) -> tuple[str, ...]:
+        """Scans of a cluster, by their full ids, in the order of its history."""
+        with self._reading() as connection:
+            return lookup.earlier_first(connection, scans)
 
     def newest_scans(self) -> tuple[ClusterScans, ...]:
         """The newest scans of every cluster, also of those without a finished scan, the oldest cluster first."""
@@ -423,6 +434,10 @@ class SqlReader:
 class SqlStore(SqlReader):
     """Satisfies the Protocol `Store` of `scanner.scan.edges`, and reads stored scans."""
 
+    def now(self) -> datetime | None:
+        """The time of the database's clock; None for a file, which has none."""
+        return self._clock() if self._address.path is None else None
+
     def register(self, cluster: ClusterIdentity, *, restored: bool = False) -> str:
         """Find or begin the history of a cluster; return what the user should know when a history begins, else an empty text.
 
@@ -550,8 +565,10 @@ class SqlStore(SqlReader):
                 mark_failed(connection, dead)
 
 
-def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:
+def open_store(url: str, clock: Clock | None = None) -> SqlStore:
     """Open a database, and create it if it does not exist: `sqlite:PATH`, a path, or `postgresql://…`.
+
+    The clock is by default that of the database's server, and of this machine for a file.
 
     Raises UsageError for an invalid URL, StoreError when the database cannot be used.
     """
@@ -560,14 +577,14 @@ def open_store(url: str, clock: Clock = _utc_now) -> SqlStore:
     try:
         with as_store_error(address):
             prepare(engine, address)
+            return SqlStore(engine, address, clock or clock_of(engine))
     except BaseException:
         engine.dispose()
         raise
-    return SqlStore(engine, address, clock)
 
 
-def open_reader(url: str, clock: Clock = _utc_now, *, most_seconds: float | None = None) -> SqlReader:
-    """Open an existing database to read it, which needs neither write permission nor free space.
+def open_reader(url: str, clock: Clock | None = None, *, most_seconds: float | None = None) -> SqlReader:
+    """Open an existing database to read it, which needs neither write permission nor free space. The clock is that of `open_store`.
 
     Raises UsageError for an invalid URL, StoreError when this version cannot read the database. A reader that many people share has
     a limit of `most_seconds`: it raises QueryTooLong for a query that takes longer, and remembers rows that never change.
@@ -579,10 +596,10 @@ def open_reader(url: str, clock: Clock = _utc_now, *, most_seconds: float | None
     try:
         with as_store_error(address):
             check(engine, address)
+            return SqlReader(engine, address, clock or clock_of(engine))
     except BaseException:
         engine.dispose()
         raise
-    return SqlReader(engine, address, clock)
 
 
 def upgrade(url: str, *, backup: bool = True) -> Upgraded:

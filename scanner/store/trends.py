@@ -50,12 +50,12 @@ class TrendOfDays(NamedTuple):
     outcomes: Mapping[date, Mapping[tuple[str, bool], int]]
 
 
-def days(connection: Connection, cluster: int, since: date) -> tuple[Day, ...]:
-    """The recorded days of a cluster from a date on, in their order."""
-    return tuple(_days(connection, cluster, since).values())
+def days(connection: Connection, cluster: int, since: date, until: date = date.max) -> tuple[Day, ...]:
+    """The recorded days of a cluster from a date to another one, in their order."""
+    return tuple(_days(connection, cluster, since, until).values())
 
 
-def _days(connection: Connection, cluster: int, since: date) -> dict[int, Day]:
+def _days(connection: Connection, cluster: int, since: date, until: date) -> dict[int, Day]:
     """The recorded days by their numbers."""
     changes = _changes(connection, cluster)
     before = _version_before(connection, cluster, since)
@@ -63,7 +63,8 @@ def _days(connection: Connection, cluster: int, since: date) -> dict[int, Day]:
     wanted = select(own.number, own.day, SCANS.c.id, SCANS.c.findings, *_VERSION).join(
         SCANS, SCANS.c.number == own.scan
     )
-    wanted = wanted.where(own.cluster == cluster, own.day >= since.isoformat()).order_by(own.day)
+    of_period = own.day >= since.isoformat(), own.day <= until.isoformat()
+    wanted = wanted.where(own.cluster == cluster, *of_period).order_by(own.day)
     recorded: dict[int, Day] = {}
     for number, day, scan, findings, *version in connection.execute(wanted):
         now = RulesVersion(*version)
@@ -73,9 +74,11 @@ def _days(connection: Connection, cluster: int, since: date) -> dict[int, Day]:
     return recorded
 
 
-def trend(connection: Connection, cluster: int, since: date, policies: Collection[str] | None = None) -> Trend:
-    """All tallies of a cluster from a date on, of some policies or of all; those of one day are in memory at a time."""
-    recorded = _days(connection, cluster, since)
+def trend(
+    connection: Connection, cluster: int, since: date, until: date, *, policies: Collection[str] | None = None
+) -> Trend:
+    """All tallies of a cluster from a date to another one, of some policies or of all; those of one day are in memory at a time."""
+    recorded = _days(connection, cluster, since, until)
     key = DAILY_KEYS.c
     names = key.policy, key.language, key.namespace, key.outcome, key.requester
     chosen = select(key.id, *(key[name] for name in DailyKey._fields)).order_by(*names)
@@ -102,7 +105,7 @@ def policies(connection: Connection) -> tuple[str, ...]:
 
 
 def failing_by_policy(
-    connection: Connection, cluster: int, since: date, failing: Collection[str]
+    connection: Connection, cluster: int, since: date, until: date, *, failing: Collection[str]
 ) -> dict[str, dict[date, int]]:
     """The numbers of outcomes among `failing`, by policy, in the order of the names, and by day.
 
@@ -113,28 +116,29 @@ def failing_by_policy(
     own = marked.c.policy, DAYS.c.day
     added = select(*own, func.sum(DAILY.c.count * marked.c.fails)).join_from(DAILY, marked, marked.c.id == DAILY.c.key)
     counts: dict[str, dict[date, int]] = {}
-    for policy, day, count in connection.execute(_of_days(added, cluster, since).group_by(*own).order_by(*own)):
+    for policy, day, count in connection.execute(_of_days(added, cluster, since, until).group_by(*own).order_by(*own)):
         counts.setdefault(policy, {})[date.fromisoformat(day)] = int(count)
     return counts
 
 
 def outcomes_by_day(
-    connection: Connection, cluster: int, since: date, names: Collection[str]
+    connection: Connection, cluster: int, since: date, until: date, *, names: Collection[str]
 ) -> dict[date, dict[tuple[str, bool], int]]:
     """The numbers of outcomes of policies by day, and by outcome and whether it depends on the requester."""
     key = DAILY_KEYS.c
     own = DAYS.c.day, key.outcome, key.requester
     added = select(*own, func.sum(DAILY.c.count)).join_from(DAILY, DAILY_KEYS)
-    added = _of_days(added, cluster, since).where(among(connection, key.policy, sorted(names)))
+    added = _of_days(added, cluster, since, until).where(among(connection, key.policy, sorted(names)))
     counts: dict[date, dict[tuple[str, bool], int]] = {}
     for day, outcome, requester, count in connection.execute(added.group_by(*own)):
         counts.setdefault(date.fromisoformat(day), {})[outcome, requester] = int(count)
     return counts
 
 
-def _of_days(query: Select[*tuple[Any, ...]], cluster: int, since: date) -> Select[*tuple[Any, ...]]:
+def _of_days(query: Select[*tuple[Any, ...]], cluster: int, since: date, until: date) -> Select[*tuple[Any, ...]]:
     own = DAYS.c
-    return query.join(DAYS, own.number == DAILY.c.day).where(own.cluster == cluster, own.day >= since.isoformat())
+    of_period = own.day >= since.isoformat(), own.day <= until.isoformat()
+    return query.join(DAYS, own.number == DAILY.c.day).where(own.cluster == cluster, *of_period)
 
 
 def _version_before(connection: Connection, cluster: int, since: date) -> RulesVersion | None:

@@ -18,7 +18,7 @@ from scanner.store import codec
 from scanner.store.engine import among
 from scanner.store.interning import Interned, chunks
 from scanner.store.packing import Key
-from scanner.store.scans import USABLE
+from scanner.store.scans import LATEST_FIRST, USABLE
 from scanner.store.tables import SCAN_WAIVERS, SCANS, WAIVER_SETS, WAIVERS
 
 
@@ -31,13 +31,13 @@ def write_waivers(connection: Connection, scan: int, waivers: WaiverSet) -> None
 
 
 def waivers_at(connection: Connection, scan_id: str, moment: datetime) -> WaiverSet | None:
-    """The newest waivers of a scan of the same cluster that had ended at a moment; None if no such scan read waivers."""
+    """The waivers with the latest date up to a moment, of a scan of the same cluster; None if no such scan read waivers."""
     cluster = select(SCANS.c.cluster).where(SCANS.c.id == scan_id).scalar_subquery()
     newest = (
         select(WAIVER_SETS.c.content)
         .select_from(SCAN_WAIVERS.join(SCANS).join(WAIVER_SETS))
         .where(SCANS.c.cluster == cluster, SCANS.c.state.in_(USABLE), SCANS.c.finished_at <= moment)
-        .order_by(SCANS.c.revision.desc())
+        .order_by(*LATEST_FIRST)
         .limit(1)
     )
     content = connection.execute(newest).scalar()

@@ -112,8 +112,8 @@ class ComparePages:
         earlier = self.library.scan(cluster, moment_of(before))
         if earlier.id == later.id:
             return _NoPair(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
-        first, second = sorted((earlier, later), key=lambda scan: scan.started_at)
-        return _Pair(first.id, second.id)
+        with self.library.reading() as reader:
+            return _Pair(*reader.earlier_first(earlier.id, later.id))
 
     def _found(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
         with self.library.reading() as reader:

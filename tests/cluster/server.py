@@ -171,8 +171,12 @@ def serving() -> Iterator[FakeApi]:
         def _send(self, reply: Reply, *, gzipped: bool) -> None:
             data = gzip.compress(reply.data) if gzipped else reply.data
             encoding = {"Content-Encoding": "gzip"} if gzipped else {}
-            fixed = {"Content-Type": "application/json", "Content-Length": str(len(data))}
-            self.send_response(reply.status)
+            fixed = {
+                "Date": self.date_time_string(),
+                "Content-Type": "application/json",
+                "Content-Length": str(len(data)),
+            }
+            self.send_response_only(reply.status)
             for name, value in {**fixed, **encoding, **reply.headers}.items():
                 self.send_header(name, value)
             self.end_headers()

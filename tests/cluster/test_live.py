@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
@@ -75,6 +76,23 @@ def test_a_cluster_without_a_readable_uid_is_not_scanned(api: FakeApi, cluster: 
     api.says("/api/v1/namespaces/kube-system", reply)
     with pytest.raises(ClusterError, match="cannot identify the cluster"):
         cluster.identity()
+
+
+@pytest.mark.parametrize("status", [200, 403, 404])
+def test_the_time_of_the_api_server_is_the_date_of_a_response(api: FakeApi, cluster: LiveCluster, status: int) -> None:
+    """Whatever its status is; a user without any permission gets a date, too."""
+    api.says("/version", Reply({}, status, {"Date": "Sun, 01 Mar 2026 12:00:00 GMT"}))
+    assert datetime(2026, 3, 1, 12, tzinfo=UTC) == cluster.now()
+
+
+@pytest.mark.parametrize(
+    "date",
+    ["", "noon", "Sun, 01 Mar 2026 12:00:00 -0000", "Fri, 31 Dec 9999 23:59:59 GMT", "Tue, 31 Feb 2026 12:00:00 GMT"],
+)
+def test_a_response_without_a_valid_date_has_no_time(api: FakeApi, cluster: LiveCluster, date: str) -> None:
+    """The scan has one clock less, and goes on."""
+    api.says("/version", Reply({}, 200, {"Date": date}))
+    assert cluster.now() is None
 
 
 def test_the_requester_is_that_of_a_review(api: FakeApi, cluster: LiveCluster) -> None:

@@ -51,6 +51,9 @@ class View(NamedCluster):
 
     version = ""
 
+    def now(self) -> None:
+        """No time: the steps have the times of the scans."""
+
     def identity(self) -> ClusterIdentity:
         """See Cluster."""
         own = super().identity()
@@ -64,6 +67,9 @@ class Recorder:
         self._store = store
         self._assay = assay
         self._between = between
+
+    def now(self) -> None:
+        """No time: the steps have the times of the scans."""
 
     def begin(self, start: ScanStart) -> None:
         """See Store."""

@@ -87,6 +87,11 @@ def test_a_run_is_due_within_the_tolerance() -> None:
     assert "+missed" == shown(registered(now=FIRST + TEN_MINUTES + timedelta(seconds=1), times=(FIRST,)))
 
 
+def test_a_run_of_2030_stands_for_no_expected_time() -> None:
+    """Else it would hide until then that no run begins any more; it is listed last."""
+    assert "+1complete +missed 3complete" == shown(registered(run(3, 4 * 365 * 24 * 60, 0), run(1, 0, 0)))
+
+
 @pytest.mark.parametrize(
     ("details", "why"),
     [

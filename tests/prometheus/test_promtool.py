@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from scanner.model.cron import schedule_of
+from scanner.model.method import ClockDifferences, Method
 from scanner.model.register import Register
 from scanner.model.scan import ClusterIdentity, Health, HealthKind, ScanRecord, ScanState
 from scanner.model.waiver import WaiverSet
@@ -35,7 +36,13 @@ def full_record() -> ScanRecord:
     """A record with a sample of every metric of a report."""
     register = Register({"complete": 2, "failed": 1}, FINISHED, 4096)
     unmatched = Health(HealthKind.NO_OBJECT, "require-owner", "", "nothing matched")
-    return replace(partial_record(), register=lambda: register, health=(unmatched,), resolutions=lambda: {"fixed": 1})
+    return replace(
+        partial_record(),
+        register=lambda: register,
+        health=(unmatched,),
+        resolutions=lambda: {"fixed": 1},
+        method=Method(clocks=ClockDifferences(api_server=-1, database=2)),
+    )
 
 
 def rendered(record: ScanRecord, name: str) -> str:

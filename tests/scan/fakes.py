@@ -58,9 +58,13 @@ class FakeCluster:
     beat: Callable[[], None] = field(default=lambda: None)
     counts: ServerCounts = field(default=ServerCounts(why_not="no server"))
     counted: int = 0
+    time: datetime | None = None
 
     def identity(self) -> ClusterIdentity:
         return ClusterIdentity("test", "uid-of-kube-system", "v1.36.0", self.source)
+
+    def now(self) -> datetime | None:
+        return self.time
 
     def requester(self) -> UserInfo:
         return self.user
@@ -152,6 +156,10 @@ class FakeStore:
     intermediates: list[Examined] = field(default_factory=list)
     namespaces: list[Examined] = field(default_factory=list)
     beats: list[str] = field(default_factory=list)
+    time: datetime | None = None
+
+    def now(self) -> datetime | None:
+        return self.time
 
     def begin(self, start: ScanStart) -> None:
         self.starts.append(start)

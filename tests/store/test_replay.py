@@ -247,6 +247,9 @@ class Tee:
         self.findings: dict[str, Finding] = {}
         self.ends: list[ScanEnd] = []
 
+    def now(self) -> None:
+        return None
+
     def begin(self, start: ScanStart) -> None:
         self._store.begin(replace(start, tool_version=self._assay))
 

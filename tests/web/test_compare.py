@@ -170,6 +170,19 @@ def test_what_is_not_comparable_is_named_first(tmp_path_factory: pytest.TempPath
     assert "Changed: policy <bdi>replicas</bdi>" in text
 
 
+def test_scans_are_compared_in_the_order_of_history(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A wrong date makes no scan the later one."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('order') / 'assay.db'}"
+    clock = Clock()
+    first, second = Scanned("prod", NOW - timedelta(hours=1), (A,)), Scanned("prod", NOW - timedelta(days=2), (A,))
+    with open_store(url, clock) as store:
+        first.record(store, clock)
+        second.record(store, clock)
+    with served(url, lambda: NOW) as opened:
+        text = opened.get(f"{opened.cluster}/compare?before={second.id}&after={first.id}").text
+    assert text.index(first.id, text.index("Earlier scan")) < text.index(second.id, text.index("Earlier scan"))
+
+
 def test_names_of_clusters_and_objects_are_texts(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Hostile ones too, on every page that shows them."""
     url = f"sqlite:///{tmp_path_factory.mktemp('hostile') / 'assay.db'}"

@@ -54,10 +54,10 @@ def trend(asked: Asked[TrendQuery]) -> Trend:
     since = asked.today - timedelta(days=query.days - 1)
     begin, chosen = _begin(asked.cursor, since), partial(_is_chosen, query.policy)
     with asked.library.reading() as reader:
-        recorded = reader.trend_of_days(cluster, begin, chosen)
-        tallies = _tallies(reader, cluster, begin, query) if query.tallies else None
-        total = len(reader.days(cluster, since))
-        fixes = reader.times_to_fix(cluster, since)
+        recorded = reader.trend_of_days(cluster, begin, chosen, until=asked.today)
+        tallies = _tallies(reader, asked, begin) if query.tallies else None
+        total = len(reader.days(cluster, since, asked.today))
+        fixes = reader.times_to_fix(cluster, since, asked.today)
     days = recorded.days[: query.limit if tallies is None else len(tallies)]
     return Trend(
         total=total,
@@ -98,11 +98,13 @@ def _day(day: Day, outcomes: Mapping[tuple[str, bool], int], tallies: Sequence[I
     return {**day_json(day), **sums, **({} if tallies is None else {"tallies": tallies})}
 
 
-def _tallies(reader: SqlReader, cluster: int, begin: date, query: TrendQuery) -> list[list[Item]]:
+def _tallies(reader: SqlReader, asked: Asked[TrendQuery], begin: date) -> list[list[Item]]:
     """The tallies of the first days of a page."""
+    query, cluster = asked.query, asked.cluster.id
     found: list[list[Item]] = []
     number = 0
-    with reader.trend(cluster, begin, partial(_is_chosen, query.policy) if query.policy else None) as recorded:
+    chosen = partial(_is_chosen, query.policy) if query.policy else None
+    with reader.trend(cluster, begin, chosen, until=asked.today) as recorded:
         keys = list(map(key_json, recorded.keys))
         for tallies in islice(recorded.tallies, query.limit):
             found.append([{**keys[place], "count": count} for place, count in tallies])
