@@ -87,7 +87,8 @@ class ClusterIdentity:
     """The scanned cluster. `uid` is the UID of the kube-system namespace; `server_version` e.g. `v1.36.0`.
 
     `given_name` is the name that the user gave, `server` a SHA-256 of the API server's CA and URL in hex, and `folder` the
-    absolute path of the scanned files, or `stdin`. A stored scan has none of these three.
+    absolute path of the scanned files, or `stdin`. A stored scan has none of these three. `earlier_name` is the name that a stored
+    scan recorded, if its cluster has another name now; else empty.
     """
 
     name: str
@@ -97,6 +98,12 @@ class ClusterIdentity:
     given_name: str = ""
     server: str = ""
     folder: str = ""
+    earlier_name: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the cluster, and the one that its scan recorded if that is another one."""
+        return (self.name, self.earlier_name) if self.earlier_name else (self.name,)
 
     @property
     def key(self) -> str:

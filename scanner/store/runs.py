@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -114,6 +114,28 @@ def clusters_of_runs(connection: Connection) -> tuple[str, ...]:
     rows = connection.execute(scanned).all()
     names = [row.name for row in rows]
     return tuple(sorted(row.identity if names.count(row.name) > 1 else row.name for row in rows))
+
+
+def running_runs(connection: Connection, cluster: str, now: datetime) -> tuple[RunDetails, ...]:
+    """The runs of a cluster, by its identity, that have not ended and whose process may still run."""
+    wanted = _select().where(_of_cluster(connection, cluster), RUNS.c.exit_code.is_(None))
+    details = _details(connection, connection.execute(wanted).all(), now)
+    return tuple(each for each in details if each.last_sign is None)
+
+
+def names_of_runs(connection: Connection, *, without: Collection[int]) -> frozenset[str]:
+    """The names of the runs that have scanned other clusters than those with some numbers."""
+    scanned = select(RUNS.c.name).join(SCANS, _SCAN_OF_RUN).where(SCANS.c.cluster.not_in(without)).distinct()
+    return frozenset(connection.execute(scanned).scalars())
+
+
+def rename_runs(connection: Connection, cluster: int, old: str, new: str, *, alone: bool) -> None:
+    """Give the runs of a cluster with one name another one; `alone`, also those without a scan that have the name."""
+    own, scan_of_run = RUNS.c, select(SCANS.c.number).where(_SCAN_OF_RUN).correlate(RUNS)
+    chosen = scan_of_run.where(SCANS.c.cluster == cluster).exists()
+    if alone:
+        chosen |= ~scan_of_run.exists()
+    connection.execute(update(RUNS).where(own.name == old, chosen).values(name=new))
 
 
 def _of_cluster(connection: Connection, cluster: str) -> ColumnElement[bool]:

@@ -14,14 +14,16 @@ from scanner.model.resource import UserInfo
 from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
 from scanner.store import codec
 from scanner.store.owner import Owner
-from scanner.store.tables import SCANS, STAGED_PAGES
+from scanner.store.tables import CLUSTERS, SCANS, STAGED_PAGES
 
 USABLE = (ScanState.COMPLETE.value, ScanState.INCOMPLETE.value)
 """The states of scans that are part of history and can be the latest scan."""
 
+_PRESENT_NAME = select(CLUSTERS.c.name).where(CLUSTERS.c.id == SCANS.c.cluster).correlate(SCANS).scalar_subquery()
 _COLUMNS = (
     SCANS.c.id,
     SCANS.c.cluster_name,
+    _PRESENT_NAME.label("present_name"),
     SCANS.c.cluster_uid,
     SCANS.c.server_version,
     SCANS.c.source,
@@ -46,10 +48,14 @@ def select_scans() -> Select[*tuple[object, ...]]:
 
 
 def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
-    """The scan in a row of `select_scans`."""
+    """The scan in a row of `select_scans`. It shows the present name of its cluster."""
+    earlier = "" if row.cluster_name == row.present_name else row.cluster_name
+    cluster = ClusterIdentity(
+        row.present_name, row.cluster_uid, row.server_version, row.source, earlier_name=earlier
+    )
     return Scan(
         id=row.id,
-        cluster=ClusterIdentity(row.cluster_name, row.cluster_uid, row.server_version, row.source),
+        cluster=cluster,
         started_at=row.started_at,
         finished_at=row.finished_at,
         state=ScanState(row.state),
