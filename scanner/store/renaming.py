@@ -18,6 +18,7 @@ from scanner.model.scan import ScanState
 from scanner.store.clusters import StoredCluster, are_alike, change, given_key, stored_clusters
 from scanner.store.engine import engine_for, lock_bodies, merge_log, writing_shared
 from scanner.store.retention import existing
+from scanner.store.run_owners import labels_of
 from scanner.store.runs import names_of_runs, rename_runs, running_runs
 from scanner.store.scans import abandoned
 from scanner.store.schema import check
@@ -95,14 +96,8 @@ def _named(stored: Sequence[StoredCluster], text: str) -> StoredCluster:
     if chosen:
         identities = ", ".join(row.identity for row in chosen)
         raise UsageError(f"The name {text} is ambiguous: the database has several such clusters. Name one of: {identities}")
-    known = ", ".join(_labels(stored)) or "no cluster"
+    known = ", ".join(labels_of(stored).values()) or "no cluster"
     raise UsageError(f"There is no cluster {text!r} in this database: it has {known}.")
-
-
-def _labels(stored: Sequence[StoredCluster]) -> list[str]:
-    """The names of clusters, or their identities where several have the same name."""
-    names = [row.name for row in stored]
-    return [row.identity if names.count(row.name) > 1 else row.name for row in stored]
 
 
 def _free(
