@@ -347,7 +347,8 @@ class Scan:
     """A stored scan without its findings; `findings`, `new` and `resolved` are their numbers.
 
     Of the requester, the store keeps the name and the groups. The digests of scans by older versions, and of sets with withheld
-    content of unknown version, are empty: not known. `notes` are sentences about parts of the record that are less exact.
+    content of unknown version, are empty: not known. `notes` are sentences about parts of the record that are less exact. A
+    `preview` has assumed bindings.
     """
 
     id: str
@@ -364,6 +365,7 @@ class Scan:
     policy_set_digest: str = ""
     description_digest: str = ""
     notes: tuple[str, ...] = ()
+    preview: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, or_, select, update
 
 from scanner.errors import UsageError
 from scanner.model.run import Run, RunDetails
@@ -140,10 +140,10 @@ def names_of_runs(connection: Connection, *, without: Collection[int]) -> frozen
 def rename_runs(connection: Connection, cluster: int, old: str, new: str, *, alone: bool) -> None:
     """Give the runs of a cluster with one name another one; `alone`, also those without a scan that have the name."""
     own, scan_of_run = RUNS.c, select(SCANS.c.number).where(SCAN_OF_RUN).correlate(RUNS)
-    chosen = scan_of_run.where(SCANS.c.cluster == cluster).exists()
+    chosen: list[ColumnElement[bool]] = [scan_of_run.where(SCANS.c.cluster == cluster).exists()]
     if alone:
-        chosen |= ~scan_of_run.exists()
-    connection.execute(update(RUNS).where(own.name == old, chosen).values(name=new))
+        chosen.append(~scan_of_run.exists())
+    connection.execute(update(RUNS).where(own.name == old, or_(*chosen)).values(name=new))
 
 
 def _of_cluster(connection: Connection, cluster: str) -> ColumnElement[bool]:

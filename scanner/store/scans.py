@@ -39,6 +39,7 @@ _COLUMNS = (
     SCANS.c.policy_set_digest,
     SCANS.c.description_digest,
     SCANS.c.notes,
+    SCANS.c.preview,
 )
 
 
@@ -68,6 +69,7 @@ def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
         policy_set_digest=row.policy_set_digest,
         description_digest=row.description_digest,
         notes=tuple(orjson.loads(row.notes)) if row.notes else (),
+        preview=row.preview,
     )
 
 

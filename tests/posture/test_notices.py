@@ -23,7 +23,7 @@ from scanner.posture.scan_diff import DifferingProblem, ProblemChange, ProblemSt
 from scanner.posture.severity import Severity
 from tests.store.made import CHECK
 
-NEW, REOPENED, CHANGED, RESOLVED = ProblemChange
+NEW, REOPENED, CHANGED, RESOLVED, _ = ProblemChange
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 POLICY = RuleDifference(RuleKind.POLICY, VALIDATING, "hosts", None, {"spec": {}})
 GAP = Gap(GapKind.LIST, "v1/Secret", "forbidden")
