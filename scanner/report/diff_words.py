@@ -91,7 +91,7 @@ def warnings(diff: ScanDiff) -> Iterator[DiffWarning]:
     if diff.before.state is ScanState.INCOMPLETE:
         appeared = sum(_sum(diff.problems, change, CauseKind.COVERAGE) for change in _APPEARED)
         rest = f" {plural(appeared, 'problem')} of the cause coverage may have existed then." if appeared else ""
-        yield DiffWarning("Incomplete before", f"The earlier scan {_missed(earlier_gaps)}.{rest}", earlier_gaps)
+        yield DiffWarning("Incomplete", f"The earlier scan {_missed(earlier_gaps)}.{rest}", earlier_gaps)
     for scan, name in ((diff.now, "later"), (diff.before, "earlier")):
         if scan.preview:
             yield DiffWarning(

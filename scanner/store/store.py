@@ -330,7 +330,7 @@ class SqlReader:
             return problem_counts.problem_counts(connection, scan_id, baseline, ids, waived=waived or {}, below=below)
 
     def newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
-        """The ids of the two last complete and comparable scans of a cluster, the earlier one first. Raises UsageError."""
+        """The ids of the two newest comparable scans of a cluster, complete or not, the earlier one first. Raises UsageError."""
         from scanner.store import scan_diff
 
         with self._reading() as connection:
