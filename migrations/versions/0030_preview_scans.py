@@ -11,11 +11,15 @@ branch_labels = None
 depends_on = None
 
 
-
 def upgrade() -> None:
     op.add_column("scans", sa.Column("preview", sa.Boolean(), nullable=False, server_default=sa.false()))
     text = sa.String()
-    scans = sa.table("scans", *(sa.column(name) for name in ("number", "bindings_of", "pruned_at")), sa.column("method", text), sa.column("preview", sa.Boolean()))
+    scans = sa.table(
+        "scans",
+        *(sa.column(name) for name in ("number", "bindings_of", "pruned_at")),
+        sa.column("method", text),
+        sa.column("preview", sa.Boolean()),
+    )
     used = sa.table("scan_bindings", sa.column("scan"), sa.column("binding"))
     bindings = sa.table("bindings", sa.column("id"), sa.column("name", text), sa.column("document", text))
     owner = sa.case((scans.c.bindings_of == 0, scans.c.number), else_=scans.c.bindings_of)

@@ -34,9 +34,7 @@ class NearWaiver(NamedTuple):
     misses: tuple[Miss, ...]
 
 
-def misses(
-    waiver: Waiver, subject: Subject, names: Sequence[str], day: date, rules: WaiverRules
-) -> Iterator[Miss]:
+def misses(waiver: Waiver, subject: Subject, names: Sequence[str], day: date, rules: WaiverRules) -> Iterator[Miss]:
     """The fields on which a waiver fails for a finding of a cluster, by its `names`, on a day; none if it applies."""
     if waiver.cluster and not any(fnmatchcase(name, waiver.cluster) for name in names):
         yield Miss("cluster", waiver.cluster, names[0])

@@ -90,9 +90,7 @@ def _is_too_long(waiver: Waiver, rules: WaiverRules) -> bool:
 def of_cluster(waivers: Iterable[Waiver], names: Collection[str]) -> Iterator[Waiver]:
     """The waivers for the cluster with one of these names: a stored scan has that of its time, and that of today."""
     return (
-        waiver
-        for waiver in waivers
-        if not waiver.cluster or any(fnmatchcase(name, waiver.cluster) for name in names)
+        waiver for waiver in waivers if not waiver.cluster or any(fnmatchcase(name, waiver.cluster) for name in names)
     )
 
 

@@ -158,7 +158,10 @@ def finding_counts(diff: ScanDiff, kind: CauseKind | None = None) -> dict[Findin
 
 def counts_line(counts: Mapping[ProblemChange, int] | Mapping[FindingChange, int]) -> str:
     """`2 new, 1 resolved`, without those that are 0."""
-    return listed(f"{number:,} {_CHANGES.get(change.value, change.value)}" for change, number in counts.items() if number) or "none"
+    return (
+        listed(f"{number:,} {_CHANGES.get(change.value, change.value)}" for change, number in counts.items() if number)
+        or "none"
+    )
 
 
 _CHANGES: Final[Mapping[str, str]] = {ProblemChange.NOT_CHECKED.value: "not checked"}

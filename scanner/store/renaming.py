@@ -95,7 +95,9 @@ def _named(stored: Sequence[StoredCluster], text: str) -> StoredCluster:
         return chosen[0]
     if chosen:
         identities = ", ".join(row.identity for row in chosen)
-        raise UsageError(f"The name {text} is ambiguous: the database has several such clusters. Name one of: {identities}")
+        raise UsageError(
+            f"The name {text} is ambiguous: the database has several such clusters. Name one of: {identities}"
+        )
     known = ", ".join(labels_of(stored).values()) or "no cluster"
     raise UsageError(f"There is no cluster {text!r} in this database: it has {known}.")
 

@@ -15,8 +15,9 @@ def labels_of(stored: Sequence[StoredCluster]) -> Mapping[int, str]:
 
 
 class RunOwners:
-    """The clusters of runs. A run without a scan belongs to the cluster with its name as label, else to the only cluster that runs of
-    this name have scanned.
+    """The clusters of runs.
+
+    A run without a scan belongs to the cluster with its name as label, else to the only cluster that runs of this name have scanned.
     """
 
     def __init__(self, labels: Mapping[int, str], runs: Iterable[tuple[int | None, str]]) -> None:

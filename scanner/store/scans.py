@@ -51,9 +51,7 @@ def select_scans() -> Select[*tuple[object, ...]]:
 def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
     """The scan in a row of `select_scans`. It shows the present name of its cluster."""
     earlier = "" if row.cluster_name == row.present_name else row.cluster_name
-    cluster = ClusterIdentity(
-        row.present_name, row.cluster_uid, row.server_version, row.source, earlier_name=earlier
-    )
+    cluster = ClusterIdentity(row.present_name, row.cluster_uid, row.server_version, row.source, earlier_name=earlier)
     return Scan(
         id=row.id,
         cluster=cluster,

@@ -204,7 +204,9 @@ def test_a_preview_is_compared_only_if_it_is_named(assay: Assay, write: Write) -
         assert 0 == assay("scan", "--from", "cluster", "-q", *flags).code
     usual, named = document(assay), document(assay, "last")
 
-    assert [False, False, False, True] == [each["preview"] for read in (usual, named) for each in (read["before"], read["now"])]
+    assert [False, False, False, True] == [
+        each["preview"] for read in (usual, named) for each in (read["before"], read["now"])
+    ]
     assert usual["now"]["id"] == named["before"]["id"]
     assert "Preview: The later scan assumed bindings" in assay("diff", "last").stdout.decode()
     assert "Preview" not in assay("diff").stdout.decode()

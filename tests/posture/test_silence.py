@@ -45,7 +45,7 @@ SILENT, NEVER = ClusterState.SILENT, ClusterState.NEVER_COMPLETE
     [(35, True, []), (37, True, [SILENT]), (35, False, [NEVER]), (37, False, [SILENT, NEVER])],
 )
 def test_silence_is_about_runs_and_never_complete_about_scans(
-    hours: int, has_complete_scan: bool, states: list[ClusterState]
+    hours: int, states: list[ClusterState], *, has_complete_scan: bool
 ) -> None:
     """A cluster whose scans are all incomplete is not silent, and one without a run is, however complete its scans were."""
     now = FRIDAY + timedelta(hours=hours)

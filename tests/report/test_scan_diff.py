@@ -263,7 +263,9 @@ def test_a_table_begins_with_what_the_later_scan_did_not_check() -> None:
     lines = list(diff_table.lines(incomplete(), 50))
     text = "\n".join(lines)
 
-    assert "INCOMPLETE: The later scan did not scan 12 items. 1 open problem was not checked." == " ".join(" ".join(lines[:2]).split())
+    assert "INCOMPLETE: The later scan did not scan 12 items. 1 open problem was not checked." == " ".join(
+        " ".join(lines[:2]).split()
+    )
     assert 10 == text.count("  v1/Secret: secrets is forbidden: User *x* cannot list resource secrets") - 1
     assert "  2 more items: print all with --limit 0" in lines
     assert "Incomplete: The earlier scan did not scan 1 item." in text
@@ -297,10 +299,20 @@ def test_json_marks_what_was_not_checked() -> None:
     """The scans have their gaps, the problems their marks, the totals their numbers."""
     document = json.loads("\n".join(diff_json.lines(incomplete())))
     Draft202012Validator(strict(SCHEMA)).validate(document)
-    unchecked, first = document["problems"] if document["problems"][0]["change"] != "new" else document["problems"][::-1]
+    unchecked, first = (
+        document["problems"] if document["problems"][0]["change"] != "new" else document["problems"][::-1]
+    )
 
-    assert ("incomplete", True, 12) == (document["now"]["state"], document["now"]["preview"], len(document["now"]["gaps"]))
+    assert ("incomplete", True, 12) == (
+        document["now"]["state"],
+        document["now"]["preview"],
+        len(document["now"]["gaps"]),
+    )
     assert {"kind": "list", "where": SECRETS.where, "why": SECRETS.why} == document["before"]["gaps"][0]
     assert (1, 1) == (document["totals"]["problems"]["notChecked"], document["totals"]["problems"]["new"])
-    assert ("notChecked", False, 2) == (unchecked["change"], unchecked["notCheckedBefore"], unchecked["now"]["notChecked"])
+    assert ("notChecked", False, 2) == (
+        unchecked["change"],
+        unchecked["notCheckedBefore"],
+        unchecked["now"]["notChecked"],
+    )
     assert ("new", True) == (first["change"], first["notCheckedBefore"])

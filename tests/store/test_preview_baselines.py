@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
+
 from scanner.model.scan import ScanStart
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.retention import prune

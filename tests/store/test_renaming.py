@@ -47,7 +47,9 @@ def renamed(url: str, old: str, new: str) -> Renamed:
         pytest.param(OLD, "name:old", NEW, id="by its identity"),
         pytest.param(OLD, "uid-1", NEW, id="by its UID"),
         pytest.param(PROD, "prod", NEW, id="a cluster known by its UID"),
-        pytest.param(ClusterIdentity("in-pod", server="s"), "in-pod", named(ClusterIdentity("x", server="s"), "new"), id="no UID"),
+        pytest.param(
+            ClusterIdentity("in-pod", server="s"), "in-pod", named(ClusterIdentity("x", server="s"), "new"), id="no UID"
+        ),
         pytest.param(FILES, "/srv/a/manifests", named(FILES, "new"), id="files"),
     ],
 )
@@ -175,9 +177,7 @@ def test_a_shown_name_becomes_a_given_one(store: SqlStore, url: str) -> None:
         ("old", " new", "or a space at an end"),
     ],
 )
-def test_a_name_that_cannot_be_given_is_refused(
-    store: SqlStore, url: str, old: str, new: str, sentence: str
-) -> None:
+def test_a_name_that_cannot_be_given_is_refused(store: SqlStore, url: str, old: str, new: str, sentence: str) -> None:
     """The message states what to do, and nothing changes."""
     scanned(store, 1, OLD)
     scanned(store, 2, named(OTHER, "other"))
@@ -253,7 +253,9 @@ def test_a_cluster_is_not_renamed_while_it_is_scanned(store: SqlStore, url: str)
     each = Round((A, B), cluster=OLD)
     store.begin(each.start(2))
 
-    with pytest.raises(UsageError, match=r"Scan scan-2 of old is running: run the command again when the scan has ended"):
+    with pytest.raises(
+        UsageError, match=r"Scan scan-2 of old is running: run the command again when the scan has ended"
+    ):
         renamed(url, "old", "new")
     store.page("scan-2", each.page())
     store.finish("scan-2", each.end(2))
@@ -315,12 +317,17 @@ def test_a_database_that_cannot_be_written_is_not_renamed(store: SqlStore, url: 
     """The message names the database and the reason."""
     scanned(store, 1, OLD)
     if url.startswith("postgresql"):
-        read_only = url.replace("options=-csearch_path%3D", "options=-cdefault_transaction_read_only%3Don+-csearch_path%3D")
+        read_only = url.replace(
+            "options=-csearch_path%3D", "options=-cdefault_transaction_read_only%3Don+-csearch_path%3D"
+        )
     else:
-        execute(url, "CREATE TRIGGER no_rename BEFORE UPDATE ON clusters BEGIN SELECT RAISE(ABORT, 'attempt to write a readonly database'); END")
+        execute(
+            url,
+            "CREATE TRIGGER no_rename BEFORE UPDATE ON clusters BEGIN SELECT RAISE(ABORT, 'attempt to write a readonly database'); END",
+        )
         read_only = url
 
-    with pytest.raises(StoreError, match="The database .* cannot be written"):
+    with pytest.raises(StoreError, match=r"The database .* cannot be written"):
         renamed(read_only, "old", "new")
     assert ["old"] == [each.name for each in store.clusters()]
 

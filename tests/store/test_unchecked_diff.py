@@ -12,6 +12,7 @@ from scanner.model.scan import CoverageState, ScanState, Scope
 from scanner.posture.scan_diff import FindingChange, ProblemChange, ProblemState, ScanDiff
 from scanner.store import SqlStore
 from tests.store.made import Round, finding, listed
+from tests.store.test_previews import PREVIEW, previewed
 from tests.store.test_scan_diff import changes, diff, only, problems
 
 NEW, REOPENED, CHANGED, RESOLVED, NOT_CHECKED = ProblemChange
@@ -51,7 +52,7 @@ def test_an_open_problem_that_the_later_scan_did_not_check_is_marked(store: SqlS
 
 
 def _checked(state: ProblemState | None) -> tuple[int, int] | None:
-    return state and (state.findings, state.unchecked)
+    return None if state is None else (state.findings, state.unchecked)
 
 
 def test_two_incomplete_scans_mark_what_neither_checked(store: SqlStore) -> None:
@@ -181,8 +182,6 @@ def test_the_numbers_agree_with_the_lists(store: SqlStore) -> None:
 
 def test_previews_are_never_not_checked(store: SqlStore) -> None:
     """A preview is no open finding of any later scan."""
-    from tests.store.test_previews import PREVIEW, previewed
-
     previewed(WEB, PREVIEW).record(store, 1)
     partial(WEB).record(store, 2)
 

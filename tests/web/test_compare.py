@@ -204,7 +204,10 @@ def test_an_incomplete_scan_is_compared_and_what_it_did_not_check_is_marked(
     with served(url, clock=lambda: NOW) as opened:
         path = f"{opened.cluster}/compare"
         page = opened.get(path)
-        assert "<strong>INCOMPLETE.</strong> The later scan did not scan 1 item. 1 open problem was not checked." in page.text
+        assert (
+            "<strong>INCOMPLETE.</strong> The later scan did not scan 1 item. 1 open problem was not checked."
+            in page.text
+        )
         assert f"<li><bdi>{GAP.where}: {GAP.why}</bdi></li>" in page.text
         assert "Problems</dt><dd>1 not checked" in page.text
         [row] = _problems(page)
