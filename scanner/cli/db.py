@@ -1,4 +1,4 @@
-"""`assay db`: upgrade, prune, check, reindex, stats, vacuum, backup."""
+"""`assay db`: upgrade, prune, rename-cluster, check, reindex, stats, vacuum, backup."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scanner.cli.completion import clusters
 from scanner.cli.database import DbOption, reader_at
 from scanner.cli.database_address import address
 from scanner.cli.output import Form, FormOption, standard_output
@@ -106,6 +107,41 @@ def prune(
             "Texts to which no row refers any more are left, because scans began or ended all the time. "
             "Run the command again when no scan runs.\n"
         )
+
+
+@application.command(
+    name="rename-cluster",
+    short_help="Give the history of a cluster another name.",
+    epilog="Scans, findings, runs and reports stay, and show the new name. The old name is free: a scan with it begins a new "
+    "history. Histories are not joined. Exit codes: 0 renamed, or the name is the same · 2 usage · 4 the database cannot be written.",
+)
+def rename_cluster(
+    old: Annotated[
+        str,
+        typer.Argument(
+            metavar="OLD", help="Name, UID or path of the cluster, or its identity.", autocompletion=clusters
+        ),
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Name that later scans pass as --cluster-name.")],
+    db: DbOption = "",
+) -> None:
+    """Give the history of a cluster another name. `assay scan --cluster-name NEW` continues the history."""
+    from datetime import UTC, datetime
+
+    from scanner.store.renaming import rename_cluster as run
+
+    renamed = run(address(db), old, new, datetime.now(UTC))
+    if not renamed.changed:
+        text([f"The history is named {renamed.name} already: nothing changed."])
+        return
+    scans = _plural(renamed.scans, "scan")
+    text(
+        [
+            f"Renamed the history of {renamed.before} to {renamed.name}: {scans}.",
+            "Scans continue it with this flag: " + f"--cluster-name {quote(renamed.name)}",
+            "Change the name also in waivers, the file of a fleet, and routes of notifications that have the old one.",
+        ]
+    )
 
 
 @application.command(short_help="Check the database for damage.", epilog=_CHECK_EPILOG)

@@ -65,7 +65,7 @@ BaselineOption = Annotated[
         metavar="SCAN|FILE",
         help=(
             "With --fail-on new: compare with this scan, or with the problems in this JSON report. Default: the newest "
-            "earlier scan with the same scope, operation, requester and options."
+            "earlier scan with the same scope, operation, requester and options that is no preview (--assume-bound)."
         ),
         rich_help_panel=_PANEL,
         show_default=False,
@@ -126,6 +126,8 @@ def evaluate(
     counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids, waived=rows, below=below)
     if FailOn.NEW in gates and baseline == Baseline() and counts.baseline is None:
         _print("no earlier scan is comparable, so every problem is new")
+    if counts.baseline is not None and counts.baseline.preview:
+        _print(f"the baseline {counts.baseline.id} is a preview (--assume-bound): its previews are no open problems")
     failed = [text for gate in dict.fromkeys(gates) if (text := _failure(gate, counts, record, below))]
     lapsed = _lapsed(waived)
     if not failed:

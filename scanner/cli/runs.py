@@ -129,7 +129,7 @@ def _register(
     store: SqlReader, expect: str, zone: ZoneInfo, since: datetime | None, tolerance: timedelta, cluster_name: str
 ) -> RegisterDocument:
     """The runs beside the times of a schedule. Raises UsageError for runs of several clusters."""
-    from scanner.report.run_document import Expectation, expected_runs
+    from scanner.report.run_document import Expectation, Period, expected_runs
 
     expectation = Expectation(expect, zone.key, tolerance)
     _ = expectation.times  # an invalid schedule is reported before anything about runs
@@ -139,7 +139,8 @@ def _register(
             f"--expect needs --cluster-name: the database has runs of {', '.join(clusters)}, and a schedule expects runs of one"
         )
     runs = store.runs(cluster=cluster_name or None, since=since)
-    return expected_runs(runs, expectation, since, datetime.now(UTC), cluster_name)
+    period = Period(since, store.first_run(cluster_name or None))
+    return expected_runs(runs, expectation, period, datetime.now(UTC), cluster_name)
 
 
 def _sheet(store: SqlReader, number: int) -> RunSheet:

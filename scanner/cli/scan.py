@@ -260,7 +260,7 @@ def command(
         typer.Option(
             "--cluster-name",
             metavar="NAME",
-            help="Name of the cluster: scans with the same name share one history. Default: tell clusters apart by the UID of kube-system, folders by their path.",
+            help="Name of the cluster: scans with the same name share one history; `assay db rename-cluster` carries a history over to another name. Default: tell clusters apart by the UID of kube-system, folders by their path.",
             show_default=False,
             autocompletion=clusters,
         ),

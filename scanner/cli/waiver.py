@@ -239,19 +239,19 @@ def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) 
         yield "No scan of this cluster read waivers by then: scan with --waivers, or name a file or folder with --waivers."
         return
     rules = triage.settings.waiver_rules
-    cluster = scan.cluster.name
+    names = scan.cluster.names
     applied = triage.waiver(stored)
     if applied:
         yield f"Waived on {triage.day} by {applied.name}, which is {applied.state} until {applied.until}."
         others = [
             waiver.name
             for waiver in given.waivers
-            if waiver.name != applied.name and not any(misses(waiver, subject, cluster, triage.day, rules))
+            if waiver.name != applied.name and not any(misses(waiver, subject, names, triage.day, rules))
         ]
         yield from (f"Waiver {name} applies, too." for name in others)
         return
     yield f"No waiver applies on {triage.day}."
-    near = nearest_waivers(given.waivers, subject, cluster, triage.day, rules)
+    near = nearest_waivers(given.waivers, subject, names, triage.day, rules)
     yield from (_near(each) for each in near[:_MOST_NEAR])
     if len(near) > _MOST_NEAR:
         yield f"{len(near) - _MOST_NEAR} more waivers fail on as few fields."

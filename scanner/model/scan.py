@@ -99,7 +99,8 @@ class ClusterIdentity:
     """The scanned cluster. `uid` is the UID of the kube-system namespace; `server_version` e.g. `v1.36.0`.
 
     `given_name` is the name that the user gave, `server` a SHA-256 of the API server's CA and URL in hex, and `folder` the
-    absolute path of the scanned files, or `stdin`. A stored scan has none of these three.
+    absolute path of the scanned files, or `stdin`. A stored scan has none of these three. `earlier_name` is the name that a stored
+    scan recorded, if its cluster has another name now; else empty.
     """
 
     name: str
@@ -109,6 +110,12 @@ class ClusterIdentity:
     given_name: str = ""
     server: str = ""
     folder: str = ""
+    earlier_name: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the cluster, and the one that its scan recorded if that is another one."""
+        return (self.name, self.earlier_name) if self.earlier_name else (self.name,)
 
     @property
     def key(self) -> str:
@@ -369,7 +376,8 @@ class Scan:
     """A stored scan without its findings; `findings`, `new` and `resolved` are their numbers.
 
     Of the requester, the store keeps the name and the groups. The digests of scans by older versions, and of sets with withheld
-    content of unknown version, are empty: not known. `notes` are sentences about parts of the record that are less exact.
+    content of unknown version, are empty: not known. `notes` are sentences about parts of the record that are less exact. A
+    `preview` has assumed bindings.
     """
 
     id: str
@@ -386,6 +394,7 @@ class Scan:
     policy_set_digest: str = ""
     description_digest: str = ""
     notes: tuple[str, ...] = ()
+    preview: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -34,10 +34,10 @@ class NearWaiver(NamedTuple):
     misses: tuple[Miss, ...]
 
 
-def misses(waiver: Waiver, subject: Subject, cluster: str, day: date, rules: WaiverRules) -> Iterator[Miss]:
-    """The fields on which a waiver fails for a finding of a cluster on a day; none if it applies."""
-    if waiver.cluster and not fnmatchcase(cluster, waiver.cluster):
-        yield Miss("cluster", waiver.cluster, cluster)
+def misses(waiver: Waiver, subject: Subject, names: Sequence[str], day: date, rules: WaiverRules) -> Iterator[Miss]:
+    """The fields on which a waiver fails for a finding of a cluster, by its `names`, on a day; none if it applies."""
+    if waiver.cluster and not any(fnmatchcase(name, waiver.cluster) for name in names):
+        yield Miss("cluster", waiver.cluster, names[0])
     for field, matches in conditions_of(waiver):
         if not matches(subject):
             yield Miss(field, _wanted(waiver, field), _given(subject, field))
@@ -47,10 +47,10 @@ def misses(waiver: Waiver, subject: Subject, cluster: str, day: date, rules: Wai
 
 
 def nearest_waivers(
-    waivers: Iterable[Waiver], subject: Subject, cluster: str, day: date, rules: WaiverRules
+    waivers: Iterable[Waiver], subject: Subject, names: Sequence[str], day: date, rules: WaiverRules
 ) -> list[NearWaiver]:
     """The waivers of the finding's policy that fail on one field, or if there are none, on two; by name."""
-    near = [NearWaiver(waiver, tuple(misses(waiver, subject, cluster, day, rules))) for waiver in waivers]
+    near = [NearWaiver(waiver, tuple(misses(waiver, subject, names, day, rules))) for waiver in waivers]
     for number in (1, 2):
         if found := [each for each in near if len(each.misses) == number]:
             return sorted(found, key=lambda each: each.waiver.name)

@@ -1,7 +1,8 @@
 """What changed between two scans of a cluster: its problems, by cause, and the numbers of its findings.
 
 A problem is new if none of its findings was open in the earlier scan, and resolved if none is open in the later one. A problem
-whose findings only were replaced, as in a rollout, has changed if its outcome, its message, its action or an exception has.
+whose findings only were replaced, as in a rollout, has changed if its outcome, its message, its action or an exception has. A
+problem of which the later scan checked no finding is open and not checked: an incomplete scan resolves nothing that it did not see.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from scanner.model.cause import Cause, CauseKind, cause_of
 from scanner.model.json import JsonObject
 from scanner.model.method import Method
-from scanner.model.outcome import Check
+from scanner.model.outcome import Check, Gap
 from scanner.model.population import Workload
 from scanner.model.scan import Scan
 from scanner.posture.problem_rows import strictest, weakest
@@ -29,6 +30,7 @@ class ProblemChange(StrEnum):
     REOPENED = "reopened"
     CHANGED = "changed"
     RESOLVED = "resolved"
+    NOT_CHECKED = "notChecked"
 
 
 class FindingChange(StrEnum):
@@ -39,6 +41,7 @@ class FindingChange(StrEnum):
     CHANGED = "changed"
     CONTINUED = "continued"
     RESOLVED = "resolved"
+    NOT_CHECKED = "notChecked"
 
 
 class Part(StrEnum):
@@ -65,8 +68,9 @@ class ComparedFinding(NamedTuple):
 
     `continues` is the fingerprint of the finding that it continues, `first` the first revision of the finding, and
     `problem_first` that of its problem, `opened` the first one of its episode. `resolution` is the reason if the interval ended with
-    a resolution. `unchecked` tells that the later scan left the finding open without checking it. `moved_to` is the id of the problem
-    in which the finding goes on after the interval; `open_elsewhere` tells that it is open in the later scan.
+    a resolution. `unchecked` tells that the later scan left the finding open without checking it, and `missed` that the finding is in
+    the scope of that scan. `unchecked_before` is the same of the earlier scan. `moved_to` is the id of the problem in which the
+    finding goes on after the interval; `open_elsewhere` tells that it is open in the later scan.
     """
 
     number: int
@@ -84,6 +88,8 @@ class ComparedFinding(NamedTuple):
     opened: int | None = None
     moved_to: str = ""
     open_elsewhere: bool = False
+    missed: bool = False
+    unchecked_before: bool = False
 
 
 class Period(NamedTuple):
@@ -125,9 +131,10 @@ class Explanation(Protocol):
 class ProblemDifference:
     """The difference of one problem; `change` is None if only its findings differ, or nothing does.
 
-    `before` and `now` are its findings in the scans, without those that the later scan left unchecked. `findings` has the cause
-    of each finding that differs, and `end` the last revision of a resolved problem. A finding that moved from or to another problem
-    is open in both scans, and does not differ; `moved_to` are the problems in which those of a resolved problem go on.
+    `before` and `now` are its findings in the scans, without those that the later scan left unchecked; of a problem that was not
+    checked, all its findings. `unchecked` is the number of those that the later scan left open without checking them. `findings`
+    has the cause of each finding that differs, and `end` the last revision of a resolved problem. A finding that moved from or to
+    another problem is open in both scans, and does not differ; `moved_to` are the problems in which those of a resolved problem go on.
     """
 
     change: ProblemChange | None
@@ -139,6 +146,7 @@ class ProblemDifference:
     findings: tuple[tuple[FindingChange, Cause], ...]
     end: int | None
     moved_to: tuple[str, ...] = ()
+    unchecked: int = 0
 
     @property
     def cause(self) -> Cause:
@@ -149,11 +157,15 @@ class ProblemDifference:
 def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanation: Explanation) -> ProblemDifference:
     """Compare the findings of one problem. `rows` are all their intervals that reach into the period."""
     pairs, gone = _followed(rows, period)
+    unchecked = [row for row in rows if period.is_open(row) and row.unchecked]
+    missed = [row for row in unchecked if row.missed]
     checked = [(before, now) for before, now in pairs if not now.unchecked]
     paired = {now.number for _, now in pairs}
     come = [row for row in rows if period.is_open(row) and not row.unchecked and row.number not in paired]
     still_open = any(map(period.is_open, rows))
     was_open = bool(pairs or gone)
+    if missed and not checked and not come:
+        return _not_checked(pairs, gone, missed, explanation)
     before = tuple(row for row, _ in (*checked, *gone))
     now = (*(row for _, row in checked), *come)
     parts = _parts(checked, before, now) if was_open and still_open else ()
@@ -172,13 +184,37 @@ def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanat
         resolution=_resolution([end for _, end in gone]) if resolved else "",
         before=before,
         now=now,
-        findings=tuple((status, cause_of(kinds)) for status, kinds in changes),
+        findings=(*((status, cause_of(kinds)) for status, kinds in changes), *_of_missed(missed)),
         end=max(end.until for _, end in gone) if resolved else None,
         moved_to=tuple(sorted({end.moved_to for _, end in gone if end.moved_to})) if resolved else (),
+        unchecked=len(unchecked),
     )
 
 
 _Pair: TypeAlias = tuple[ComparedFinding, ComparedFinding]
+_COVERAGE: Final = frozenset({CauseKind.COVERAGE})
+
+
+def _not_checked(
+    pairs: Sequence[_Pair], gone: Sequence[_Pair], missed: Sequence[ComparedFinding], explanation: Explanation
+) -> ProblemDifference:
+    """The difference of a problem of which the later scan checked no finding. Some of its findings may be gone."""
+    resolved = ((FindingChange.RESOLVED, cause_of(explanation.gone(*each))) for each in gone)
+    return ProblemDifference(
+        change=ProblemChange.NOT_CHECKED,
+        kinds=_COVERAGE,
+        parts=(),
+        resolution="",
+        before=tuple(row for row, _ in (*pairs, *gone)),
+        now=tuple(missed),
+        findings=(*resolved, *_of_missed(missed)),
+        end=None,
+        unchecked=len(missed),
+    )
+
+
+def _of_missed(missed: Sequence[ComparedFinding]) -> Iterator[tuple[FindingChange, Cause]]:
+    return ((FindingChange.NOT_CHECKED, cause_of(_COVERAGE)) for _ in missed)
 
 
 def _followed(rows: Sequence[ComparedFinding], period: Period) -> tuple[list[_Pair], list[_Pair]]:
@@ -282,7 +318,7 @@ def _resolution(ends: Sequence[ComparedFinding]) -> str:
 class ProblemState:
     """A problem in one of the scans. `action` is the strictest; `excepted` tells that all its findings are excepted.
 
-    `findings` is their number, and `message` that of one finding.
+    `findings` is the number of those that the scan checked, `unchecked` of those that it did not; `message` is that of one finding.
     """
 
     findings: int
@@ -291,6 +327,7 @@ class ProblemState:
     denies: bool
     excepted: bool
     message: str = ""
+    unchecked: int = 0
 
 
 def state_of(findings: Sequence[ComparedFinding]) -> ProblemState:
@@ -331,6 +368,14 @@ class DifferingProblem:
     owner: str = ""
     moved_to: tuple[str, ...] = ()
 
+    @property
+    def unchecked_before(self) -> bool:
+        """Whether the problem appeared, and the earlier scan did not evaluate an object of it: the problem may have existed then."""
+        return self.change in _APPEARED and CauseKind.COVERAGE in self.cause.kinds
+
+
+_APPEARED: Final = (ProblemChange.NEW, ProblemChange.REOPENED)
+
 
 class RuleKind(StrEnum):
     """The objects whose text decides, in the order of their causes."""
@@ -363,7 +408,8 @@ class ScanDiff:
 
     `incomparable` names the parts (source, scope, operation, requester, mode) in which comparable scans would be equal, and
     `rules_changed` what changed besides objects. `problems` and `findings` are numbers; `unchecked` is the number of findings that
-    the later scan left open without checking them. `listed` yields the problems of a cause, new ones first.
+    the later scan left open without checking them, also of those outside its scope. `listed` yields the problems of a cause, new
+    ones first. `gaps` are those of the earlier and of the later scan.
     """
 
     before: Scan
@@ -376,6 +422,7 @@ class ScanDiff:
     findings: Mapping[tuple[CauseKind, FindingChange], int]
     unchecked: int
     listed: Callable[[CauseKind, int | None], Iterator[DifferingProblem]]
+    gaps: tuple[tuple[Gap, ...], tuple[Gap, ...]] = ((), ())
 
     @property
     def causes(self) -> tuple[CauseKind, ...]:

@@ -7,7 +7,7 @@ edited waiver changes no earlier report, and a waiver that expires needs no scan
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import StrEnum
@@ -87,9 +87,11 @@ def _is_too_long(waiver: Waiver, rules: WaiverRules) -> bool:
     return waiver.since is None or (waiver.until - waiver.since).days + 1 > rules.longest_days
 
 
-def of_cluster(waivers: Iterable[Waiver], cluster: str) -> Iterator[Waiver]:
-    """The waivers for the cluster with a name."""
-    return (waiver for waiver in waivers if not waiver.cluster or fnmatchcase(cluster, waiver.cluster))
+def of_cluster(waivers: Iterable[Waiver], names: Collection[str]) -> Iterator[Waiver]:
+    """The waivers for the cluster with one of these names: a stored scan has that of its time, and that of today."""
+    return (
+        waiver for waiver in waivers if not waiver.cluster or any(fnmatchcase(name, waiver.cluster) for name in names)
+    )
 
 
 def subject_of(stored: StoredFinding, check_id: str) -> Subject:

@@ -89,8 +89,7 @@ class Waiving:
         """Take the waivers of a report, or None if it has none."""
         self.given = waivers
         self._record = record
-        name = record.scan.cluster.name
-        own = of_cluster(waivers.waivers, name) if waivers else ()
+        own = of_cluster(waivers.waivers, record.scan.cluster.names) if waivers else ()
         self._states = {waiver.name: (waiver, state_on(waiver, day, rules)) for waiver in own}
         self._in_force = frozenset(name for name, (_, state) in self._states.items() if state in IN_FORCE)
         self._index = WaiverIndex(waiver for waiver, state in self._states.values() if state in _COUNTED)

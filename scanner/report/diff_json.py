@@ -5,12 +5,13 @@ Shape: `docs/diff.schema.json`. A minor version only adds fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
 from scanner.model.cause import CauseKind
 from scanner.model.json import Json, JsonObject
+from scanner.model.outcome import Gap
 from scanner.model.scan import Scan
 from scanner.posture.scan_diff import DifferingProblem, ProblemState, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf, default_severity
@@ -29,7 +30,7 @@ from scanner.report.escaped import dump
 from scanner.report.json import cause_json
 from scanner.report.words import iso
 
-VERSION: Final = "1.0"
+VERSION: Final = "1.1"
 
 
 def lines(
@@ -41,8 +42,8 @@ def lines(
         "comparable": not diff.incomparable,
         "differences": list(map(_value, incomparable_values(diff))),
         "cluster": diff.now.cluster.name,
-        "before": _scan(diff.before),
-        "now": _scan(diff.now),
+        "before": _scan(diff.before, diff.gaps[0]),
+        "now": _scan(diff.now, diff.gaps[1]),
         "rulesChanged": [kind.value for kind in diff.rules_changed],
         "circumstances": list(map(_value, circumstances(diff))),
         "totals": _numbers(diff),
@@ -73,7 +74,7 @@ def _text(value: Json) -> str:
     return dump(value).decode()
 
 
-def _scan(scan: Scan) -> JsonObject:
+def _scan(scan: Scan, gaps: Sequence[Gap]) -> JsonObject:
     return {
         "id": scan.id,
         "state": scan.state.value,
@@ -82,6 +83,8 @@ def _scan(scan: Scan) -> JsonObject:
         "serverVersion": scan.cluster.server_version,
         "toolVersion": scan.tool_version,
         "policySetDigest": scan.policy_set_digest or None,
+        "preview": scan.preview,
+        "gaps": [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in gaps],
     }
 
 
@@ -118,6 +121,7 @@ def _problem(problem: DifferingProblem, severity: SeverityOf) -> JsonObject:
         "change": problem.change.value,
         "changed": [part.value for part in problem.parts],
         "cause": cause_json(problem.cause),
+        "notCheckedBefore": problem.unchecked_before,
         "resolution": problem.resolution or None,
         "movedTo": list(problem.moved_to),
         "firstSeen": iso(problem.first_seen),
@@ -143,6 +147,7 @@ def _state(state: ProblemState | None) -> Json:
         return None
     return {
         "findings": state.findings,
+        "notChecked": state.unchecked,
         "outcomes": list(state.outcomes),
         "action": state.action or None,
         "wouldDeny": state.denies,

@@ -12,6 +12,7 @@ from scanner.posture.score import SeverityOf, default_severity
 from scanner.posture.waiving import NO_WAIVER_CHANGES, WaiverChanges
 from scanner.report.diff_waivers import counts_text, waiver_rows
 from scanner.report.diff_words import (
+    DIFF_CAUSES,
     EQUAL_TEXT,
     RULE_TITLES,
     change_words,
@@ -19,6 +20,7 @@ from scanner.report.diff_words import (
     counts_line,
     cut_lines,
     finding_counts,
+    gap_words,
     incomparable_sentence,
     incomparable_values,
     message_lines,
@@ -28,6 +30,7 @@ from scanner.report.diff_words import (
     rules_sentence,
     scan_title,
     state_words,
+    warnings,
     workload_words,
 )
 from scanner.report.markdown_text import escaped, table_row
@@ -50,6 +53,7 @@ def lines(
     yield f"# Changes in {escaped(diff.now.cluster.name)}"
     yield ""
     yield from _incomparable(diff)
+    yield from _warnings(diff, limit)
     yield f"- Earlier scan: {escaped(scan_title(diff.before))}"
     yield f"- Later scan: {escaped(scan_title(diff.now))}"
     yield ""
@@ -69,6 +73,18 @@ def lines(
         yield from _rules(diff, limit)
 
 
+def _warnings(diff: ScanDiff, limit: int | None) -> Iterator[str]:
+    for warning in warnings(diff):
+        yield f"**{warning.word}**: {warning.sentence}"
+        yield ""
+        if not warning.gaps:
+            continue
+        yield from (f"- {escaped(gap_words(gap))}" for gap in warning.gaps[:limit])
+        if limit is not None and len(warning.gaps) > limit:
+            yield f"- {plural(len(warning.gaps) - limit, 'more item')}: print all with `--limit 0`."
+        yield ""
+
+
 def _incomparable(diff: ScanDiff) -> Iterator[str]:
     if not diff.incomparable:
         return
@@ -80,7 +96,7 @@ def _incomparable(diff: ScanDiff) -> Iterator[str]:
 
 
 def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None, severity: SeverityOf) -> Iterator[str]:
-    yield f"## Cause {kind}: {CAUSES[kind]}"
+    yield f"## Cause {kind}: {DIFF_CAUSES[kind]}"
     yield ""
     problems, findings = problem_counts(diff, kind), finding_counts(diff, kind)
     yield f"Problems: {counts_line(problems)}. Findings: {counts_line(findings)}."

@@ -12,6 +12,7 @@ from scanner.posture.score import SeverityOf, default_severity
 from scanner.posture.waiving import NO_WAIVER_CHANGES, WaiverChanges
 from scanner.report.diff_waivers import counts_text, waiver_rows
 from scanner.report.diff_words import (
+    DIFF_CAUSES,
     EQUAL_TEXT,
     RULE_TITLES,
     change_words,
@@ -19,6 +20,7 @@ from scanner.report.diff_words import (
     counts_line,
     cut_lines,
     finding_counts,
+    gap_words,
     incomparable_sentence,
     incomparable_values,
     message_lines,
@@ -28,6 +30,7 @@ from scanner.report.diff_words import (
     rules_sentence,
     scan_title,
     state_words,
+    warnings,
     workload_words,
 )
 from scanner.report.words import CAUSES, listed, plural, visible
@@ -35,6 +38,7 @@ from scanner.report.words import CAUSES, listed, plural, visible
 _WIDTH: Final = 80
 _LONGEST: Final = 300
 _RULE_LINES: Final = 40
+_GAPS: Final = 10
 _ROW: Final = "      "
 
 
@@ -46,6 +50,7 @@ def lines(
 ) -> Iterator[str]:
     """The lines of a difference, with at most `limit` problems of each cause and as many rules; None is no limit."""
     yield from _incomparable(diff)
+    yield from _warnings(diff, limit)
     yield from _wrapped(f"Earlier scan: {scan_title(diff.before)}")
     yield from _wrapped(f"Later scan:   {scan_title(diff.now)}")
     yield from _wrapped(f"Cluster:      {visible(diff.now.cluster.name)}")
@@ -69,6 +74,17 @@ def lines(
         yield from _rules(diff, limit)
 
 
+def _warnings(diff: ScanDiff, limit: int | None) -> Iterator[str]:
+    for warning in warnings(diff):
+        yield from _wrapped(f"{warning.word}: {warning.sentence}")
+        most = limit if limit is None else min(limit, _GAPS)
+        for gap in warning.gaps[:most]:
+            yield from _wrapped(visible(gap_words(gap)), "  ")
+        if most is not None and len(warning.gaps) > most:
+            yield f"  {plural(len(warning.gaps) - most, 'more item')}: print all with --limit 0"
+        yield ""
+
+
 def _incomparable(diff: ScanDiff) -> Iterator[str]:
     if not diff.incomparable:
         return
@@ -79,7 +95,7 @@ def _incomparable(diff: ScanDiff) -> Iterator[str]:
 
 
 def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None, severity: SeverityOf) -> Iterator[str]:
-    yield f"Cause {kind}: {CAUSES[kind]}"
+    yield f"Cause {kind}: {DIFF_CAUSES[kind]}"
     yield from _wrapped(f"problems: {counts_line(problem_counts(diff, kind))}", "  ")
     yield from _wrapped(f"findings: {counts_line(finding_counts(diff, kind))}", "  ")
     shown = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from scanner.model.cause import CauseKind
 from scanner.model.json import JsonObject
 from scanner.model.method import Method
-from scanner.model.scan import Scan
+from scanner.model.outcome import Gap
+from scanner.model.scan import Scan, ScanState
 from scanner.posture.scan_diff import (
     DifferingProblem,
     FindingChange,
@@ -22,7 +23,7 @@ from scanner.posture.scan_diff import (
     ScanDiff,
 )
 from scanner.report.definition import yaml_of
-from scanner.report.words import EVERYTHING, RULES_KINDS, exclusions_of, listed, plural, scope_of, stamp
+from scanner.report.words import CAUSES, EVERYTHING, RULES_KINDS, exclusions_of, listed, plural, scope_of, stamp
 
 RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
     **RULES_KINDS,
@@ -68,8 +69,47 @@ def rule_change(difference: RuleDifference) -> RuleChange:
 
 def scan_title(scan: Scan) -> str:
     """The id, the end and the state of a scan."""
-    state = "" if scan.state.value == "complete" else f", {scan.state.value}"
-    return f"{scan.id} of {stamp(scan.finished_at)}{state}"
+    state = "" if scan.state is ScanState.COMPLETE else f", {scan.state.value}"
+    return f"{scan.id} of {stamp(scan.finished_at)}{state}{', preview' if scan.preview else ''}"
+
+
+class DiffWarning(NamedTuple):
+    """A warning before a comparison: a word, a sentence, and the gaps that are the reason."""
+
+    word: str
+    sentence: str
+    gaps: tuple[Gap, ...] = ()
+
+
+def warnings(diff: ScanDiff) -> Iterator[DiffWarning]:
+    """What the scans of a difference did not check, the later one first, and whether they are previews."""
+    earlier_gaps, gaps = diff.gaps
+    if diff.now.state is ScanState.INCOMPLETE:
+        left = problem_counts(diff)[ProblemChange.NOT_CHECKED]
+        rest = f" {plural(left, 'open problem')} {'was' if left == 1 else 'were'} not checked." if left else ""
+        yield DiffWarning("INCOMPLETE", f"The later scan {_missed(gaps)}.{rest}", gaps)
+    if diff.before.state is ScanState.INCOMPLETE:
+        appeared = sum(_sum(diff.problems, change, CauseKind.COVERAGE) for change in _APPEARED)
+        rest = f" {plural(appeared, 'problem')} of the cause coverage may have existed then." if appeared else ""
+        yield DiffWarning("Incomplete", f"The earlier scan {_missed(earlier_gaps)}.{rest}", earlier_gaps)
+    for scan, name in ((diff.now, "later"), (diff.before, "earlier")):
+        if scan.preview:
+            yield DiffWarning(
+                "Preview",
+                f"The {name} scan assumed bindings that are not in force (--assume-bound). Their findings take no part.",
+            )
+
+
+_APPEARED: Final = (ProblemChange.NEW, ProblemChange.REOPENED)
+
+
+def _missed(gaps: Sequence[Gap]) -> str:
+    return f"did not scan {plural(len(gaps), 'item')}" if gaps else "was recorded as incomplete"
+
+
+def gap_words(gap: Gap) -> str:
+    """The place and the reason of a gap."""
+    return f"{gap.where}: {gap.why}"
 
 
 def incomparable_values(diff: ScanDiff) -> Iterator[Value]:
@@ -118,7 +158,17 @@ def finding_counts(diff: ScanDiff, kind: CauseKind | None = None) -> dict[Findin
 
 def counts_line(counts: Mapping[ProblemChange, int] | Mapping[FindingChange, int]) -> str:
     """`2 new, 1 resolved`, without those that are 0."""
-    return listed(f"{number:,} {change}" for change, number in counts.items() if number) or "none"
+    return (
+        listed(f"{number:,} {_CHANGES.get(change.value, change.value)}" for change, number in counts.items() if number)
+        or "none"
+    )
+
+
+_CHANGES: Final[Mapping[str, str]] = {ProblemChange.NOT_CHECKED.value: "not checked"}
+DIFF_CAUSES: Final[Mapping[CauseKind, str]] = {
+    **CAUSES,
+    CauseKind.COVERAGE: "the earlier or the later scan did not check it",
+}
 
 
 def change_words(problem: DifferingProblem) -> str:
@@ -128,7 +178,9 @@ def change_words(problem: DifferingProblem) -> str:
         return f"resolved: {problem.resolution}{moved}" if problem.resolution else "resolved"
     if problem.change is ProblemChange.CHANGED:
         return f"changed: {listed(map(part_words(problem), problem.parts))}"
-    return problem.change.value
+    if problem.unchecked_before:
+        return f"{problem.change}, not checked before"
+    return _CHANGES.get(problem.change.value, problem.change.value)
 
 
 def part_words(problem: DifferingProblem) -> Callable[[str], str]:
@@ -146,9 +198,11 @@ def workload_words(problem: DifferingProblem) -> str:
 
 
 def state_words(state: ProblemState) -> str:
-    """The number of findings of a problem, with its action."""
+    """The numbers of findings of a problem that the scan checked and did not, with its action."""
     action = "excepted" if state.excepted else state.action
-    return f"{plural(state.findings, 'finding')}{f', {action}' if action else ''}"
+    left = f"{plural(state.unchecked, 'finding')} not checked" if state.unchecked else ""
+    checked = plural(state.findings, "finding") if state.findings or not left else ""
+    return listed(filter(None, (checked, left, action)))
 
 
 def message_lines(problem: DifferingProblem) -> Iterator[tuple[str, str]]:

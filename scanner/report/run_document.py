@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from scanner.errors import UsageError
@@ -102,23 +102,38 @@ def recorded_runs(
     return RegisterDocument(tuple(map(run_entry, runs)), since, now, cluster)
 
 
+class Period(NamedTuple):
+    """The begin of a register: `since` if a user names it, else the first recorded run, but not before `earliest`.
+
+    `first_run` is the begin of the first of all recorded runs, None without one: then no run is expected.
+    """
+
+    since: datetime | None
+    first_run: datetime | None
+    earliest: datetime | None = None
+
+    def begin(self, expectation: Expectation) -> datetime | None:
+        """The first moment at which a run may be expected."""
+        if self.since is not None or self.first_run is None:
+            return self.since
+        first = _first_time(expectation, self.first_run)
+        return first if self.earliest is None else max(first, self.earliest)
+
+
 def expected_runs(
-    runs: Sequence[RunDetails], expectation: Expectation, since: datetime | None, now: datetime, cluster: str = ""
+    runs: Sequence[RunDetails], expectation: Expectation, period: Period, now: datetime, cluster: str = ""
 ) -> RegisterDocument:
     """The register of runs beside the times of a schedule. Raises UsageError for more than `MOST_TIMES` of them."""
     schedule = expectation.times
-    start = since or _first(schedule, runs, expectation.tolerance)
+    start = period.begin(expectation)
     times = _times(schedule, start, now) if start else ()
     entries = register(runs, times, now=now, tolerance=expectation.tolerance)
     return RegisterDocument(entries[::-1], start, now, cluster, expectation)
 
 
-def _first(schedule: Schedule, runs: Iterable[RunDetails], tolerance: timedelta) -> datetime | None:
+def _first_time(expectation: Expectation, started: datetime) -> datetime:
     """The first expected time: the last one before the first run if that run is not late, else the next one."""
-    started = min((run.run.started_at for run in runs), default=None)
-    if started is None:
-        return None
-    near = list(schedule.between(started - tolerance, started))
+    near = list(expectation.times.between(started - expectation.tolerance, started))
     return near[-1] if near else started
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, func, select
 from scanner.model.scan import ScanState
 from scanner.store.clusters import StoredCluster, stored_clusters
 from scanner.store.notifications import counts
+from scanner.store.run_owners import RunOwners, labels_of
 from scanner.store.scans import USABLE, abandoned
 from scanner.store.sizes import most_bytes, total_bytes
 from scanner.store.tables import RUNS, SCANS
@@ -60,8 +61,7 @@ class AllClusters(NamedTuple):
 def all_clusters(connection: Connection, now: datetime) -> AllClusters:
     """The numbers of every cluster at a moment, also of those whose scans have all failed."""
     stored = stored_clusters(connection)
-    names = [cluster.name for cluster in stored]
-    labels = {cluster.id: cluster.identity if names.count(cluster.name) > 1 else cluster.name for cluster in stored}
+    labels = labels_of(stored)
     states, complete, newest = _states(connection, now), _last_complete(connection), _newest(connection)
     notified = counts(connection)
     runs, unreached = _by_cluster(_newest_runs(connection), labels)
@@ -135,21 +135,13 @@ def _newest_runs(connection: Connection) -> list[tuple[int | None, NewestRun]]:
 def _by_cluster(
     runs: Iterable[tuple[int | None, NewestRun]], labels: Mapping[int, str]
 ) -> tuple[dict[int, NewestRun], tuple[NewestRun, ...]]:
-    """The newest run of each cluster, and the runs that belong to none. Later runs have higher numbers.
-
-    A run without a scan belongs to the cluster with its name as label, else to the only cluster that runs of this name have scanned.
-    """
+    """The newest run of each cluster, and the runs that belong to none. Later runs have higher numbers."""
     runs = tuple(runs)
-    scanned: defaultdict[str, set[int]] = defaultdict(set)
-    for cluster, run in runs:
-        if cluster is not None:
-            scanned[run.name].add(cluster)
-    named = {label: cluster for cluster, label in labels.items()}
+    owners = RunOwners(labels, ((cluster, run.name) for cluster, run in runs))
     newest: dict[int, NewestRun] = {}
     unreached = []
     for cluster, run in runs:
-        only = scanned[run.name] if len(scanned[run.name]) == 1 else ()
-        owner = next((each for each in (cluster, named.get(run.name), *only) if each is not None), None)
+        owner = owners.of(cluster, run.name)
         if owner is None:
             unreached.append(run)
         elif owner not in newest or newest[owner].number < run.number:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, insert, select, update
@@ -73,8 +74,20 @@ def register(connection: Connection, cluster: ClusterIdentity, *, restored: bool
         _reject_other(present, marks)
     values = _by_kind(marks) if restored else {**present.marks, **_by_kind(marks)}
     identity = key if cluster.given_name else present.identity
-    _change(connection, present, StoredCluster(present.id, identity, name, _observed(values)))
+    change(connection, present, StoredCluster(present.id, identity, name, _observed(values)))
     return Registered(present.id)
+
+
+def given_key(name: str) -> str:
+    """The identity of a history with a given name."""
+    return f"{_GIVEN}{name}"
+
+
+def are_alike(first: StoredCluster, second: StoredCluster) -> bool:
+    """Return whether two histories may be of one cluster: the marks agree, both are of files, or marks are not known."""
+    if not first.observed or not second.observed or _agree(first.marks, second.marks):
+        return True
+    return _are_files(first.marks) and _are_files(second.marks)
 
 
 def find_cluster(connection: Connection, text: str) -> StoredCluster | None:
@@ -172,12 +185,23 @@ def _note(
     if earlier and not cluster.given_name:
         return f"{begins}; the history of earlier scans is under --cluster-name {earlier[0].name}"
     if itself:
-        return f"{begins}; earlier scans of this cluster are under {', '.join(row.identity for row in itself)}"
+        return f"{begins}; earlier scans of this cluster are under {_listed(itself)}. {_how_to_continue(cluster, itself[-1], stored)}"
     if others:
-        return (
-            f"{begins}; {', '.join(row.identity for row in others)} is another cluster that is shown as {cluster.name}"
-        )
+        return f"{begins}; {_listed(others)} is another cluster that is shown as {cluster.name}"
     return ""
+
+
+def _listed(rows: Iterable[StoredCluster]) -> str:
+    return ", ".join(row.identity for row in rows)
+
+
+def _how_to_continue(cluster: ClusterIdentity, earlier: StoredCluster, stored: list[StoredCluster]) -> str:
+    """The command that carries an earlier history over to a given name, or the flag that continues the history."""
+    if not cluster.given_name:
+        return f"To continue these, end this scan and add --cluster-name {quote(earlier.name)}"
+    alone = sum(row.name == earlier.name for row in stored) == 1
+    names = quote(earlier.name if alone else earlier.identity), quote(cluster.given_name)
+    return f"To continue these under the new name, end this scan and run: assay db rename-cluster {' '.join(names)}"
 
 
 def _add(connection: Connection, key: str, name: str, marks: tuple[str, ...]) -> int:
@@ -187,7 +211,8 @@ def _add(connection: Connection, key: str, name: str, marks: tuple[str, ...]) ->
     return number
 
 
-def _change(connection: Connection, stored: StoredCluster, wanted: StoredCluster) -> None:
+def change(connection: Connection, stored: StoredCluster, wanted: StoredCluster) -> None:
+    """Write a row that differs from the stored one."""
     if stored != wanted:
         values = {"identity": wanted.identity, "name": wanted.name, "observed": wanted.observed}
         connection.execute(update(CLUSTERS).where(CLUSTERS.c.id == stored.id).values(values))

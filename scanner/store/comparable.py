@@ -1,20 +1,20 @@
-"""Finds the scan with which another one is compared: the newest earlier one of the same scope, operation, requester and mode."""
+"""Finds the scan with which another one is compared: the newest earlier one of the same scope, operation, requester and mode.
+
+A preview, which is a scan with assumed bindings, is compared with such a scan like any other, and is itself no baseline of a later one:
+differences, gates and the banner *the rules changed* compare what is in force. See ADR 7.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
-from typing import Final
 
 from sqlalchemy import Connection, select
 
 from scanner.model.method import Method
-from scanner.model.scan import ScanState, Scope
+from scanner.model.scan import Scope
 from scanner.store import codec
 from scanner.store.scans import USABLE
 from scanner.store.tables import SCANS
-
-_COMPLETE: Final = (ScanState.COMPLETE.value,)
 
 
 def newest_comparable(
@@ -22,21 +22,22 @@ def newest_comparable(
     number: int,
     before: int,
     *,
-    states: Collection[str] = USABLE,
     with_report: bool = False,
+    previews: bool = False,
 ) -> int | None:
     """The highest revision below `before` whose scan is comparable with the scan of a number; None if there is none.
 
-    `with_report` leaves out pruned scans.
+    The scan may be incomplete: what it did not check stays open in its history. `with_report` leaves out pruned scans, and
+    `previews` includes previews.
     """
     own = SCANS.c
     same = own.cluster, own.source, own.scope, own.requester, own.method
     *wanted, method = connection.execute(select(*same).where(own.number == number)).one()
     earlier = (
         select(own.revision, own.method)
-        .where(own.state.in_(states), own.revision < before)
+        .where(own.state.in_(USABLE), own.revision < before)
         .where(*(column == value for column, value in zip(same, wanted, strict=False)))
-        .where(*([own.pruned_at.is_(None)] if with_report else []))
+        .where(*([own.pruned_at.is_(None)] if with_report else []), *([] if previews else [~own.preview]))
         .order_by(own.revision.desc())
         .execution_options(yield_per=1)
     )
@@ -45,12 +46,12 @@ def newest_comparable(
 
 
 def newest_pair(connection: Connection, cluster: int) -> tuple[int, int] | None:
-    """The revisions of the two last complete and comparable scans of a cluster that have a report; None without two."""
+    """The revisions of the two newest comparable scans of a cluster that have a report, neither of them a preview; None without two."""
     own = SCANS.c
-    of_cluster = own.cluster == cluster, own.state.in_(_COMPLETE), own.pruned_at.is_(None), own.revision.is_not(None)
+    of_cluster = own.cluster == cluster, own.state.in_(USABLE), own.pruned_at.is_(None), ~own.preview
     newest = select(own.number, own.revision).where(*of_cluster).order_by(own.revision.desc())
     for number, revision in connection.execute(newest).all():
-        earlier = newest_comparable(connection, number, revision, states=_COMPLETE, with_report=True)
+        earlier = newest_comparable(connection, number, revision, with_report=True)
         if earlier is not None:
             return earlier, revision
     return None

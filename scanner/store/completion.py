@@ -22,7 +22,7 @@ class Names(Enum):
     """What to complete: the query of the names, or of numbers between two bounds, for the newest scan's policies and all ids."""
 
     SCANS = "SELECT id FROM scans ORDER BY number DESC LIMIT 100"
-    CLUSTERS = "SELECT DISTINCT cluster_name FROM scans ORDER BY 1 LIMIT 100"
+    CLUSTERS = "SELECT DISTINCT name FROM clusters ORDER BY 1 LIMIT 100"
     POLICIES = "SELECT DISTINCT name FROM policies ORDER BY 1 LIMIT 1000"
 
 

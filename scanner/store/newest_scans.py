@@ -12,6 +12,8 @@ from sqlalchemy import Connection, Row, case, func, or_, select
 from scanner.model.scan import ScanState, Scope
 from scanner.store import codec
 from scanner.store.clusters import StoredCluster, stored_clusters
+from scanner.store.run_owners import RunOwners, labels_of
+from scanner.store.runs import SCAN_OF_RUN
 from scanner.store.scans import USABLE, abandoned
 from scanner.store.tables import RUNS, SCANS
 
@@ -35,12 +37,16 @@ class NewestScan(NamedTuple):
 
 
 class ClusterScans(NamedTuple):
-    """The newest scan of a cluster in any state, the newest one with findings, and the newest complete one; None without one."""
+    """The newest scan of a cluster in any state, the newest one with findings, and the newest complete one; None without one.
+
+    `last_run` is the begin of the last run, also of one that began no scan; None if none is recorded.
+    """
 
     cluster: StoredCluster
     newest: NewestScan | None
     usable: NewestScan | None
     complete: NewestScan | None
+    last_run: datetime | None = None
 
 
 class RunsWithoutScan(NamedTuple):
@@ -68,10 +74,26 @@ def newest_scans(connection: Connection, now: datetime) -> tuple[ClusterScans, .
     for row in connection.execute(_select(chosen.subquery())):
         scans.setdefault(row.cluster, []).append(row)
     dead = {scan.id: scan.ended for scan in abandoned(connection, now)}
+    stored = stored_clusters(connection)
+    runs = _last_runs(connection, labels_of(stored))
     return tuple(
-        _of_cluster(cluster, last.get(cluster.id), scans.get(cluster.id, ()), dead)
-        for cluster in stored_clusters(connection)
+        _of_cluster(cluster, last.get(cluster.id), scans.get(cluster.id, ()), dead, runs.get(cluster.id))
+        for cluster in stored
     )
+
+
+def _last_runs(connection: Connection, labels: Mapping[int, str]) -> dict[int, datetime]:
+    """The begin of the last run of each cluster."""
+    own = RUNS.c
+    begun = select(SCANS.c.cluster, own.name, func.max(own.started_at)).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
+    runs = connection.execute(begun.group_by(SCANS.c.cluster, own.name)).all()
+    owners = RunOwners(labels, ((cluster, name) for cluster, name, _ in runs))
+    last: dict[int, datetime] = {}
+    for cluster, name, started in runs:
+        owner = owners.of(cluster, name)
+        if owner is not None:
+            last[owner] = max(started, last.get(owner, started))
+    return last
 
 
 def _select(chosen: Any) -> Any:
@@ -81,7 +103,11 @@ def _select(chosen: Any) -> Any:
 
 
 def _of_cluster(
-    cluster: StoredCluster, last: Any, rows: Iterable[Row[Any]], dead: Mapping[str, datetime]
+    cluster: StoredCluster,
+    last: Any,
+    rows: Iterable[Row[Any]],
+    dead: Mapping[str, datetime],
+    last_run: datetime | None,
 ) -> ClusterScans:
     numbers = {row.number: row for row in rows}
     revisions = {row.revision: row for row in numbers.values() if row.revision is not None}
@@ -89,7 +115,9 @@ def _of_cluster(
         (numbers.get(last.newest), revisions.get(last.usable), revisions.get(last.complete)) if last else (None,) * 3
     )
     newest, usable, complete = (None if row is None else _scan(row, dead) for row in chosen)
-    return ClusterScans(cluster, newest, usable, complete)
+    # Scans of older versions, and of other programs, have no run.
+    begun = max((each for each in (last_run, newest and newest.started_at) if each), default=None)
+    return ClusterScans(cluster, newest, usable, complete, begun)
 
 
 def _scan(row: Row[Any], dead: Mapping[str, datetime]) -> NewestScan:

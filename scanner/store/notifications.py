@@ -107,7 +107,8 @@ def _before(connection: Connection, scan: _Scan, revision: int, route: str) -> i
     own = NOTIFICATIONS.c
     newest: int | None = None
     for _ in range(_MOST_BACK):
-        earlier = newest_comparable(connection, scan.number, revision, with_report=True)
+        # A preview counts here: its route was notified about the problems that are in force.
+        earlier = newest_comparable(connection, scan.number, revision, with_report=True, previews=True)
         if earlier is None:
             break
         revision, number = earlier, _number(connection, scan.cluster, earlier)

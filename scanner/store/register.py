@@ -43,13 +43,18 @@ def _lines(connection: Connection, cluster: int, scan: int) -> tuple[ScanLine, .
     """The newest scans up to one of them, the newest first."""
     own = SCANS.c
     scope = connection.execute(select(own.scope).where(own.number == scan)).scalar_one()
-    columns = (*(own[name] for name in _FIELDS), (own.scope == scope).label("alike"), own.policy_set_digest)
+    columns = (
+        *(own[name] for name in _FIELDS),
+        (own.scope == scope).label("alike"),
+        own.policy_set_digest,
+        own.preview,
+    )
     wanted = select(*columns).where(own.cluster == cluster, own.number <= scan)
     rows = connection.execute(wanted.order_by(own.number.desc()).limit(NEWEST)).all()
     lines: list[ScanLine] = []
     digest = ""
     for row in reversed(rows):
-        rules = row.policy_set_digest if row.alike else ""
+        rules = row.policy_set_digest if row.alike and not row.preview else ""
         facts = {name: getattr(row, name) for name in _FIELDS}
         lines.append(ScanLine(**facts, alike=bool(row.alike), rules_changed=bool(digest and rules) and digest != rules))
         digest = rules or digest

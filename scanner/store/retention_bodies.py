@@ -54,11 +54,11 @@ def scans_of(connection: Connection, cluster: int, dead: Collection[int] = ()) -
     own = SCANS.c
     question = own.source, own.scope, own.requester
     owners = (own[f"{name}_of"] for name in Owners._fields)
-    columns = own.number, own.revision, own.state, own.finished_at, own.base, own.pruned_at, own.method
+    columns = own.number, own.revision, own.state, own.finished_at, own.base, own.pruned_at, own.preview, own.method
     wanted = select(*columns, *question, *owners).where(own.cluster == cluster).order_by(own.number)
     modes: dict[str, tuple[object, ...]] = {}
     rows: list[ScanRow] = []
-    for number, revision, state, finished_at, base, pruned_at, method, *rest in connection.execute(wanted):
+    for number, revision, state, finished_at, base, pruned_at, preview, method, *rest in connection.execute(wanted):
         if method not in modes:
             modes[method] = mode_of(method)
         rows.append(
@@ -71,6 +71,7 @@ def scans_of(connection: Connection, cluster: int, dead: Collection[int] = ()) -
                 base,
                 Owners(*rest[len(question) :]),
                 pruned_at is not None,
+                preview,
             )
         )
     return rows

@@ -42,6 +42,7 @@ class ScanRow(NamedTuple):
     base: int
     owners: Owners
     pruned: bool
+    preview: bool = False
 
 
 def prunable(scans: Sequence[ScanRow], rule: Rule, now: datetime) -> list[int]:
@@ -59,10 +60,10 @@ def _older(scan: ScanRow, rule: Rule, now: datetime) -> bool:
 
 
 def _monthly(scans: Iterable[ScanRow], rule: Rule, now: datetime) -> Iterator[int]:
-    """The last complete scans of the months, by their dates: those that answer the ends of the months (ADR 44)."""
+    """The last complete scans of the months, by their dates and without previews: those that answer the ends of the months (ADR 44)."""
     months: defaultdict[Question, dict[tuple[int, int], ScanRow]] = defaultdict(dict)
     for scan in sorted(_by_revision(scans), key=lambda scan: scan.finished_at or now):
-        complete = scan.state == ScanState.COMPLETE.value and not scan.pruned
+        complete = scan.state == ScanState.COMPLETE.value and not scan.pruned and not scan.preview
         if scan.finished_at and complete and _older(scan, rule, now):
             months[scan.question][_month(scan.finished_at)] = scan
     for of_question in months.values():
@@ -78,7 +79,9 @@ def _newest(scans: Iterable[ScanRow]) -> Iterator[int]:
     """The newest scan of the cluster and of each question, and the newest complete one: later scans are compared with them."""
     newest: dict[object, int] = {}
     for scan in _by_revision(scans):
-        newest[None] = newest[scan.question] = newest[scan.question, scan.state] = scan.number
+        newest[None] = scan.number
+        if not scan.preview:
+            newest[scan.question] = newest[scan.question, scan.state] = scan.number
     return iter(newest.values())
 
 
@@ -101,7 +104,8 @@ def baselines(scans: Iterable[ScanRow], going: AbstractSet[int]) -> Iterator[int
     for scan in _by_revision(scans):
         if scan.question in before and not scan.pruned and scan.number not in going:
             yield before[scan.question]
-        before[scan.question] = scan.revision or 0
+        if not scan.preview:
+            before[scan.question] = scan.revision or 0
 
 
 def next_owners(

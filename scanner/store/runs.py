@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, or_, select, update
 
 from scanner.errors import UsageError
 from scanner.model.run import Run, RunDetails
@@ -20,7 +20,7 @@ from scanner.store.owner import Owner, this_process
 from scanner.store.tables import CLUSTERS, GAPS, RUNS, SCANS
 
 _AT_ONCE: Final = 500
-_SCAN_OF_RUN: Final = (SCANS.c.number == RUNS.c.scan) | (RUNS.c.scan.is_(None) & (SCANS.c.id == RUNS.c.scan_id))
+SCAN_OF_RUN: Final = (SCANS.c.number == RUNS.c.scan) | (RUNS.c.scan.is_(None) & (SCANS.c.id == RUNS.c.scan_id))
 """A run that has not ended names its scan by id alone."""
 
 
@@ -84,6 +84,14 @@ def runs(
     return _details(connection, connection.execute(wanted).all(), now)
 
 
+def first_run(connection: Connection, cluster: str | None) -> datetime | None:
+    """The begin of the first recorded run, of one cluster or of all; None without one. Raises as `runs` does."""
+    wanted = _select().where(*_chosen(connection, cluster, None))
+    first = wanted.with_only_columns(func.min(RUNS.c.started_at), maintain_column_froms=True)
+    begun: datetime | None = connection.execute(first).scalar_one()
+    return begun
+
+
 def number_of_runs(connection: Connection, cluster: str | None, since: datetime | None) -> int:
     """The number of the runs of one cluster, or since a moment. Raises as `runs` does."""
     wanted = _select().where(*_chosen(connection, cluster, since))
@@ -109,11 +117,33 @@ def run(connection: Connection, number: int, now: datetime) -> RunDetails:
 def clusters_of_runs(connection: Connection) -> tuple[str, ...]:
     """The clusters that runs have scanned, by name, or by identity where several have the same name; in alphabetical order."""
     scanned = select(CLUSTERS.c.name, CLUSTERS.c.identity).where(
-        CLUSTERS.c.id.in_(select(SCANS.c.cluster).join(RUNS, _SCAN_OF_RUN))
+        CLUSTERS.c.id.in_(select(SCANS.c.cluster).join(RUNS, SCAN_OF_RUN))
     )
     rows = connection.execute(scanned).all()
     names = [row.name for row in rows]
     return tuple(sorted(row.identity if names.count(row.name) > 1 else row.name for row in rows))
+
+
+def running_runs(connection: Connection, cluster: str, now: datetime) -> tuple[RunDetails, ...]:
+    """The runs of a cluster, by its identity, that have not ended and whose process may still run."""
+    wanted = _select().where(_of_cluster(connection, cluster), RUNS.c.exit_code.is_(None))
+    details = _details(connection, connection.execute(wanted).all(), now)
+    return tuple(each for each in details if each.last_sign is None)
+
+
+def names_of_runs(connection: Connection, *, without: Collection[int]) -> frozenset[str]:
+    """The names of the runs that have scanned other clusters than those with some numbers."""
+    scanned = select(RUNS.c.name).join(SCANS, SCAN_OF_RUN).where(SCANS.c.cluster.not_in(without)).distinct()
+    return frozenset(connection.execute(scanned).scalars())
+
+
+def rename_runs(connection: Connection, cluster: int, old: str, new: str, *, alone: bool) -> None:
+    """Give the runs of a cluster with one name another one; `alone`, also those without a scan that have the name."""
+    own, scan_of_run = RUNS.c, select(SCANS.c.number).where(SCAN_OF_RUN).correlate(RUNS)
+    chosen: list[ColumnElement[bool]] = [scan_of_run.where(SCANS.c.cluster == cluster).exists()]
+    if alone:
+        chosen.append(~scan_of_run.exists())
+    connection.execute(update(RUNS).where(own.name == old, or_(*chosen)).values(name=new))
 
 
 def _of_cluster(connection: Connection, cluster: str) -> ColumnElement[bool]:
@@ -135,7 +165,7 @@ def _select() -> Select[Any]:
     own = (column for column in RUNS.c if column.name not in {"scan", "scan_id"})
     scan = (SCANS.c.number.label("scan_number"), SCANS.c.id, SCANS.c.state, SCANS.c.scope)
     life = (SCANS.c.heartbeat, SCANS.c.silence)
-    return select(*own, *scan, *life).select_from(RUNS.outerjoin(SCANS, _SCAN_OF_RUN))
+    return select(*own, *scan, *life).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
 
 
 def _details(connection: Connection, rows: Iterable[Row[Any]], now: datetime) -> tuple[RunDetails, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, groupby
@@ -19,7 +19,9 @@ from scanner.errors import UsageError
 from scanner.model.cause import CauseKind
 from scanner.model.census import OwnerOf
 from scanner.model.method import Method
+from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Workload
+from scanner.model.scan import CoverageState, Scope
 from scanner.posture.causes import Comparison
 from scanner.posture.problems import problem_id
 from scanner.posture.scan_diff import (
@@ -42,19 +44,32 @@ from scanner.store.causes import EarlierScan, FindingPlace, changed_kinds, ended
 from scanner.store.circumstances import circumstances_of
 from scanner.store.columns import CheckColumns, VerdictColumns, columns_of
 from scanner.store.comparable import incomparable_parts, newest_comparable, newest_pair
-from scanner.store.engine import among
+from scanner.store.engine import among, listed
 from scanner.store.findings import SHORT, Times, times_of, verdicts_of
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.kept_labels import KeptLabels
 from scanner.store.object_owners import owners_at
 from scanner.store.reader import StoredScan, stored_scan
 from scanner.store.recorded_objects import workloads_at
+from scanner.store.resolution import UnseenFinding, listing_reach
 from scanner.store.resolutions import Resolution
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.rule_differences import rule_differences
 from scanner.store.scans import abandoned, scan_of, select_scans
+from scanner.store.shared_rows import read_rows
 from scanner.store.store_errors import as_store_error
-from scanner.store.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, PREVIEW, SCANS, UNCHECKED
+from scanner.store.tables import (
+    CHECKS,
+    COVERAGE,
+    FINDINGS,
+    GAPS,
+    KINDS,
+    OBJECTS,
+    POPULATION,
+    PREVIEW,
+    SCANS,
+    UNCHECKED,
+)
 
 _LATEST: Final = FINDINGS.alias()
 _OF_LATEST: Final = (
@@ -69,11 +84,12 @@ _PROBLEM: Final = func.coalesce(FINDINGS.c.problem, _OF_LATEST, -FINDINGS.c.id)
 
 
 def newest_scans_to_compare(connection: Connection, cluster: int, name: str) -> tuple[str, str]:
-    """The ids of the two last complete and comparable scans of a cluster. Raises UsageError without two."""
+    """The ids of the two newest comparable scans of a cluster, complete or not. Raises UsageError without two."""
     pair = newest_pair(connection, cluster)
     if pair is None:
         raise UsageError(
-            f"No two complete scans of {name} are comparable: these have the same scope, operation, requester and options. "
+            f"No two scans of {name} are comparable: these have the same scope, operation, requester and options, and none is a "
+            "preview. "
             "Name two scans to compare them anyway. `assay scans` lists all scans."
         )
     earlier, later = (_id_at(connection, cluster, revision) for revision in pair)
@@ -86,7 +102,8 @@ def earlier_scan_to_compare(connection: Connection, scan_id: str, now: datetime)
     earlier = newest_comparable(connection, scan.number, scan.revision or 0, with_report=True)
     if earlier is None:
         raise UsageError(
-            f"No scan before {scan_id} is comparable with it: such a scan has the same scope, operation, requester and options. "
+            f"No scan before {scan_id} is comparable with it: such a scan has the same scope, operation, requester and options, "
+            "and is no preview. "
             "Name a second scan to compare these two anyway. `assay scans` lists all scans."
         )
     return _id_at(connection, scan.cluster, earlier)
@@ -112,7 +129,7 @@ def scan_diff(
             for scan_id in (before_id, now_id)
         ]
 
-        def listed(kind: CauseKind, limit: int | None) -> Iterator[DifferingProblem]:
+        def problems_of(kind: CauseKind, limit: int | None) -> Iterator[DifferingProblem]:
             with as_store_error(address), engine.connect() as own:
                 yield from _listed(own, reading, index, kind, limit)
 
@@ -126,7 +143,8 @@ def scan_diff(
             problems=index.problems,
             findings=index.findings,
             unchecked=later.unchecked,
-            listed=listed,
+            listed=problems_of,
+            gaps=(_gaps(connection, before.number), _gaps(connection, later.number)),
         )
 
 
@@ -205,14 +223,17 @@ class _Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What is compared: a cluster, the revisions of both scans, and the findings that the later one left unchecked.
+    """What is compared: a cluster, the revisions of both scans, and the findings that each of them left unchecked.
 
-    `moved` are the fingerprints of the findings that moved to another problem between the scans, and are open in the later one.
+    `in_scope` tells whether a finding is in the scope of the later scan. `moved` are the fingerprints of the findings that moved to
+    another problem between the scans, and are open in the later one.
     """
 
     cluster: int
     period: Period
+    unchecked_before: RowIdSet
     unchecked: RowIdSet
+    in_scope: Callable[[UnseenFinding], bool]
     explanation: _Explanation
     times: Times
     owner_of: OwnerOf | None
@@ -221,12 +242,20 @@ class _Reading:
     @classmethod
     def of(cls, connection: Connection, before: StoredScan, now: StoredScan, owner_of: OwnerOf | None) -> _Reading:
         """Read what both passes need."""
-        left = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == now.number)).scalar()
         earlier = EarlierScan(connection, before.number, circumstances_of(connection, now.number))
         period = Period(before.revision or 0, now.revision or 0)
         times = times_of(connection, now.cluster)
-        moved = _moved(connection, now.cluster, period)
-        return cls(now.cluster, period, unpacked(left), _Explanation(earlier), times, owner_of, moved)
+        return cls(
+            cluster=now.cluster,
+            period=period,
+            unchecked_before=_unchecked(connection, before.number),
+            unchecked=_unchecked(connection, now.number),
+            in_scope=_scope_of(connection, now.number),
+            explanation=_Explanation(earlier),
+            times=times,
+            owner_of=owner_of,
+            moved=_moved(connection, now.cluster, period),
+        )
 
     def difference(self, rows: Sequence[_Row]) -> ProblemDifference:
         """Compare the findings of one problem."""
@@ -241,6 +270,32 @@ def _moved(connection: Connection, cluster: int, period: Period) -> frozenset[by
     moved = select(own.fingerprint).where(*ended)
     found = connection.execute(select(later.fingerprint).where(*still_open, later.fingerprint.in_(moved))).scalars()
     return frozenset(map(bytes, found))
+
+
+def _unchecked(connection: Connection, number: int) -> RowIdSet:
+    """The findings that a scan left open without checking them."""
+    return unpacked(connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == number)).scalar())
+
+
+def _gaps(connection: Connection, number: int) -> tuple[Gap, ...]:
+    return tuple(Gap(GapKind(kind), where, why) for kind, where, why in read_rows(connection, GAPS, number))
+
+
+def _scope_of(connection: Connection, number: int) -> Callable[[UnseenFinding], bool]:
+    """Whether a finding is in the scope of a scan, however much of its scope the scan could list."""
+    own = COVERAGE.c
+    scope = codec.from_text(
+        Scope, connection.execute(select(SCANS.c.scope).where(SCANS.c.number == number)).scalar_one()
+    )
+    wanted = select(own.api_version, own.kind).where(own.scan == number, own.state != CoverageState.SKIPPED.value)
+    kinds = frozenset((_group(row.api_version), row.kind) for row in connection.execute(wanted))
+    some = bool(scope.kinds or scope.skip_kinds)
+    reach = listing_reach(scope, (), ())
+    return lambda finding: reach.selects(finding) and (not some or (_group(finding.api_version), finding.kind) in kinds)
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
 
 
 class _Listed:
@@ -346,6 +401,8 @@ def _problem(rows: Sequence[_Row], difference: ProblemDifference, times: Times, 
     place, check = row.place, row.check
     own = Workload(place.api_version, place.kind, place.coordinates.namespace, place.name)
     before, now = _messages(difference)
+    was_checked = sum(not each.unchecked_before for each in difference.before)
+    is_checked = sum(not each.unchecked for each in difference.now)
     assert difference.change is not None  # noqa: S101 - only such problems are listed
     return DifferingProblem(
         id=problem_id(row.problem) if row.problem >= 0 else row.finding.fingerprint.hex()[:SHORT],
@@ -359,8 +416,8 @@ def _problem(rows: Sequence[_Row], difference: ProblemDifference, times: Times, 
         resolved_at=times[difference.end] if difference.end else None,
         resolution=difference.resolution,
         parts=difference.parts,
-        before=_state(difference.before, by_number, before),
-        now=_state(difference.now, by_number, now),
+        before=_state(difference.before, by_number, before, checked=was_checked),
+        now=_state(difference.now, by_number, now, checked=is_checked, unchecked=difference.unchecked),
         owner=places.owners.get(place.object_id, ""),
         moved_to=difference.moved_to,
     )
@@ -378,21 +435,31 @@ def _other(own: Sequence[ComparedFinding], others: Sequence[ComparedFinding]) ->
 
 
 def _state(
-    findings: Sequence[ComparedFinding], rows: dict[int, _Row], shown: ComparedFinding | None
+    findings: Sequence[ComparedFinding],
+    rows: dict[int, _Row],
+    shown: ComparedFinding | None,
+    *,
+    checked: int,
+    unchecked: int | None = None,
 ) -> ProblemState | None:
+    """The state of a problem with the numbers of its findings that the scan checked and did not. None if it was not open."""
     if shown is None:
         return None
     row = rows[shown.number]
     message = row.verdict.verdict_on(row.place.name, row.place.coordinates.namespace).outcome.message
-    return replace(state_of(findings), message=message)
+    left = len(findings) - checked if unchecked is None else unchecked
+    return replace(state_of(findings), message=message, findings=checked, unchecked=left)
 
 
 def _problems(connection: Connection, reading: _Reading) -> Iterator[list[_Row]]:
-    """The rows of each problem of which a row begins or ends between the scans, ordered by policy and object."""
+    """The rows of each problem of which a row begins or ends between the scans, or was not checked, ordered by policy and object."""
     own = FINDINGS.c
     before, now = reading.period
     reaching = own.cluster == reading.cluster, own.until > before, own.since <= now, own.event != PREVIEW
-    differing = select(_PROBLEM).where(*reaching, (own.since > before) | (own.until <= now))
+    differs = (own.since > before) | (own.until <= now)
+    if reading.unchecked.count:
+        differs |= own.id.in_(listed(connection, reading.unchecked))
+    differing = select(_PROBLEM).where(*reaching, differs)
     names = (func.min(column).over(partition_by=_PROBLEM) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
     ordered = (
         _select(reading)
@@ -472,7 +539,14 @@ def _read(connection: Connection, reading: _Reading, portion: Sequence[Sequence[
             opened=opened,
             moved_to="" if moved_to is None else problem_id(moved_to),
             open_elsewhere=bytes(fingerprint) in reading.moved,
+            missed=number in reading.unchecked and reading.in_scope(_unseen(check, api_version, kind, namespace, name)),
+            unchecked_before=number in reading.unchecked_before,
         )
         invocation = check.language, check.policy, check.binding, check.param_namespace, check.param_name
         place = place_of(check_id, object_id, check.kind, (api_version, kind, namespace, name), invocation)
         yield _Row(problem, finding, place, check, bool(existed and not exists_now), verdict)
+
+
+def _unseen(check: CheckColumns, api_version: str, kind: str, namespace: str, name: str) -> UnseenFinding:
+    invocation = check.language, check.policy, check.binding, check.param_namespace, check.param_name
+    return UnseenFinding(*invocation, api_version, kind, namespace, name)

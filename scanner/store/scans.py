@@ -14,7 +14,7 @@ from scanner.model.resource import UserInfo
 from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
 from scanner.store import codec
 from scanner.store.owner import Owner
-from scanner.store.tables import SCANS, STAGED_PAGES
+from scanner.store.tables import CLUSTERS, SCANS, STAGED_PAGES
 
 USABLE = (ScanState.COMPLETE.value, ScanState.INCOMPLETE.value)
 """The states of scans that are part of history and can be the latest scan."""
@@ -22,9 +22,11 @@ USABLE = (ScanState.COMPLETE.value, ScanState.INCOMPLETE.value)
 LATEST_FIRST = (SCANS.c.finished_at.desc(), SCANS.c.revision.desc(), SCANS.c.number.desc())
 """The order of scans in which the first one answers a moment: dates decide (ADR 44). The newest scan has the highest revision instead."""
 
+_PRESENT_NAME = select(CLUSTERS.c.name).where(CLUSTERS.c.id == SCANS.c.cluster).correlate(SCANS).scalar_subquery()
 _COLUMNS = (
     SCANS.c.id,
     SCANS.c.cluster_name,
+    _PRESENT_NAME.label("present_name"),
     SCANS.c.cluster_uid,
     SCANS.c.server_version,
     SCANS.c.source,
@@ -40,6 +42,7 @@ _COLUMNS = (
     SCANS.c.policy_set_digest,
     SCANS.c.description_digest,
     SCANS.c.notes,
+    SCANS.c.preview,
 )
 
 
@@ -49,10 +52,12 @@ def select_scans() -> Select[*tuple[object, ...]]:
 
 
 def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
-    """The scan in a row of `select_scans`."""
+    """The scan in a row of `select_scans`. It shows the present name of its cluster."""
+    earlier = "" if row.cluster_name == row.present_name else row.cluster_name
+    cluster = ClusterIdentity(row.present_name, row.cluster_uid, row.server_version, row.source, earlier_name=earlier)
     return Scan(
         id=row.id,
-        cluster=ClusterIdentity(row.cluster_name, row.cluster_uid, row.server_version, row.source),
+        cluster=cluster,
         started_at=row.started_at,
         finished_at=row.finished_at,
         state=ScanState(row.state),
@@ -65,6 +70,7 @@ def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
         policy_set_digest=row.policy_set_digest,
         description_digest=row.description_digest,
         notes=tuple(orjson.loads(row.notes)) if row.notes else (),
+        preview=row.preview,
     )
 
 

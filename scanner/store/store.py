@@ -130,6 +130,11 @@ class SqlReader:
             name = cluster if cluster is None else clean(cluster)
             return runs.runs(connection, self._clock(), limit=limit, cluster=name, since=since, before=before)
 
+    def first_run(self, cluster: str | None = None) -> datetime | None:
+        """The begin of the first recorded run, of one cluster or of all; None without one. Raises as `runs` does."""
+        with self._reading() as connection:
+            return runs.first_run(connection, cluster if cluster is None else clean(cluster))
+
     def number_of_runs(self, *, cluster: str | None = None, since: datetime | None = None) -> int:
         """The number of all runs that `runs` lists without a limit. Raises as `runs` does."""
         with self._reading() as connection:
@@ -336,7 +341,7 @@ class SqlReader:
             return problem_counts.problem_counts(connection, scan_id, baseline, ids, waived=waived or {}, below=below)
 
     def newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
-        """The ids of the two last complete and comparable scans of a cluster, the earlier one first. Raises UsageError."""
+        """The ids of the two newest comparable scans of a cluster, complete or not, the earlier one first. Raises UsageError."""
         from scanner.store import scan_diff
 
         with self._reading() as connection:

@@ -26,6 +26,7 @@ _REMEDIES = (
     ("disk is full", "cannot grow: the disk is full", "Free some space, or name another place with --db"),
     ("disk i/o error", "cannot be read or written", "Check the disk and its free space, or use another --db"),
     ("readonly database", "cannot be written", "Check the permissions of the file and its folder"),
+    ("read-only transaction", "cannot be written", "Name a server that is no replica, and a user that may write"),
     ("database is locked", "is busy with another scan", "Wait for the other process to end, then try again"),
     ("connection refused", "does not answer", "Check that the server runs and that host and port are right"),
     ("could not translate host name", "cannot be found", "Check the host name in --db"),

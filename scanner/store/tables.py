@@ -197,9 +197,11 @@ SCANS = Table(
     Column("silence", Integer, nullable=False, server_default=text("900")),
     Column("pruned_at", UtcTime),
     *(_added_text(name) for name in ("changed_rules", "emptiness")),
+    Column("preview", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("cluster", "revision"),
 )
-"""A scan with `pruned_at` is a tombstone: see `retention`. `changed_rules` has kinds of causes with commas between them."""
+"""A scan with `pruned_at` is a tombstone: see `retention`. `changed_rules` has kinds of causes with commas between them. `preview`
+marks a scan with assumed bindings: see `comparable`."""
 
 RUNS = Table(
     "runs",

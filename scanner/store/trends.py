@@ -60,17 +60,18 @@ def _days(connection: Connection, cluster: int, since: date, until: date) -> dic
     changes = _changes(connection, cluster)
     before = _version_before(connection, cluster, since)
     own = DAYS.c
-    wanted = select(own.number, own.day, SCANS.c.id, SCANS.c.findings, *_VERSION).join(
+    wanted = select(own.number, own.day, SCANS.c.id, SCANS.c.findings, SCANS.c.preview, *_VERSION).join(
         SCANS, SCANS.c.number == own.scan
     )
     of_period = own.day >= since.isoformat(), own.day <= until.isoformat()
     wanted = wanted.where(own.cluster == cluster, *of_period).order_by(own.day)
     recorded: dict[int, Day] = {}
-    for number, day, scan, findings, *version in connection.execute(wanted):
+    for number, day, scan, findings, preview, *version in connection.execute(wanted):
         now = RulesVersion(*version)
-        changed = changed_parts(before, now)
+        # The digest of a preview covers assumed bindings.
+        changed = None if preview else changed_parts(before, now)
         recorded[number] = Day(date.fromisoformat(day), scan, findings, *changes[day], changed)
-        before = now
+        before = before if preview else now
     return recorded
 
 
@@ -142,10 +143,11 @@ def _of_days(query: Select[*tuple[Any, ...]], cluster: int, since: date, until: 
 
 
 def _version_before(connection: Connection, cluster: int, since: date) -> RulesVersion | None:
-    """The rules of the last recorded day before a date."""
+    """The rules of the last recorded day before a date whose scan is no preview."""
     own = DAYS.c
     earlier = select(*_VERSION).join_from(DAYS, SCANS, SCANS.c.number == own.scan)
-    earlier = earlier.where(own.cluster == cluster, own.day < since.isoformat()).order_by(own.day.desc()).limit(1)
+    earlier = earlier.where(own.cluster == cluster, own.day < since.isoformat(), ~SCANS.c.preview)
+    earlier = earlier.order_by(own.day.desc()).limit(1)
     row = connection.execute(earlier).one_or_none()
     return None if row is None else RulesVersion(*row)
 

@@ -303,6 +303,7 @@ def _insert_scan(connection: Connection, cluster: int, start: ScanStart, now: da
         "description_digest": start.description_digest,
         "method": codec.to_text(replace(start.method, schema_version=HEAD, ladder=LADDER)),
         "silence": start.silence,
+        "preview": any(binding.assumed for binding in start.bindings),
     }
     connection.execute(insert(SCANS).values(values))
     return number

@@ -13,19 +13,21 @@ from scanner.errors import UsageError
 from scanner.model.cause import CauseKind
 from scanner.report.diff_waivers import waiver_rows
 from scanner.report.diff_words import (
+    DIFF_CAUSES,
     change_words,
     circumstances,
     counts_line,
     finding_counts,
+    gap_words,
     incomparable_sentence,
     incomparable_values,
     message_lines,
     problem_counts,
     rules_sentence,
     state_words,
+    warnings,
     workload_words,
 )
-from scanner.report.words import CAUSES
 from scanner.store import SqlReader
 from scanner.store.clusters import StoredCluster
 from scanner.web.addresses import Moment
@@ -56,7 +58,8 @@ _WORDS: Final = {
     "problem_counts": problem_counts,
     "state_words": state_words,
     "workload_words": workload_words,
-    "causes": CAUSES,
+    "causes": DIFF_CAUSES,
+    "gap_words": gap_words,
 }
 
 
@@ -85,7 +88,7 @@ class ComparePages:
     pairs: Recent[_Chosen] = field(default_factory=lambda: Recent(RECENT))
 
     def compare(self, request: Request) -> Response:
-        """The page: by default of the two last comparable scans."""
+        """The page: by default of the two newest comparable scans."""
         cluster = self.library.cluster(request.path_params["cluster"])
         before, after = text_of(request, "before"), text_of(request, "after")
         kind = _kind(text_of(request, "cause"))
@@ -150,6 +153,8 @@ class ComparePages:
             waivers=list(waiver_rows(comparison.waivers)) if kind is None else [],
             waivers_shown=MOST_PROBLEMS,
             incomparable=incomparable_sentence(diff),
+            warnings=list(warnings(diff)),
+            gaps_shown=RULES,
             incomparable_values=list(incomparable_values(diff)),
             rules_sentence=rules_sentence(diff) or "The rules are equal in both scans.",
             circumstances=list(circumstances(diff)),

@@ -15,7 +15,7 @@ from scanner.web.addresses import cluster_key
 from scanner.web.answers import page_answer
 from scanner.web.findings_link import findings_link
 from scanner.web.fleet_counts import Counted, FleetCounts
-from scanner.web.fleet_rows import FleetRow, fleet_row, fleet_sentence, silence_rule
+from scanner.web.fleet_rows import STATE_TITLES, FleetRow, fleet_row, fleet_sentence, silence_rule
 from scanner.web.library import Fleet, Library
 from scanner.web.parameters import after_key, query_of, root_of, text_of
 from scanner.web.rendered import RenderedPages
@@ -35,7 +35,7 @@ class FleetPages:
     rendered: RenderedPages
 
     def rows(self) -> list[FleetRow]:
-        """All clusters, the silent ones first, then the worst."""
+        """All clusters: the silent ones first, then those without a complete scan, then the worst."""
         fleet = self.library.fleet().clusters
         now = self._now()
         counted = self.counts.of([each.usable.id for each in fleet if each.usable])
@@ -79,6 +79,7 @@ class FleetPages:
             sort=sort,
             sentence=fleet_sentence(rows),
             rule=silence_rule(self.library.expectations),
+            state_titles=STATE_TITLES,
             unscanned=fleet.unscanned,
             without_run=fleet.without_run,
         )
@@ -94,4 +95,7 @@ class FleetPages:
 
 def rows_key(rows: Sequence[FleetRow]) -> list[tuple[object, ...]]:
     """What the content of a page with these rows follows from, besides the time."""
-    return [(row.cluster, row.newest, row.usable, row.complete, row.counts is not None, row.why_not) for row in rows]
+    return [
+        (row.cluster, row.newest, row.usable, row.complete, row.last_run, row.counts is not None, row.why_not)
+        for row in rows
+    ]

@@ -1,8 +1,8 @@
-"""The rows of the list of clusters: those that have gone silent first, then the worst."""
+"""The rows of the list of clusters: those that have gone silent first, then those without a complete scan, then the worst."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -12,7 +12,7 @@ from scanner.model.scan import ScanState
 from scanner.model.schedule import Schedule
 from scanner.posture.run_register import in_words
 from scanner.posture.severity import Severity
-from scanner.posture.silence import DAILY, FACTOR, silent_from
+from scanner.posture.silence import DAILY, FACTOR, ClusterState, cluster_states
 from scanner.report.run_document import Expectations
 from scanner.report.trend_picture import Trend, trend_of
 from scanner.report.words import plural
@@ -21,6 +21,7 @@ from scanner.store.newest_scans import ClusterScans, NewestScan
 from scanner.web.fleet_counts import Counted, NotCounted
 from scanner.web.scan_counts import ScanCounts
 
+STATE_TITLES: Final = {ClusterState.SILENT: "Silent", ClusterState.NEVER_COMPLETE: "Never complete"}
 TREND_DAYS: Final = 30
 """The days of the small trend of a cluster."""
 _STATES: Final = {
@@ -35,8 +36,8 @@ _STATES: Final = {
 class FleetRow:
     """A cluster. `key` names it in paths.
 
-    `state` is that of the newest scan, `silent` the reason why the cluster counts as silent, or empty. `counts` are the numbers of
-    the newest scan with findings; None if there is none, and then, or while they are not counted, `why_not` is the reason.
+    `state` is that of the newest scan, `states` are those of the cluster, each with the reason. `counts` are the numbers of the newest
+    scan with findings; None if there is none, and then, or while they are not counted, `why_not` is the reason.
     """
 
     key: str
@@ -45,7 +46,8 @@ class FleetRow:
     usable: NewestScan | None
     complete: NewestScan | None
     age: timedelta | None
-    silent: str
+    last_run: datetime | None
+    states: Mapping[ClusterState, str]
     counts: ScanCounts | None
     why_not: str
 
@@ -80,13 +82,15 @@ class FleetRow:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """The place of the row: silent clusters, the longest silence first; those without numbers; then the worst first."""
-        if self.silent:
-            return 0, -self.age.total_seconds() if self.age is not None else float("-inf"), self.cluster.name
-        if self.counts is None:
+        """The place of the row: silent clusters, the longest silence first; never complete ones; those without numbers; then the worst."""
+        if ClusterState.SILENT in self.states:
+            return 0, self.last_run.timestamp() if self.last_run else float("-inf"), self.cluster.name
+        if ClusterState.NEVER_COMPLETE in self.states:
             return 1, self.cluster.name
+        if self.counts is None:
+            return 2, self.cluster.name
         worst = (-self.counts.severities[severity].problems for severity in Severity)
-        return 2, -self.counts.totals.refused, *worst, self.cluster.name
+        return 3, -self.counts.totals.refused, *worst, self.cluster.name
 
 
 def fleet_row(
@@ -102,7 +106,8 @@ def fleet_row(
         usable=scans.usable,
         complete=complete,
         age=max(timedelta(), now - complete.ended) if complete else None,
-        silent=_silent(complete, now, schedule),
+        last_run=scans.last_run,
+        states=states_of(scans, now, schedule),
         counts=counts,
         why_not=why_not,
     )
@@ -116,46 +121,54 @@ def _known(counted: Counted | None) -> tuple[ScanCounts | None, str]:
     return counted, ""
 
 
-def _silent(complete: NewestScan | None, now: datetime, schedule: Schedule | None) -> str:
-    if complete is None:
-        return "no complete scan"
-    limit = silent_from(complete.started_at, schedule)
-    if limit is None or now <= limit:
-        return ""
-    return f"the last complete scan began {in_words(now - complete.started_at)} ago"
+def states_of(scans: ClusterScans, now: datetime, schedule: Schedule | None) -> Mapping[ClusterState, str]:
+    """The states of a cluster with their reasons."""
+    last = scans.last_run
+    reasons = {
+        ClusterState.SILENT: f"the last run began {in_words(now - last)} ago" if last else "no run is recorded",
+        ClusterState.NEVER_COMPLETE: "no scan of this cluster has been complete",
+    }
+    states = cluster_states(last, now, schedule, has_complete_scan=scans.complete is not None)
+    return {state: reasons[state] for state in states}
 
 
 def silence_rule(expectations: Expectations) -> str:
-    """The sentence that states when a cluster is silent."""
+    """The sentences that state when a cluster is silent, and when it is never complete."""
+    return f"{_silence(expectations)} A cluster is never complete while none of its scans has been complete."
+
+
+def _silence(expectations: Expectations) -> str:
     expectation, own = expectations.others, len(expectations.of_clusters)
     if own:
         others = f"others by {expectation.schedule} ({expectation.time_zone})" if expectation else "others daily"
         return (
             f"{plural(own, 'cluster')} {'has a schedule of its' if own == 1 else 'have schedules of their'} own, {others}: a cluster "
-            f"is silent when its last complete scan began more than {FACTOR:g} times the interval of its schedule ago."
+            f"is silent when its last run began more than {FACTOR:g} times the interval of its schedule ago."
         )
     if expectation is None:
         hours = int(DAILY.total_seconds() * FACTOR / 3600)
         return (
-            f"No schedule is configured: a cluster is silent when its last complete scan began more than {hours} hours ago, "
+            f"No schedule is configured: a cluster is silent when its last run began more than {hours} hours ago, "
             f"{FACTOR:g} times a day."
         )
     return (
         f"Scans are expected by the schedule {expectation.schedule} ({expectation.time_zone}): a cluster is silent when its last "
-        f"complete scan began more than {FACTOR:g} times the interval of the schedule ago."
+        f"run began more than {FACTOR:g} times the interval of the schedule ago."
     )
 
 
 def fleet_sentence(rows: Iterable[FleetRow]) -> str:
-    """The numbers of clusters: how many are silent, how many have numbers, and the sums of these."""
+    """The numbers of clusters: how many are silent or never complete, how many have numbers, and the sums of these."""
     return "; ".join(_parts(list(rows)))
 
 
 def _parts(rows: list[FleetRow]) -> Iterator[str]:
     number = len(rows)
     yield f"{number:,} cluster{'' if number == 1 else 's'}"
-    silent = sum(bool(row.silent) for row in rows)
+    silent, never = (sum(state in row.states for row in rows) for state in ClusterState)
     yield f"{silent:,} silent" if silent else "none is silent"
+    if never:
+        yield f"{never:,} never complete"
     counted = [row.counts for row in rows if row.counts]
     left = number - len(counted)
     where = f"in {len(counted):,} of them" if left else "in all of them"

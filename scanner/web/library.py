@@ -55,6 +55,7 @@ def _utc_now() -> datetime:
 
 class _Key(NamedTuple):
     scan: str
+    cluster: str
     day: date | None
 
 
@@ -188,7 +189,7 @@ class Library:
 
     def view(self, scan: Scan, day: date | None = None) -> ScanView:
         """The view of a finished scan as of a day; by default, of the day on which it ended. Made once, while it is kept."""
-        key = _Key(scan.id, day)
+        key = _Key(scan.id, scan.cluster.name, day)
         with self._lock:
             view = self._views.get(key)
             if view is not None:

@@ -14,6 +14,7 @@ from scanner.model.run import RunDetails
 from scanner.model.scan import ScanRecord
 from scanner.posture.run_register import RegisterEntry
 from scanner.report.run_document import (
+    Period,
     RegisterDocument,
     expected_runs,
     has_ended,
@@ -52,7 +53,7 @@ class RunPages:
     def runs(self, request: Request) -> Response:
         """The register since a date, the newest entry first: beside the schedule of the configuration, if there is one."""
         cluster = self.library.any_cluster(request.path_params["cluster"])
-        since = _moment(request, "since") or self._default_since()
+        since = _moment(request, "since")
         key = cluster, since, query_of(request)
         return page_answer(
             request,
@@ -89,15 +90,17 @@ class RunPages:
             gaps_shown=_GAPS,
         )
 
-    def _register(self, cluster: StoredCluster, since: datetime) -> RegisterDocument:
-        now = self.library.clock()
+    def _register(self, cluster: StoredCluster, since: datetime | None) -> RegisterDocument:
+        """The register since a moment that the user names, else of the last days since the first recorded run."""
+        now, earliest = self.library.clock(), since or self._default_since()
         with self.library.reading() as reader:
-            runs = reader.runs(cluster=cluster.identity, since=since)
+            runs = reader.runs(cluster=cluster.identity, since=earliest)
+            first = reader.first_run(cluster.identity)
         expectation = self.library.expectations.of(cluster.name)
         if expectation is None:
-            return recorded_runs(runs, since, now, cluster.name)
+            return recorded_runs(runs, earliest, now, cluster.name)
         try:
-            return expected_runs(runs, expectation, since, now, cluster.name)
+            return expected_runs(runs, expectation, Period(since, first, earliest), now, cluster.name)
         except UsageError as error:
             raise BadRequest(f"since: {error}") from error
 

@@ -61,7 +61,7 @@ class ScanPages:
         if path.startswith("problems/"):  # the history of a problem goes on after the scan
             return page_answer(request, rendered(_html(asked)))
         query = tuple(request.query_params.get(name, "") for name in (*FIELDS, "after")) if path == FINDINGS else ()
-        key = scan.id, moment, path, asked.root, query, asked.shell.today
+        key = cluster, scan.id, moment, path, asked.root, query, asked.shell.today
         return page_answer(request, self.rendered.page(key, lambda: _html(asked)), lasting=bool(moment.scan))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.model.json import dig
+from scanner.model.json import as_list, dig
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 
@@ -108,3 +108,56 @@ def test_files_under_a_given_name_may_move(assay: Assay, folders: tuple[str, str
     ran = assay("scan", "--from", "elsewhere/manifests", "--cluster-name", "shop", "-o", "json", "-q")
 
     assert (0, 0) == (ran.code, dig(ran.report, "changes", "new"))
+
+
+def test_a_history_is_renamed_and_continued(assay: Assay, folders: tuple[str, str]) -> None:
+    """The command prints the flag of later scans, which find nothing new; the note of a scan with a new name has named it."""
+    assay("scan", "--from", folders[0], "--cluster-name", "shop", "-q")
+    before = dig(assay("report", "-o", "json").report, "findings")
+    ran = assay("db", "rename-cluster", "shop", "store front")
+    again = assay("scan", "--from", folders[0], "--cluster-name", "store front", "-o", "json", "-q")
+
+    assert (0, "") == (ran.code, ran.stderr)
+    assert "Renamed the history of shop to store front: 1 scan.\n" in ran.stdout.decode()
+    assert "Scans continue it with this flag: --cluster-name 'store front'\n" in ran.stdout.decode()
+    assert (0, 0) == (dig(again.report, "changes", "new"), dig(again.report, "changes", "resolved"))
+    assert "" == again.stderr
+    assert len(as_list(before)) == len(as_list(dig(again.report, "findings")))
+    assert "store front" in assay("scans").stdout.decode()
+
+
+def test_the_note_of_a_new_name_names_the_command_that_carries_the_history_over(
+    assay: Assay, folders: tuple[str, str]
+) -> None:
+    """Files have no UID: the folder is the mark."""
+    assay("scan", "--from", folders[0], "--cluster-name", "shop", "-q")
+    ran = assay("scan", "--from", folders[0], "--cluster-name", "depot", "-q")
+
+    assert "end this scan and run: assay db rename-cluster shop depot\n" in ran.stderr
+
+
+def test_renaming_to_the_same_name_changes_nothing(assay: Assay, folders: tuple[str, str]) -> None:
+    """The exit code is 0: a script may run the command twice."""
+    assay("scan", "--from", folders[0], "--cluster-name", "shop", "-q")
+    ran = assay("db", "rename-cluster", "shop", "shop")
+
+    assert (0, b"The history is named shop already: nothing changed.\n", "") == (ran.code, ran.stdout, ran.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("depot", "new"), "assay: There is no cluster 'depot' in this database: it has shop.\n"),
+        (("shop", ""), "The new name is empty"),
+        (("shop", "a\tb"), r"The new name 'a\tb' has a control character"),
+    ],
+)
+def test_a_rename_that_cannot_be_made_is_a_usage_error(
+    assay: Assay, folders: tuple[str, str], arguments: tuple[str, str], sentence: str
+) -> None:
+    """Nothing is printed on stdout."""
+    assay("scan", "--from", folders[0], "--cluster-name", "shop", "-q")
+    ran = assay("db", "rename-cluster", *arguments)
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert sentence in ran.stderr

@@ -154,3 +154,74 @@ def test_reports_and_trends_say_that_the_rules_changed(three: Assay) -> None:
     assert "The rules changed" not in three("report", "last~1").stdout.decode()
     three("report", "--html", "pages")
     assert 1 == Path("pages/index.html").read_text().count(sentence)
+
+
+@pytest.fixture
+def broken(assay: Assay, write: Write) -> Assay:
+    """Two scans: in the second, the file of the object `b` cannot be read."""
+    write("cluster/policy.yaml", bound("maps", expression="object.metadata.name == 'limits'"))
+    write("cluster/a.yaml", config_map("a"))
+    write("cluster/b.yaml", config_map("b"))
+    assert 0 == assay("scan", "--from", "cluster", "-q").code
+    write("cluster/b.yaml", "kind: [")
+    assert 3 == assay("scan", "--from", "cluster", "-q").code
+    return assay
+
+
+def test_an_incomplete_scan_is_compared_and_what_it_did_not_check_is_marked(broken: Assay) -> None:
+    """By default, too: the newest scan is the later one, whatever it could see."""
+    read = document(broken)
+
+    assert ("complete", "incomplete", 1) == (read["before"]["state"], read["now"]["state"], len(read["now"]["gaps"]))
+    assert {"b": ("notChecked", "coverage", None)} == found(read)
+    assert (1, 1) == (read["notChecked"], read["totals"]["problems"]["notChecked"])
+
+
+def test_the_table_of_an_incomplete_scan_begins_with_its_gaps(broken: Assay) -> None:
+    """In 80 columns."""
+    lines = broken("diff").stdout.decode().splitlines()
+
+    assert lines[0].startswith("INCOMPLETE: The later scan did not scan 1 item. 1 open problem was not")
+    assert any("b.yaml, document 1" in line for line in lines[1:3])
+    assert 80 >= max(map(len, lines))
+
+
+def test_a_named_incomplete_scan_is_the_earlier_one(broken: Assay, write: Write) -> None:
+    """What it did not check may have been so before: the object is back, and another one beside it."""
+    write("cluster/b.yaml", f"{config_map('b')}---\n{config_map('c')}")
+    assert 0 == broken("scan", "--from", "cluster", "-q").code
+    read = document(broken, "last~1", "last")
+
+    assert {"c": ("new", "coverage", None)} == found(read)
+    assert [True] == [each["notCheckedBefore"] for each in read["problems"]]
+
+
+def test_a_preview_is_compared_only_if_it_is_named(assay: Assay, write: Write) -> None:
+    """The default leaves it out on both sides; a named one is called a preview."""
+    unbound = bound("later", expression="false").partition("---\n")[0]
+    write("cluster/all.yaml", "---\n".join((bound("maps", expression="false"), unbound, config_map("a"))))
+    for flags in ((), ("--assume-bound", "later"), (), ("--assume-bound", "later")):
+        assert 0 == assay("scan", "--from", "cluster", "-q", *flags).code
+    usual, named = document(assay), document(assay, "last")
+
+    assert [False, False, False, True] == [
+        each["preview"] for read in (usual, named) for each in (read["before"], read["now"])
+    ]
+    assert usual["now"]["id"] == named["before"]["id"]
+    assert "Preview: The later scan assumed bindings" in assay("diff", "last").stdout.decode()
+    assert "Preview" not in assay("diff").stdout.decode()
+
+
+def test_a_gate_names_a_baseline_that_is_a_preview(assay: Assay, write: Write) -> None:
+    """By default, no preview is one: the problem that only a preview saw is new."""
+    unbound = bound("later", expression="false").partition("---\n")[0]
+    write("cluster/all.yaml", "---\n".join((bound("maps", expression="false"), unbound)))
+    assay("scan", "--from", "cluster", "-q", "--allow-empty")
+    write("cluster/all.yaml", "---\n".join((bound("maps", expression="false"), unbound, config_map("a"))))
+    assay("scan", "--from", "cluster", "-q", "--assume-bound", "later")
+    usual = assay("scan", "--from", "cluster", "-q", "--fail-on", "new")
+    named = assay("report", "last", "--fail-on", "new", "--baseline", "last~1")
+
+    assert (1, 0) == (usual.code, named.code)
+    assert "is a preview (--assume-bound)" in named.stderr
+    assert "is a preview" not in usual.stderr

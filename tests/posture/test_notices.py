@@ -23,7 +23,7 @@ from scanner.posture.scan_diff import DifferingProblem, ProblemChange, ProblemSt
 from scanner.posture.severity import Severity
 from tests.store.made import CHECK
 
-NEW, REOPENED, CHANGED, RESOLVED = ProblemChange
+NEW, REOPENED, CHANGED, RESOLVED, _ = ProblemChange
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 POLICY = RuleDifference(RuleKind.POLICY, VALIDATING, "hosts", None, {"spec": {}})
 GAP = Gap(GapKind.LIST, "v1/Secret", "forbidden")
@@ -205,7 +205,7 @@ def test_nothing_is_in_a_notice_that_did_not_change(made: list[DifferingProblem]
     expected = [
         each
         for each in made
-        if each.change is not CHANGED
+        if each.change in (NEW, REOPENED, RESOLVED)
         and each.id not in waived
         and not any(state.excepted for state in (each.before, each.now) if state)
         and to.takes(each.owner, severity((each.language, each.policy)))

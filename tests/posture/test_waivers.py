@@ -141,4 +141,4 @@ def test_the_index_finds_the_waivers_that_match(waivers: list[Waiver], found: Su
 def test_a_waiver_is_for_the_clusters_that_its_glob_matches() -> None:
     """Without a cluster, it is for all."""
     waivers = [waiver("all"), waiver("prod", cluster="prod-*"), waiver("dev", cluster="dev")]
-    assert ["all", "prod"] == [each.name for each in of_cluster(waivers, "prod-eu")]
+    assert ["all", "prod"] == [each.name for each in of_cluster(waivers, ("prod-eu",))]

@@ -17,6 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.json import JsonObject
 from scanner.model.method import Method
+from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Workload
 from scanner.model.resource import UserInfo
 from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
@@ -90,6 +91,16 @@ RESOLVED = replace(
     before=VIOLATED,
     now=None,
 )
+NOT_CHECKED = replace(
+    NEW,
+    id="p-0123456789ae",
+    change=ProblemChange.NOT_CHECKED,
+    cause=Cause(CauseKind.COVERAGE),
+    before=VIOLATED,
+    now=replace(VIOLATED, findings=0, unchecked=2),
+)
+SEEN_FIRST = replace(NEW, id="p-0123456789af", cause=Cause(CauseKind.COVERAGE))
+SECRETS = Gap(GapKind.LIST, "v1/Secret", "secrets is forbidden: User *x* cannot list resource secrets")
 
 
 def spec(expression: str) -> JsonObject:
@@ -236,3 +247,72 @@ def test_a_rule_of_many_lines_is_not_compared_line_by_line() -> None:
     assert ["@@ too long to compare: 3,001 lines before, 3,001 lines now, equal up to line 1 @@"] == rule_lines(
         RuleDifference(RuleKind.PARAM, "", "big", before, now)
     )
+
+
+def incomplete() -> ScanDiff:
+    """Two incomplete scans: a problem of which the later one checked nothing, and one that the earlier one may have missed."""
+    scans = {
+        "before": replace(EARLIER, state=ScanState.INCOMPLETE),
+        "now": replace(NOW, state=ScanState.INCOMPLETE, preview=True),
+    }
+    return difference(NOT_CHECKED, SEEN_FIRST, gaps=((SECRETS,), (SECRETS,) * 12), **scans)
+
+
+def test_a_table_begins_with_what_the_later_scan_did_not_check() -> None:
+    """With the gaps, before anything else; then the earlier scan, and that a scan is a preview. It fits 80 columns."""
+    lines = list(diff_table.lines(incomplete(), 50))
+    text = "\n".join(lines)
+
+    assert "INCOMPLETE: The later scan did not scan 12 items. 1 open problem was not checked." == " ".join(
+        " ".join(lines[:2]).split()
+    )
+    assert 10 == text.count("  v1/Secret: secrets is forbidden: User *x* cannot list resource secrets") - 1
+    assert "  2 more items: print all with --limit 0" in lines
+    assert "Incomplete: The earlier scan did not scan 1 item." in text
+    assert "1 problem of the cause coverage may have existed then" in " ".join(text.split())
+    assert "Preview: The later scan assumed bindings that are not in force" in text
+    assert 80 >= max(map(len, lines))
+
+
+def test_a_table_marks_problems_that_a_scan_did_not_check() -> None:
+    """In their row, and in the numbers."""
+    text = "\n".join(diff_table.lines(incomplete(), 50))
+
+    assert "  not checked  p-0123456789ae  medium  require-limits" in text
+    assert "2 findings not checked, Deny" in text
+    assert "  new, not checked before  p-0123456789af" in text
+    assert "Cause coverage: the earlier or the later scan did not check it\n  problems: 1 new, 1 not checked\n" in text
+
+
+def test_markdown_marks_what_was_not_checked() -> None:
+    """The reason of a gap is text, never markup."""
+    text = "\n".join(diff_markdown.lines(incomplete(), 50))
+
+    assert "**INCOMPLETE**: The later scan did not scan 12 items. 1 open problem was not checked." in text
+    assert r"- v1/Secret: secrets is forbidden: User \*x\* cannot list resource secrets" in text
+    assert "**Preview**: The later scan" in text
+    assert "| not checked | p-0123456789ae |" in text
+    assert "| new, not checked before | p-0123456789af |" in text
+
+
+def test_json_marks_what_was_not_checked() -> None:
+    """The scans have their gaps, the problems their marks, the totals their numbers."""
+    document = json.loads("\n".join(diff_json.lines(incomplete())))
+    Draft202012Validator(strict(SCHEMA)).validate(document)
+    unchecked, first = (
+        document["problems"] if document["problems"][0]["change"] != "new" else document["problems"][::-1]
+    )
+
+    assert ("incomplete", True, 12) == (
+        document["now"]["state"],
+        document["now"]["preview"],
+        len(document["now"]["gaps"]),
+    )
+    assert {"kind": "list", "where": SECRETS.where, "why": SECRETS.why} == document["before"]["gaps"][0]
+    assert (1, 1) == (document["totals"]["problems"]["notChecked"], document["totals"]["problems"]["new"])
+    assert ("notChecked", False, 2) == (
+        unchecked["change"],
+        unchecked["notCheckedBefore"],
+        unchecked["now"]["notChecked"],
+    )
+    assert ("new", True) == (first["change"], first["notCheckedBefore"])

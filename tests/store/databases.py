@@ -149,6 +149,7 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 WITHOUT_SEARCH = (
+    "ALTER TABLE scans DROP COLUMN preview",
     "DROP TABLE notifications",
     f"DROP TABLE {WORDS}",
     "DROP TABLE verdict_uses",
@@ -156,11 +157,11 @@ WITHOUT_SEARCH = (
     "DROP INDEX population_by_kept",
     "DELETE FROM last_ids WHERE name LIKE 'words of %'",
 )
-"""Undo migrations 0027 and 0028. PostgreSQL has another index, `objects_by_word`."""
+"""Undo migrations 0027 to 0030. PostgreSQL has another index, `objects_by_word`."""
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0028, but for foreign keys."""
+    """Undo migrations 0008 to 0030, but for foreign keys."""
     for statement in WITHOUT_SEARCH:
         connection.execute(statement)
     without_places(connection)

@@ -156,7 +156,10 @@ def test_a_second_history_of_one_cluster_asks_for_the_name(store: SqlStore) -> N
         (
             PROD,
             named(PROD, "shop"),
-            "the history of shop begins with this scan, under name:shop; earlier scans of this cluster are under uid:uid-1",
+            (
+                "the history of shop begins with this scan, under name:shop; earlier scans of this cluster are under "
+                "uid:uid-1. To continue these under the new name, end this scan and run: assay db rename-cluster prod shop"
+            ),
         ),
     ],
 )

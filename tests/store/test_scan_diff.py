@@ -28,7 +28,7 @@ from tests.store.test_endings import UNBOUND, Known
 from tests.store.test_problems import Rules, passing, record_pods, with_checks
 
 A, B, C = finding("a"), finding("b"), finding("c")
-NEW, REOPENED, CHANGED, RESOLVED = ProblemChange
+NEW, REOPENED, CHANGED, RESOLVED, NOT_CHECKED = ProblemChange
 SHOP = Scope(namespaces=("shop",))
 
 
@@ -269,15 +269,15 @@ def test_rows_of_an_older_version_are_problems_of_their_own(store: SqlStore, url
 class TestChoice:
     """Which scans are compared."""
 
-    def test_the_two_last_comparable_complete_scans(self, store: SqlStore) -> None:
-        """Scans of another scope, and incomplete ones, are left out."""
+    def test_the_two_newest_comparable_scans(self, store: SqlStore) -> None:
+        """Also incomplete ones, which were the newest that could see a change; scans of another scope are left out."""
         Round((A,)).record(store, 1)
         Round((A,)).record(store, 2)
         Round((A,), state=ScanState.INCOMPLETE).record(store, 3)
         Round((A,)).record(store, 4)
         Round((A,), scope=SHOP).record(store, 5)
 
-        assert ("scan-2", "scan-4") == store.newest_scans_to_compare(store.cluster())
+        assert ("scan-3", "scan-4") == store.newest_scans_to_compare(store.cluster())
         assert "scan-3" == store.earlier_scan_to_compare("scan-4")
 
     def test_no_comparable_scan_is_an_error(self, store: SqlStore) -> None:
@@ -285,7 +285,7 @@ class TestChoice:
         Round((A,)).record(store, 1)
         Round((A,), scope=SHOP).record(store, 2)
 
-        with pytest.raises(UsageError, match="No two complete scans of prod are comparable"):
+        with pytest.raises(UsageError, match="No two scans of prod are comparable"):
             store.newest_scans_to_compare(store.cluster())
         with pytest.raises(UsageError, match="No scan before scan-2 is comparable"):
             store.earlier_scan_to_compare("scan-2")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlencode
 
 import pytest
 
-from scanner.model.scan import Scope
+from scanner.model.scan import ScanState, Scope
 from scanner.store import open_store
 from tests.command import assay_here
-from tests.store.made import Round, finding
-from tests.web.fleets import LABELS, LOOSE_REPLICAS, NOW, PROD, STAGE, A, Clock, Scanned
+from tests.store.made import Round, binding, finding
+from tests.web.fleets import DENY, GAP, LABELS, LOOSE_REPLICAS, NOW, PROD, STAGE, A, Clock, Scanned
 from tests.web.served import Got, Served, counted, served
 
 _OK, _BAD, _MISSING = 200, 400, 404
@@ -88,7 +89,7 @@ def test_a_cluster_with_one_scan_has_nothing_to_compare(fleet: Served) -> None:
     stage = next(fleet.library.key(each) for each in fleet.library.clusters() if each.name == STAGE.cluster)
     page = fleet.get(f"/clusters/{stage}/compare")
     assert _OK == page.status
-    assert "No two complete scans of stage are comparable" in page.text
+    assert "No two scans of stage are comparable" in page.text
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_what_is_not_comparable_is_named_first(tmp_path_factory: pytest.TempPath
         second.record(store, clock)
     with served(url, lambda: NOW) as opened:
         path = opened.cluster
-        assert "No two complete scans of prod are comparable" in opened.get(f"{path}/compare").text
+        assert "No two scans of prod are comparable" in opened.get(f"{path}/compare").text
         text = opened.get(f"{path}/compare?before={first.id}&after={second.id}").text
     assert "they differ in scope" in text
     assert text.index("Not comparable.") < text.index("Earlier scan")
@@ -202,3 +203,48 @@ def test_names_of_clusters_and_objects_are_texts(tmp_path_factory: pytest.TempPa
             answer = opened.get(page)
             assert "alert" in answer.text, page
             assert "<script" not in answer.text, page
+
+
+def test_an_incomplete_scan_is_compared_and_what_it_did_not_check_is_marked(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The gaps stand first; an open problem that was not checked has its row and leads to its history."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('incomplete') / 'assay.db'}"
+    clock = Clock()
+    with open_store(url, clock) as store:
+        Scanned("prod", NOW - timedelta(days=2), (A, finding("job", kind="Pod"))).record(store, clock)
+        Scanned("prod", NOW - timedelta(days=1), (A,), state=ScanState.INCOMPLETE, gaps=(GAP,)).record(store, clock)
+    with served(url, clock=lambda: NOW) as opened:
+        path = f"{opened.cluster}/compare"
+        page = opened.get(path)
+        assert (
+            "<strong>INCOMPLETE.</strong> The later scan did not scan 1 item. 1 open problem was not checked."
+            in page.text
+        )
+        assert f"<li><bdi>{GAP.where}: {GAP.why}</bdi></li>" in page.text
+        assert "Problems</dt><dd>1 not checked" in page.text
+        [row] = _problems(page)
+        assert "not checked" == row.split(" | ")[0]
+        assert "1 finding not checked" in row
+        links = [link for link in page.links(f"{opened.cluster}/scans/") if "/problems/" in link]
+        assert [_OK] == [opened.get(link).status for link in links]
+        assert 1 == len(_problems(opened.get(f"{path}?cause=coverage")))
+
+
+def test_a_preview_is_no_side_of_a_comparison_unless_it_is_named(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A named one has its mark."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('preview') / 'assay.db'}"
+    clock = Clock()
+    assumed = replace(binding("labels"), name="assumed:labels", assumed=True)
+    scans = [
+        Scanned("prod", NOW - timedelta(hours=hours), (A,), bindings=(DENY, *more))
+        for hours, more in ((9, ()), (6, ()), (3, (assumed,)))
+    ]
+    with open_store(url, clock) as store:
+        for scan in scans:
+            scan.record(store, clock)
+    with served(url, clock=lambda: NOW) as opened:
+        usual, named = (opened.get(f"{opened.cluster}/compare{query}") for query in ("", "?after=latest"))
+        assert scans[2].id not in usual.text
+        assert "<strong>Preview.</strong> The later scan assumed bindings" in named.text
+        assert '<span class="tag">preview</span>' in named.text

@@ -1,4 +1,4 @@
-"""The list of all clusters: the silent ones first, with the numbers of each cluster's own summary."""
+"""The list of all clusters: the silent and the never complete ones first, with the numbers of each cluster's own summary."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from time import monotonic, sleep
 
 import pytest
 
+from scanner.model.scan import ScanState
 from scanner.posture.severity import Severity
 from scanner.report.run_document import Expectation, Expectations
 from scanner.report.sentences import coverage_line
@@ -31,8 +32,8 @@ def _names(page: Got) -> list[str]:
 
 
 def test_silent_clusters_come_first_then_the_worst(fleet: Served) -> None:
-    """A cluster without any complete scan comes before one whose last complete scan is old."""
-    assert ["failed", "silent", "prod", "partial", "stage"] == _names(fleet.get("/"))
+    """A cluster that is scanned, but never completely, comes between."""
+    assert ["silent", "failed", "prod", "partial", "stage"] == _names(fleet.get("/"))
 
 
 def test_the_page_states_when_a_cluster_is_silent(fleet: Served) -> None:
@@ -40,16 +41,52 @@ def test_the_page_states_when_a_cluster_is_silent(fleet: Served) -> None:
     page = fleet.get("/")
     assert "began more than 36 hours ago" in page.text
     [row] = page.rows("silent")
-    assert "the last complete scan began 10 d ago" in row
+    assert "the last run began 10 d ago" in row
     assert "Silent" not in page.rows("prod")[0]
+
+
+def test_a_cluster_without_a_complete_scan_is_never_complete(fleet: Served) -> None:
+    """A state of its own: the cluster is not silent, because a scan of it failed an hour ago."""
+    page = fleet.get("/")
+    [row] = page.rows("failed")
+    assert "✕Never complete no scan of this cluster has been complete" in row
+    assert "Silent" not in row
+    assert "5 clusters; 1 silent; 1 never complete;" in page.text
+    assert 1 == sum("Never complete" in each for each in page.rows())
+
+
+def test_a_run_that_reaches_no_cluster_ends_the_silence(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Silent means that no run began: a run that fails is no silence, and its register has the reason."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('fails') / 'assay.db'}"
+    clock = Clock()
+    with open_store(url, clock) as store:
+        for name in ("down", "off"):
+            Scanned(name, NOW - timedelta(days=10)).record(store, clock)
+        clock.now = NOW - timedelta(hours=2)
+        store.end_run(store.begin_run("down"), exit_code=4, reason="the API server does not answer")
+    with served(url, lambda: NOW) as opened:
+        counted(opened)
+        page = opened.get("/")
+        assert ["off"] == [row.split(" ")[0] for row in page.rows() if " ✕Silent " in row]
+
+
+def test_a_cluster_that_is_never_complete_goes_silent_too(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Both states are on the page."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('both') / 'assay.db'}"
+    clock = Clock()
+    with open_store(url, clock) as store:
+        Scanned("once", NOW - timedelta(days=3), state=ScanState.FAILED).record(store, clock)
+    with served(url, lambda: NOW) as opened:
+        [row] = opened.get("/").rows("once")
+        assert "✕Silent the last run began 3 d ago ✕Never complete" in row
 
 
 @pytest.mark.parametrize(
     ("schedule", "silent"),
-    [("0 * * * *", ["failed", "silent", "partial", "prod", "stage"]), ("@weekly", ["failed"])],
+    [("0 * * * *", ["silent", "prod", "stage", "partial"]), ("@weekly", [])],
 )
 def test_a_schedule_decides_which_clusters_are_silent(fleet_url: str, schedule: str, silent: list[str]) -> None:
-    """Expected every hour, each has gone silent; expected every week, only the one that never was scanned completely."""
+    """Expected every hour, all have gone silent of which no run began in the last one; expected every week, none."""
     expectations = Expectations(Expectation(schedule, "Etc/UTC", timedelta(minutes=10)))
     with served(fleet_url, lambda: NOW, expectations) as opened:
         counted(opened)
@@ -66,7 +103,7 @@ def test_each_cluster_of_a_fleet_has_a_schedule_of_its_own(fleet_url: str) -> No
         page = opened.get("/")
         assert "1 cluster has a schedule of their own" not in page.text
         assert "1 cluster has a schedule of its own, others by @weekly (Etc/UTC)" in page.text
-        assert ["failed", "prod"] == [row.split(" ")[0] for row in page.rows() if " ✕Silent " in row]
+        assert ["prod"] == [row.split(" ")[0] for row in page.rows() if " ✕Silent " in row]
 
 
 def test_a_cluster_of_the_fleet_without_a_run_is_named(fleet_url: str) -> None:

@@ -50,6 +50,28 @@ def test_runs_are_compared_with_the_schedule(scheduled: Served) -> None:
     assert "0 2 * * * (Etc/UTC)" in page.text
 
 
+def test_runs_are_expected_since_the_first_recorded_one(scheduled: Served) -> None:
+    """As `assay runs` does: before the first run of a cluster, none was missed."""
+    page = scheduled.get(f"{_path(scheduled, 'prod')}/runs")
+    assert ["2026-03-30"] == [row.split(" ")[0] for row in page.rows() if "✕Missed" in row]
+
+
+def test_runs_of_a_cluster_that_was_never_reached_are_expected_since_the_first_one(scheduled: Served) -> None:
+    """A failed run is a recorded one."""
+    page = scheduled.get(f"{_path(scheduled, 'failed')}/runs")
+    assert (1, 0) == tuple(sum(word in row for row in page.rows()) for word in ("✕Failed", "✕Missed"))
+
+
+def test_a_register_goes_back_for_ninety_days(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A cluster whose runs ended before has a missed run on each of these days."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('ended') / 'assay.db'}"
+    clock = Clock()
+    with open_store(url, clock) as store:
+        Scanned("prod", NOW - timedelta(days=200)).record(store, clock)
+    with served(url, lambda: NOW, Expectations(DAILY)) as opened:
+        assert "91 missed" in opened.get(f"{_path(opened, 'prod')}/runs").text
+
+
 def test_a_run_has_its_sheet(fleet: Served) -> None:
     """With the numbers of each kind, the command and the link to the report."""
     path = _path(fleet, "partial")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 from msgspec import Meta
 
 from scanner.model.scan import Scan
+from scanner.posture.silence import ClusterState
 from scanner.report.run_json import scan_json
 from scanner.store.clusters import StoredCluster
 from scanner.store.scan_pages import ListedScan
@@ -16,6 +18,8 @@ from scanner.web.api.endpoints import Endpoint
 from scanner.web.api.pages import Answer, Page
 from scanner.web.api.queries import ListQuery, Query
 from scanner.web.api.schemas import ListedScanJson, NewestScanJson
+from scanner.web.fleet_rows import states_of
+from scanner.web.library import Library
 from scanner.web.refusals import BadRequest
 
 _HIGHEST: Final = 2**31 - 1
@@ -27,6 +31,12 @@ class Cluster(Answer, frozen=True, kw_only=True):
     key: Annotated[str, Meta(description="The part of a path that names the cluster, for ever.")]
     name: Annotated[str, Meta(description="The name of the cluster.")]
     newest_scan: Annotated[NewestScanJson | None, Meta(description="The newest complete or incomplete scan.")]
+    states: Annotated[
+        list[ClusterState],
+        Meta(
+            description="silent: the last run is older than the schedule allows. neverComplete: no scan has been complete. Else empty."
+        ),
+    ]
 
 
 class Clusters(Page, frozen=True, kw_only=True):
@@ -50,17 +60,19 @@ def clusters(asked: Asked[ListQuery]) -> Clusters:
     shown, more = later[: asked.query.limit], len(later) > asked.query.limit
     with asked.library.reading() as reader:
         newest = reader.newest_of_clusters()
+    states = _states(asked.library)
     return Clusters(
         total=len(every),
         next=Cursor("", (shown[-1].id,)).text() if more else None,
-        clusters=[_cluster(asked, cluster, newest.get(cluster.id)) for cluster in shown],
+        clusters=[_cluster(asked, cluster, newest.get(cluster.id), states) for cluster in shown],
     )
 
 
 def cluster(asked: Asked[Query]) -> Cluster:
     """One cluster."""
     with asked.library.reading() as reader:
-        return _cluster(asked, asked.cluster, reader.newest_of_cluster(asked.cluster.id))
+        newest = reader.newest_of_cluster(asked.cluster.id)
+    return _cluster(asked, asked.cluster, newest, _states(asked.library))
 
 
 def scans(asked: Asked[ListQuery]) -> Scans:
@@ -87,9 +99,27 @@ def _number(asked: Asked[ListQuery]) -> int:
     return number
 
 
-def _cluster(asked: Asked[ListQuery] | Asked[Query], stored: StoredCluster, newest: Scan | None) -> Cluster:
-    key = asked.library.key(stored)
-    return Cluster(key=key, name=stored.name, newest_scan=None if newest is None else scan_json(newest))
+def _states(library: Library) -> Mapping[int, list[ClusterState]]:
+    """The states of all clusters, by their ids."""
+    now, expectations = library.clock(), library.expectations
+    return {
+        each.cluster.id: list(states_of(each, now, expectations.schedule_of(each.cluster.name)))
+        for each in library.fleet().clusters
+    }
+
+
+def _cluster(
+    asked: Asked[ListQuery] | Asked[Query],
+    stored: StoredCluster,
+    newest: Scan | None,
+    states: Mapping[int, list[ClusterState]],
+) -> Cluster:
+    return Cluster(
+        key=asked.library.key(stored),
+        name=stored.name,
+        newest_scan=None if newest is None else scan_json(newest),
+        states=states.get(stored.id, []),
+    )
 
 
 def _scan(listed: ListedScan) -> dict[str, object]:
