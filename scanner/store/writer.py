@@ -53,6 +53,7 @@ from scanner.store.tables import (
     STAGED_PAGES,
 )
 from scanner.store.unchecked import write_unchecked
+from scanner.store.waived_checks import write_waived_checks
 from scanner.store.waivers import write_waivers
 
 BEAT = timedelta(seconds=10)
@@ -196,6 +197,7 @@ def _merge(connection: Connection, running: _Running, end: ScanEnd) -> dict[str,
     history.close()
     counted = ledger.write(connection, running.number, end, _owners_before(connection, running.number))
     write_unchecked(connection, running.cluster, running.number, history.unchecked)
+    write_waived_checks(connection, running.cluster, running.number, revision)
     if end.state is ScanState.COMPLETE and covers_a_day(scope):
         record_day(connection, running.cluster, running.number, end.finished_at, previews)
     changed_rules = ",".join(causes.changed_rules)
