@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from scanner.model.outcome import Check, CheckKind
@@ -19,7 +19,6 @@ from scanner.posture.check_names import expressions
 from scanner.posture.questions import CheckPlace, form_of, question_of
 
 _CheckOfPolicy: TypeAlias = tuple[PolicyKey, CheckPlace]
-_Evaluated: TypeAlias = Callable[[], Iterable[tuple[PolicyKey, Check]]]
 
 
 def waiver_key(waiver: Waiver) -> bytes:
@@ -39,32 +38,36 @@ class NamedChecks:
     """The checks of the policies of a scan, by the id or the expression with which waivers name them."""
 
     def __init__(
-        self, policies: Iterable[Policy], check_ids: Mapping[tuple[PolicyKey, Check], str], evaluated: _Evaluated
+        self,
+        policies: Iterable[Policy],
+        check_ids: Mapping[tuple[PolicyKey, Check], str],
+        evaluated: Iterable[tuple[PolicyKey, Check]],
     ) -> None:
-        """`evaluated` returns checks of the scan, with expressions that Kyverno rewrote; it is called if they are needed."""
+        """`evaluated` are checks with the expressions that were evaluated, which Kyverno rewrites. They are read if need be."""
         self._policies = {policy.key: policy for policy in policies}
         self._named: defaultdict[tuple[str, str], set[_CheckOfPolicy]] = defaultdict(set)
+        self._known: set[_CheckOfPolicy] = set()
         for key, policy in self._policies.items():
             for kind, texts in expressions(policy):
-                self._add(key, (Check(CheckKind(kind), index, text) for index, text in enumerate(texts)))
+                for index, text in enumerate(texts):
+                    self._known.add((key, (CheckKind(kind), index)))
+                    self._add(key, Check(CheckKind(kind), index, text))
         for (key, check), name in check_ids.items():
             self._named[key[1], name].add((key, (check.kind, check.index)))
-        self._evaluated: _Evaluated | None = evaluated
+        self._evaluated = iter(evaluated)
 
-    def _add(self, policy: PolicyKey, checks: Iterable[Check]) -> None:
-        for check in checks:
-            if expression := check.expression.strip():
-                self._named[policy[1], expression].add((policy, (check.kind, check.index)))
+    def _add(self, policy: PolicyKey, check: Check) -> None:
+        if expression := check.expression.strip():
+            self._named[policy[1], expression].add((policy, (check.kind, check.index)))
 
     def of(self, policy: str, check: str) -> Sequence[tuple[Policy, CheckPlace]]:
         """The checks of the policies of a name that have this id or expression: several if policies have equal ones."""
         name = policy, check
-        if name not in self._named and self._evaluated is not None:
-            for key, evaluated in self._evaluated():
-                self._add(key, (evaluated,))
-            self._evaluated = None
-        found = self._named.get(name, ())
-        return [(self._policies[key], place) for key, place in sorted(found) if key in self._policies]
+        if name not in self._named:
+            for key, evaluated in self._evaluated:
+                self._add(key, evaluated)
+        named = self._known.intersection(self._named.get(name, ()))
+        return [(self._policies[key], place) for key, place in sorted(named)]
 
 
 class ReplacedCheck(NamedTuple):

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Final, NamedTuple
 
 from scanner.model.nearest import did_you_mean
 from scanner.model.outcome import Check
-from scanner.model.policy import PolicyKey
 from scanner.model.rule import RuleType
 from scanner.model.scan import OutcomeName, ScanRecord, ScanState, StoredFinding, TallyKey
 from scanner.model.waiver import Candidate, Subject, Waiver, WaiverSet
-from scanner.posture.waived_checks import NamedChecks, ReplacedCheck, replaced_checks
+from scanner.posture.waived_checks import NamedChecks, replaced_checks
 from scanner.posture.waivers import (
     IN_FORCE,
     AppliedWaiver,
@@ -99,20 +98,15 @@ class Waiving:
     """Applies a set of waivers to the findings of one scan, as of a day in UTC."""
 
     def __init__(self, waivers: WaiverSet | None, record: ScanRecord, day: date, rules: WaiverRules) -> None:
-        """Take the waivers of a report, or None if it has none. `named` are the checks of the scan.
-
-        `replaced` are the checks that ask something else than waivers accept, by the name of the waiver.
-        """
+        """Take the waivers of a report, or None if it has none. `replaced` are checks that ask something else, by waiver."""
         self.given = waivers
         self._record = record
         name = record.scan.cluster.name
         own = tuple(of_cluster(waivers.waivers, name)) if waivers else ()
         states = {waiver.name: state_on(waiver, day, rules) for waiver in own}
         in_time = [waiver for waiver in own if states[waiver.name] in _IN_TIME]
-        self.named = NamedChecks(
-            (used.policy for used in record.policies), record.check_ids, partial(_evaluated, record)
-        )
-        self.replaced = _replaced(in_time, self.named, record)
+        by_check = [waiver for waiver in in_time if waiver.check]
+        self.replaced = replaced_checks(by_check, self.named, record.waived_checks()) if by_check else {}
         for name in self.replaced:
             if states[name] in IN_FORCE:
                 states[name] = WaiverState.UNKNOWN_CHECK
@@ -124,6 +118,14 @@ class Waiving:
             for waiver in in_time
             if waiver.name not in self.replaced or states[waiver.name] is WaiverState.UNKNOWN_CHECK
         )
+
+    @cached_property
+    def named(self) -> NamedChecks:
+        """The checks of the scan by the names that waivers have for them."""
+        record = self._record
+        policies = (used.policy for used in record.policies)
+        evaluated = (((key.language, key.policy), key.check) for key in record.tallies)
+        return NamedChecks(policies, record.check_ids, evaluated)
 
     def of(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver of a finding: of several, the one that applies longest. None for a finding that is resolved."""
@@ -279,15 +281,6 @@ class _Counting:
                     known[own] += taken
                 left -= taken
         return dict(known)
-
-
-def _evaluated(record: ScanRecord) -> Iterator[tuple[PolicyKey, Check]]:
-    return (((key.language, key.policy), key.check) for key in record.tallies)
-
-
-def _replaced(waivers: Iterable[Waiver], named: NamedChecks, record: ScanRecord) -> Mapping[str, ReplacedCheck]:
-    own = [waiver for waiver in waivers if waiver.check]
-    return replaced_checks(own, named, record.waived_checks()) if own else {}
 
 
 def _why_replaced(waiver: Waiver) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from sqlalchemy import Connection, select
 
 from scanner.model.outcome import Check
-from scanner.model.policy import Policy, PolicyKey
+from scanner.model.policy import PolicyKey
 from scanner.model.waiver import WaivedCheck, Waiver
 from scanner.posture.questions import form_of, question_of
 from scanner.posture.waived_checks import NamedChecks, waiver_key
@@ -70,12 +70,12 @@ def _waivers(connection: Connection, cluster: int, scan: int, revision: int) -> 
 
 
 def _named_checks(connection: Connection, cluster: int, scan: int, revision: int, names: frozenset[str]) -> NamedChecks:
-    policies: list[Policy] = [each for each in policies_of_scan(connection, scan) if each.name in names]
+    policies = [each for each in policies_of_scan(connection, scan) if each.name in names]
+    return NamedChecks(policies, check_ids(connection, cluster, policies, revision), _evaluated(connection, scan))
 
-    def evaluated() -> Iterator[tuple[PolicyKey, Check]]:
-        own = select(TALLIES.c.check).where(TALLIES.c.scan == scan)
-        wanted = select(*columns_of(CHECKS, CheckColumns)).where(CHECKS.c.id.in_(own))
-        for columns in map(CheckColumns._make, connection.execute(wanted)):
-            yield (columns.language, columns.policy), columns.check()
 
-    return NamedChecks(policies, check_ids(connection, cluster, policies, revision), evaluated)
+def _evaluated(connection: Connection, scan: int) -> Iterator[tuple[PolicyKey, Check]]:
+    own = select(TALLIES.c.check).where(TALLIES.c.scan == scan)
+    for columns in connection.execute(select(*columns_of(CHECKS, CheckColumns)).where(CHECKS.c.id.in_(own))):
+        check = CheckColumns._make(columns)
+        yield (check.language, check.policy), check.check()

@@ -155,6 +155,7 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 WITHOUT_SEARCH = (
+    "DROP TABLE waived_checks",
     "DROP TABLE notifications",
     f"DROP TABLE {WORDS}",
     "DROP TABLE verdict_uses",
@@ -162,11 +163,11 @@ WITHOUT_SEARCH = (
     "DROP INDEX population_by_kept",
     "DELETE FROM last_ids WHERE name LIKE 'words of %'",
 )
-"""Undo migrations 0027 and 0028. PostgreSQL has another index, `objects_by_word`."""
+"""Undo migrations 0027 to 0031. PostgreSQL has another index, `objects_by_word`."""
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0028, but for foreign keys."""
+    """Undo migrations 0008 to 0031, but for foreign keys."""
     for statement in WITHOUT_SEARCH:
         connection.execute(statement)
     without_places(connection)
