@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scanner.model.problem import ProblemCounts
     from scanner.model.scan import ScanRecord
     from scanner.posture.severity import Severity
-    from scanner.posture.waiving import Waived
+    from scanner.posture.waiving import LapsedWaiver, Waived
     from scanner.store import SqlReader
 
 _FAILED: Final = 1
@@ -160,11 +160,19 @@ def _lapsed(waived: Waived) -> str:
     """The findings that are no longer waived, with the names of their waivers, or an empty string."""
     if not waived.lapsed:
         return ""
-    number = sum(findings for _, findings in waived.lapsed)
+    number = sum(lapsed.findings for lapsed in waived.lapsed)
     verb = "finding is" if number == 1 else "findings are"
-    ended = [f"waiver {waiver.name} expired on {waiver.until}" for waiver, _ in waived.lapsed[:_NAMED]]
+    ended = map(_why_lapsed, waived.lapsed[:_NAMED])
     more = f" and {len(waived.lapsed) - _NAMED} more" if len(waived.lapsed) > _NAMED else ""
     return f"{number:,} {verb} no longer waived: {', '.join(ended)}{more}"
+
+
+def _why_lapsed(lapsed: LapsedWaiver) -> str:
+    from scanner.posture.waivers import WaiverState
+
+    if lapsed.state is WaiverState.EXPIRED:
+        return f"waiver {lapsed.waiver.name} expired on {lapsed.waiver.until}"
+    return f"waiver {lapsed.waiver.name} is for a check that asks something else now"
 
 
 def _problems_in(path: Path) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,10 +23,13 @@ from scanner.cli.waivers import Posture, WaiversOption
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
+    from scanner.model.policy import Policy
     from scanner.model.scan import ScanRecord
     from scanner.posture.near_waivers import NearWaiver
     from scanner.posture.problem_rows import Problem
+    from scanner.posture.questions import CheckPlace
     from scanner.posture.triage import Triage
+    from scanner.posture.waived_checks import NamedChecks
     from scanner.report.waivers import WaiversSection
     from scanner.store import SqlReader
     from scanner.store.lookup import ExplainedFinding
@@ -54,7 +57,7 @@ def _root() -> None:
 
 
 @application.command(
-    epilog="Exit codes: 0 · 1 a waiver is expired, unused, too broad, too long, self-approved or for an unknown policy · "
+    epilog="Exit codes: 0 · 1 a waiver is expired, unused, too broad, too long, self-approved, or for an unknown policy or check · "
     "2 usage, or a file with an error · 4 the database cannot be read."
 )
 def check(
@@ -163,7 +166,7 @@ def propose(
                     and _matches(policies, problem.policy)
                     and _matches(namespaces, top.namespace)
                 ):
-                    out.write(_proposal(problem, record, last))
+                    out.write(_proposal(problem, record, triage.waiving.named, last))
                     number += 1
     sys.stderr.write(f"assay: {number:,} {'waiver' if number == 1 else 'waivers'} to edit\n")
 
@@ -223,7 +226,7 @@ def _print_table(section: WaiversSection, record: ScanRecord) -> None:
 
 
 def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) -> Iterator[str]:
-    from scanner.posture.near_waivers import misses, nearest_waivers
+    from scanner.posture.near_waivers import Report, misses, nearest_waivers
     from scanner.posture.waivers import subject_of
     from scanner.report.words import object_name
 
@@ -238,20 +241,19 @@ def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) 
     if given is None:
         yield "No scan of this cluster read waivers by then: scan with --waivers, or name a file or folder with --waivers."
         return
-    rules = triage.settings.waiver_rules
-    names = scan.cluster.names
+    report = Report(scan.cluster.names, triage.day, triage.settings.waiver_rules, triage.waiving.replaced)
     applied = triage.waiver(stored)
     if applied:
         yield f"Waived on {triage.day} by {applied.name}, which is {applied.state} until {applied.until}."
         others = [
             waiver.name
             for waiver in given.waivers
-            if waiver.name != applied.name and not any(misses(waiver, subject, names, triage.day, rules))
+            if waiver.name != applied.name and not any(misses(waiver, subject, report))
         ]
         yield from (f"Waiver {name} applies, too." for name in others)
         return
     yield f"No waiver applies on {triage.day}."
-    near = nearest_waivers(given.waivers, subject, names, triage.day, rules)
+    near = nearest_waivers(given.waivers, subject, report)
     yield from (_near(each) for each in near[:_MOST_NEAR])
     if len(near) > _MOST_NEAR:
         yield f"{len(near) - _MOST_NEAR} more waivers fail on as few fields."
@@ -272,7 +274,7 @@ def _open_problems(record: ScanRecord, triage: Triage) -> Iterator[Problem]:
             yield problem
 
 
-def _proposal(problem: Problem, record: ScanRecord, until: str) -> str:
+def _proposal(problem: Problem, record: ScanRecord, named: NamedChecks, until: str) -> str:
     """A waiver of one problem, as YAML with the values that a person must give in angle brackets."""
     import yaml
 
@@ -291,6 +293,7 @@ def _proposal(problem: Problem, record: ScanRecord, until: str) -> str:
         "spec": {
             "policy": problem.policy,
             **({"check": check} if check else {}),
+            **_digest_of(named.of(problem.policy, check)),
             **place,
             "workload": f"{top.kind}/{top.name}",
             "reason": "<why the problem is acceptable until then>",
@@ -303,6 +306,14 @@ def _proposal(problem: Problem, record: ScanRecord, until: str) -> str:
     comment = f"# {check_title(problem.check)}: {findings}, since {problem.opened_at:%Y-%m-%d}"
     written = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=10_000)
     return f"---\n{visible(comment)}\n{written}"
+
+
+def _digest_of(checks: Sequence[tuple[Policy, CheckPlace]]) -> dict[str, str]:
+    """The digest of the question that checks ask, unless they ask several."""
+    from scanner.posture.questions import question_of
+
+    questions = {question_of(*check) for check in checks}
+    return {"checkDigest": questions.pop()} if len(questions) == 1 else {}
 
 
 def _day(text: str) -> str:

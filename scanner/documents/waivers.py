@@ -27,7 +27,7 @@ LABEL: Final = "assay.dev/waivers"
 """The label of the ConfigMaps that have waivers, with any value."""
 
 FIELDS: Final = (
-    *("cluster", "policy", "check", "namespace", "workload", "object", "selector", "reason", "requestedBy", "approvedBy"),
+    *("cluster", "policy", "check", "checkDigest", "namespace", "workload", "object", "selector", "reason", "requestedBy", "approvedBy"),
     *("ticket", "from", "until", "control"),
 )  # fmt: skip
 REQUIRED: Final = ("policy", "reason", "requestedBy", "approvedBy", "until")
@@ -35,6 +35,7 @@ _ROOT: Final = ("apiVersion", "kind", "metadata", "spec", "$schema")
 _METADATA: Final = ("name", "labels", "annotations")
 _PLACEHOLDER: Final = re.compile(r"<.*>", re.DOTALL)
 _REFERENCE: Final = re.compile(r"([A-Za-z][A-Za-z0-9]*/)?[^/\s]+")
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _LONGEST_NAME: Final = 253
 
 
@@ -96,6 +97,7 @@ class _Reader:
             since=since,
             control=text.get("control", ""),
             source=node.place.source,
+            check_digest=_check_digest(spec),
         )
 
     def _selector(self, node: Node) -> Selector:
@@ -181,6 +183,19 @@ def _name(node: Node) -> str:
     if len(name) > _LONGEST_NAME:
         node.fail(f"must have at most {_LONGEST_NAME} characters")
     return name
+
+
+def _check_digest(fields: Mapping[str, Node]) -> str:
+    """The digest of the question of a check; empty if the field is missing."""
+    if "checkDigest" not in fields:
+        return ""
+    node = fields["checkDigest"]
+    if "check" not in fields:
+        node.fail("there is no check: write its id into check, or delete checkDigest")
+    text = _text(node)
+    if not _DIGEST.fullmatch(text):
+        node.fail(f"{shown(text)} is no digest: write sha256: and 64 hex digits, as `assay waiver propose` does")
+    return text
 
 
 def _reference(fields: Mapping[str, Node], key: str) -> str:

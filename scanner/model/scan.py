@@ -29,7 +29,7 @@ from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject
 from scanner.model.uncovered import UncoveredKind
-from scanner.model.waiver import Candidate, CheckOfFinding, Near, WaiverSet
+from scanner.model.waiver import Candidate, CheckOfFinding, Near, WaivedCheck, WaiverSet
 
 Digests: TypeAlias = bytes
 """Digests of pages in their order, 32 bytes each."""
@@ -488,7 +488,8 @@ class ScanRecord:
     see `posture.worst_problems`; `problem_groups` counts the open ones without waived rows (`posture.problem_groups`). `register`
     counts the scans of the cluster, this one included, and `policy_days` the failing checks of one policy, or of each, by day. `places` has the
     files and lines of its objects, None if they came from no files. `findings_by_object` counts `findings` by the ids of `population`. `indexed` has the findings of `by_problem` and the previews without
-    their texts, with the owners that a function names; `of_rows` those of some rows, with the id of the row.
+    their texts, with the owners that a function names; `of_rows` those of some rows, with the id of the row. `waived_checks` are the
+    checks of scans up to this one, as the waivers that these scans used name them.
     """
 
     scan: Scan
@@ -529,6 +530,7 @@ class ScanRecord:
     findings_by_object: Callable[[], Mapping[int, int]] = dict
     indexed: Callable[[OwnerOf], FindingIndex] = lambda _: FindingIndex()
     of_rows: Callable[[Sequence[int]], Iterator[tuple[int, ProblemFinding]]] = lambda _: iter(())
+    waived_checks: Callable[[], Sequence[WaivedCheck]] = tuple
 
     def counted(self) -> Census:
         """The numbers of `findings`."""

@@ -22,7 +22,8 @@ class Waiver:
     `cluster` is a glob. `check` is the id of a check, or its expression without spaces at both ends. `workload` and `object` are
     `Kind/name`, or a name of any kind. `selector` concerns the kept labels of the object. `since` and `until` are days in UTC, and
     the waiver applies on both. `control` is the control that limits the risk in the meantime, in the words of the author. `source`
-    is the file, or the ConfigMap and its key.
+    is the file, or the ConfigMap and its key. `check_digest` is the digest of the question that the check asks
+    (`posture.questions`).
     """
 
     name: str
@@ -41,6 +42,7 @@ class Waiver:
     since: date | None = None
     control: str = ""
     source: str = ""
+    check_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,19 @@ class Near(NamedTuple):
     namespaces: frozenset[str]
     labels: frozenset[tuple[str, str]]
     any: bool
+
+
+class WaivedCheck(NamedTuple):
+    """A check that a waiver names, in a form in which a scan had it: see `posture.waived_checks`.
+
+    `waiver` is the key of the waiver, `form` the digest of the form, and `question` that of the question. `since` is the revision
+    of the first scan that used the waiver and had the check in this form.
+    """
+
+    waiver: bytes
+    form: bytes
+    question: str
+    since: int
 
 
 class LabelledConfigMap(NamedTuple):

@@ -87,9 +87,9 @@ def _continued(before: Sequence[CheckKey], now: Sequence[CheckKey]) -> Iterator[
 def _aligned(before: list[CheckKey], now: list[CheckKey]) -> Iterator[tuple[CheckKey, CheckKey]]:
     """Equal checks first, wherever they stand; then those that alone changed between checks that stayed."""
     earlier_of = {key: key for key in now if key in before}
-    for form in dict.fromkeys(_form(key.expression) for key in now):
-        left = [key for key in before if key not in earlier_of.values() and _form(key.expression) == form]
-        right = [key for key in now if key not in earlier_of and _form(key.expression) == form]
+    for form in dict.fromkeys(canonical(key.expression) for key in now):
+        left = [key for key in before if key not in earlier_of.values() and canonical(key.expression) == form]
+        right = [key for key in now if key not in earlier_of and canonical(key.expression) == form]
         if len(left) == len(right):
             earlier_of |= dict(zip(right, left, strict=True))
     gaps_before = _gaps(before, {key: key for key in earlier_of.values()})
@@ -117,12 +117,12 @@ def _gaps(keys: Sequence[CheckKey], stayed: Mapping[CheckKey, CheckKey]) -> dict
 
 
 @lru_cache(maxsize=4096)
-def _form(expression: str) -> tuple[str, ...]:
+def canonical(expression: str) -> tuple[str, ...]:
     """The tokens of an expression, without spaces and comments; the text alone if it has characters that CEL does not know."""
     # Commands that only read stored scans need no compiler, whose import takes as long as many of their answers.
-    from scanner.cel.syntax.lexer import UnknownCharacter, tokens  # noqa: PLC0415
+    from scanner.cel.syntax.lexer import END, UnknownCharacter, tokens  # noqa: PLC0415
 
     try:
-        return tuple(token.text for token in tokens(expression))
+        return tuple(token.text for token in tokens(expression) if token.kind != END)
     except UnknownCharacter:
         return (expression,)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import NamedTuple
 
 from scanner.model.waiver import Subject, Waiver
+from scanner.posture.waived_checks import ReplacedCheck
 from scanner.posture.waivers import IN_FORCE, WaiverRules, WaiverState, conditions_of, state_on
 
 _FIELDS = {
@@ -34,27 +36,40 @@ class NearWaiver(NamedTuple):
     misses: tuple[Miss, ...]
 
 
-def misses(waiver: Waiver, subject: Subject, names: Sequence[str], day: date, rules: WaiverRules) -> Iterator[Miss]:
-    """The fields on which a waiver fails for a finding of a cluster, by its `names`, on a day; none if it applies."""
-    if waiver.cluster and not any(fnmatchcase(name, waiver.cluster) for name in names):
-        yield Miss("cluster", waiver.cluster, names[0])
+class Report(NamedTuple):
+    """The report whose waivers are compared: the names of its cluster, its day, the rules, and the replaced checks by waiver."""
+
+    names: Sequence[str]
+    day: date
+    rules: WaiverRules
+    replaced: Mapping[str, ReplacedCheck] = MappingProxyType({})
+
+
+def misses(waiver: Waiver, subject: Subject, report: Report) -> Iterator[Miss]:
+    """The fields on which a waiver fails for a finding of a report; none if it applies."""
+    if waiver.cluster and not any(fnmatchcase(name, waiver.cluster) for name in report.names):
+        yield Miss("cluster", waiver.cluster, report.names[0])
     for field, matches in conditions_of(waiver):
         if not matches(subject):
             yield Miss(field, _wanted(waiver, field), _given(subject, field))
-    state = state_on(waiver, day, rules)
+        elif field == "check" and (replaced := report.replaced.get(waiver.name)):
+            yield Miss("checkDigest", _listed(replaced.accepted), _listed(replaced.asked))
+    state = state_on(waiver, report.day, report.rules)
     if state not in IN_FORCE:
-        yield Miss(_FIELDS[state], _of_state(waiver, state), _on(day, state))
+        yield Miss(_FIELDS[state], _of_state(waiver, state), _on(report.day, state))
 
 
-def nearest_waivers(
-    waivers: Iterable[Waiver], subject: Subject, names: Sequence[str], day: date, rules: WaiverRules
-) -> list[NearWaiver]:
+def nearest_waivers(waivers: Iterable[Waiver], subject: Subject, report: Report) -> list[NearWaiver]:
     """The waivers of the finding's policy that fail on one field, or if there are none, on two; by name."""
-    near = [NearWaiver(waiver, tuple(misses(waiver, subject, names, day, rules))) for waiver in waivers]
+    near = [NearWaiver(waiver, tuple(misses(waiver, subject, report))) for waiver in waivers]
     for number in (1, 2):
         if found := [each for each in near if len(each.misses) == number]:
             return sorted(found, key=lambda each: each.waiver.name)
     return []
+
+
+def _listed(digests: Iterable[str]) -> str:
+    return " or ".join(sorted(digests))
 
 
 def _wanted(waiver: Waiver, field: str) -> str:

@@ -170,7 +170,11 @@ def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanat
     now = (*(row for _, row in checked), *come)
     parts = _parts(checked, before, now) if was_open and still_open else ()
     changes = [
-        *((_appeared(row.first, period), explanation.appeared(row)) for row in come if not period.was_open_elsewhere(row)),
+        *(
+            (_appeared(row.first, period), explanation.appeared(row))
+            for row in come
+            if not period.was_open_elsewhere(row)
+        ),
         *((FindingChange.RESOLVED, explanation.gone(*each)) for each in gone if not each[1].open_elsewhere),
         *_changed(checked, explanation),
     ]

@@ -37,6 +37,7 @@ class WaiverState(StrEnum):
     TOO_LONG = "tooLong"
     SELF_APPROVED = "selfApproved"
     UNKNOWN_POLICY = "unknownPolicy"
+    UNKNOWN_CHECK = "unknownCheck"
 
 
 IN_FORCE: Final = frozenset({WaiverState.ACTIVE, WaiverState.EXPIRING})

@@ -15,6 +15,7 @@ from scanner.model.outcome import Check
 from scanner.model.rule import RuleType
 from scanner.model.scan import OutcomeName, ScanRecord, ScanState, StoredFinding, TallyKey
 from scanner.model.waiver import Candidate, Subject, Waiver, WaiverSet
+from scanner.posture.waived_checks import NamedChecks, replaced_checks
 from scanner.posture.waivers import (
     IN_FORCE,
     AppliedWaiver,
@@ -28,14 +29,16 @@ from scanner.posture.waivers import (
 )
 
 _NAMED: Final = 5
-_COUNTED: Final = IN_FORCE | {WaiverState.EXPIRED}
+_IN_TIME: Final = IN_FORCE | {WaiverState.EXPIRED}
+"""The states, as far as they follow from the day, of waivers that apply or did so until they expired."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaiverUse:
     """A waiver on the day of a report. `findings` are the open findings of the scan that match it, those of `problems` problems.
 
-    An expired waiver has the findings that it would waive. `why` explains the state, and may be empty.
+    An expired waiver, and one whose check asks something else now, has the findings that it would waive. `why` explains the
+    state, and may be empty.
     """
 
     waiver: Waiver
@@ -50,6 +53,14 @@ class ExceptionUse:
     """A policy exception of Kyverno, by namespace and name, with the number of findings that it excepts."""
 
     name: str
+    findings: int
+
+
+class LapsedWaiver(NamedTuple):
+    """A waiver that is expired, or whose check asks something else now, and the number of findings that only such waivers match."""
+
+    waiver: Waiver
+    state: WaiverState
     findings: int
 
 
@@ -70,7 +81,8 @@ class Waived:
     """What waivers change about the counts of a scan. Previewed, excepted and unchecked findings count nowhere.
 
     `rows` are the numbers in the database of all waived findings. `problems` are those whose findings are all waived. `tallies`
-    has the outcomes of the waived findings, `by_problem` the waived problems by number. `lapsed` are the numbers of findings, by waiver, that only an expired waiver matches.
+    has the outcomes of the waived findings, `by_problem` the waived problems by number. `lapsed` are the waivers that waive
+    findings no longer.
     """
 
     uses: tuple[WaiverUse, ...] = ()
@@ -78,7 +90,7 @@ class Waived:
     problems: int = 0
     rows: frozenset[int] = frozenset()
     tallies: Mapping[TallyKey, int] = field(default_factory=dict)
-    lapsed: tuple[tuple[Waiver, int], ...] = ()
+    lapsed: tuple[LapsedWaiver, ...] = ()
     by_problem: Mapping[int, WaivedProblem] = field(default_factory=dict)
 
 
@@ -86,13 +98,33 @@ class Waiving:
     """Applies a set of waivers to the findings of one scan, as of a day in UTC."""
 
     def __init__(self, waivers: WaiverSet | None, record: ScanRecord, day: date, rules: WaiverRules) -> None:
-        """Take the waivers of a report, or None if it has none."""
+        """Take the waivers of a report, or None if it has none. `replaced` are checks that ask something else, by waiver."""
         self.given = waivers
         self._record = record
-        own = of_cluster(waivers.waivers, record.scan.cluster.names) if waivers else ()
-        self._states = {waiver.name: (waiver, state_on(waiver, day, rules)) for waiver in own}
-        self._in_force = frozenset(name for name, (_, state) in self._states.items() if state in IN_FORCE)
-        self._index = WaiverIndex(waiver for waiver, state in self._states.values() if state in _COUNTED)
+        own = tuple(of_cluster(waivers.waivers, record.scan.cluster.names)) if waivers else ()
+        states = {waiver.name: state_on(waiver, day, rules) for waiver in own}
+        in_time = [waiver for waiver in own if states[waiver.name] in _IN_TIME]
+        by_check = [waiver for waiver in in_time if waiver.check]
+        self.replaced = replaced_checks(by_check, self.named, record.waived_checks()) if by_check else {}
+        for name in self.replaced:
+            if states[name] in IN_FORCE:
+                states[name] = WaiverState.UNKNOWN_CHECK
+        self._states = {waiver.name: (waiver, states[waiver.name]) for waiver in own}
+        self._in_force = frozenset(name for name, state in states.items() if state in IN_FORCE)
+        # An expired waiver that would not apply on its days either waives nothing because of its check.
+        self._index = WaiverIndex(
+            waiver
+            for waiver in in_time
+            if waiver.name not in self.replaced or states[waiver.name] is WaiverState.UNKNOWN_CHECK
+        )
+
+    @cached_property
+    def named(self) -> NamedChecks:
+        """The checks of the scan by the names that waivers have for them."""
+        record = self._record
+        policies = (used.policy for used in record.policies)
+        evaluated = (((key.language, key.policy), key.check) for key in record.tallies)
+        return NamedChecks(policies, record.check_ids, evaluated)
 
     def of(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver of a finding: of several, the one that applies longest. None for a finding that is resolved."""
@@ -116,7 +148,7 @@ class Waiving:
         """The counts of waived findings, read from the scan once."""
         if not self._states:
             return Waived()
-        return _Counting(self._record, self._index, self._in_force).waived(self._states)
+        return _Counting(self._record, self._index, self._in_force, self.named).waived(self._states)
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionUse, ...]:
@@ -133,11 +165,12 @@ class Waiving:
 class _Counting:
     """Counts the findings of each waiver in one pass."""
 
-    def __init__(self, record: ScanRecord, index: WaiverIndex, in_force: frozenset[str]) -> None:
-        """The index has expired waivers, too; `in_force` are the names of the others."""
+    def __init__(self, record: ScanRecord, index: WaiverIndex, in_force: frozenset[str], named: NamedChecks) -> None:
+        """The index has waivers that apply no longer, too; `in_force` are the names of the others."""
         self._record = record
         self._index = index
         self._in_force = in_force
+        self._named = named
         self._findings: Counter[str] = Counter()
         self._used: set[str] = set()
         self._problems: dict[str, set[int]] = {}
@@ -160,7 +193,7 @@ class _Counting:
             problems=len(whole),
             rows=frozenset(self._rows),
             tallies=self._known_tallies(),
-            lapsed=tuple((states[name][0], number) for name, number in sorted(self._lapsed.items())),
+            lapsed=tuple(LapsedWaiver(*states[name], number) for name, number in sorted(self._lapsed.items())),
             by_problem={number: self._about(self._first[number], states) for number in sorted(whole)},
         )
 
@@ -178,13 +211,13 @@ class _Counting:
         places = candidate.name, candidate.workload_name, candidate.namespace, candidate.labels
         found = matching(self._index.near(of.policy, *places), self._subject(candidate))
         own = [waiver for waiver in found if waiver.name in self._in_force]
-        expired = [waiver for waiver in found if waiver.name not in self._in_force]
+        lapsed = [waiver for waiver in found if waiver.name not in self._in_force]
         self._used.update(waiver.name for waiver in own)
         if own:
             self._rows.add(candidate.row)
         if not candidate.counts:
             return
-        for waiver in (*own, *expired):
+        for waiver in (*own, *lapsed):
             self._findings[waiver.name] += 1
             self._problems.setdefault(waiver.name, set()).add(candidate.problem)
         if own:
@@ -195,8 +228,8 @@ class _Counting:
                 self._first[candidate.problem] = candidate, own[0]
             self._tallies[_tally(candidate)] += 1
             return
-        if expired:
-            self._lapsed[expired[0].name] += 1
+        if lapsed:
+            self._lapsed[lapsed[0].name] += 1
 
     def _subject(self, candidate: Candidate) -> Subject:
         of = candidate.of
@@ -214,27 +247,26 @@ class _Counting:
 
     def _use(self, waiver: Waiver, state: WaiverState) -> WaiverUse:
         numbers = self._findings[waiver.name], len(self._problems.get(waiver.name, ()))
+        if state is WaiverState.UNKNOWN_CHECK:
+            return WaiverUse(waiver, state, *numbers, why=_why_replaced(waiver))
         if state not in IN_FORCE or waiver.name in self._used or self._record.scan.state is ScanState.FAILED:
             return WaiverUse(waiver, state, *numbers)
         known = {used.policy.name for used in self._record.policies}
         if waiver.policy in known:
-            return WaiverUse(waiver, WaiverState.UNUSED, *numbers, why=self._why_unused(waiver))
+            return self._unused(waiver, numbers)
         scope = self._record.scan.scope
         if scope.policies or scope.bindings:
             return WaiverUse(waiver, state, *numbers)
         why = f"the scan has no policy {waiver.policy}.{did_you_mean(waiver.policy, known)}"
         return WaiverUse(waiver, WaiverState.UNKNOWN_POLICY, *numbers, why=why)
 
-    def _why_unused(self, waiver: Waiver) -> str:
-        checks = [
-            (name, check.expression.strip())
-            for (policy, check), name in self._record.check_ids.items()
-            if policy[1] == waiver.policy
-        ]
-        if waiver.check and all(waiver.check not in check for check in checks):
-            ids = [name for name, expression in checks if expression]
-            return f"no check of the policy has this id or expression; its checks are {_listed(ids)}"
-        return "no open finding matches"
+    def _unused(self, waiver: Waiver, numbers: tuple[int, int]) -> WaiverUse:
+        if not waiver.check or self._named.of(waiver.policy, waiver.check):
+            return WaiverUse(waiver, WaiverState.UNUSED, *numbers, why="no open finding matches")
+        checks = self._record.check_ids.items()
+        ids = [name for (policy, check), name in checks if policy[1] == waiver.policy and check.expression.strip()]
+        why = f"no check of the policy has this id or expression; its checks are {_listed(ids)}"
+        return WaiverUse(waiver, WaiverState.UNKNOWN_CHECK, *numbers, why=why)
 
     def _known_tallies(self) -> dict[TallyKey, int]:
         """The waived outcomes by the keys of the scan's tallies, which also mark those that depend on the requester."""
@@ -248,6 +280,15 @@ class _Counting:
                     known[own] += taken
                 left -= taken
         return dict(known)
+
+
+def _why_replaced(waiver: Waiver) -> str:
+    earlier = "the one that the waiver accepts" if waiver.check_digest else "in the first scan that used the waiver"
+    place = f" in {waiver.source}" if waiver.source else ""
+    return (
+        f"the check asks something else than {earlier}. Read the check; if its findings are acceptable, "
+        f"replace the waiver{place} by one of `assay waiver propose`"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ STATE_WORDS: Final = {
     WaiverState.TOO_LONG: "too long",
     WaiverState.SELF_APPROVED: "self-approved",
     WaiverState.UNKNOWN_POLICY: "unknown policy",
+    WaiverState.UNKNOWN_CHECK: "unknown check",
 }
 _WHY: Final = {
     WaiverState.TOO_BROAD: "it names no namespace, workload, object or selector",
@@ -36,7 +37,7 @@ _WHY: Final = {
 
 @dataclass(frozen=True, slots=True)
 class WaiverLine:
-    """A waiver on the day of the report. `findings` are those that it waives; of an expired waiver, those that it would waive."""
+    """A waiver on the day of the report. `findings` are those that it waives; of a waiver that has lapsed, those that it would waive."""
 
     name: str
     state: WaiverState
@@ -46,6 +47,7 @@ class WaiverLine:
     cluster: str
     policy: str
     check: str
+    check_digest: str
     namespace: str
     workload: str
     object: str
@@ -83,7 +85,7 @@ class ExceptionLine:
 
 @dataclass(frozen=True, slots=True)
 class WaiversSection:
-    """The waivers of a report as of `day`. `findings` and `problems` are waived; `lapsed` findings only an expired waiver matches.
+    """The waivers of a report as of `day`. `findings` and `problems` are waived; `lapsed` findings only a waiver that has lapsed matches.
 
     `given` is false for a report without waivers, which is not the same as a report with none. `faults` are documents that could
     not be read as waivers, `notes` what else was left out.
@@ -118,7 +120,7 @@ def waivers_of(triage: Triage) -> WaiversSection:
         given=given is not None,
         findings=waived.findings,
         problems=waived.problems,
-        lapsed=sum(number for _, number in waived.lapsed),
+        lapsed=sum(lapsed.findings for lapsed in waived.lapsed),
         lines=tuple(map(_line, waived.uses)),
         exceptions=tuple(ExceptionLine(use.name, use.findings) for use in triage.waiving.exceptions),
         faults=given.faults if given else (),
@@ -137,6 +139,7 @@ def _line(use: WaiverUse) -> WaiverLine:
         cluster=waiver.cluster,
         policy=waiver.policy,
         check=waiver.check,
+        check_digest=waiver.check_digest,
         namespace=waiver.namespace,
         workload=waiver.workload,
         object=waiver.object,
@@ -203,6 +206,7 @@ def line_json(line: WaiverLine) -> dict[str, Json]:
         "cluster": line.cluster or None,
         "policy": line.policy,
         "check": line.check or None,
+        "checkDigest": line.check_digest or None,
         "namespace": line.namespace or None,
         "workload": line.workload or None,
         "object": line.object or None,

@@ -73,7 +73,10 @@ def intermediate_pages(
         tried += kinds
     left = {(kind.group, kind.kind) for kind in tried}
     for kind in (preferred[name] for name in sorted({*workload_kinds} - left) if name in preferred):
-        yield from (replace(step, needed=False) if isinstance(step, IntermediateNote) else step for step in _steps(listing, kind))
+        yield from (
+            replace(step, needed=False) if isinstance(step, IntermediateNote) else step
+            for step in _steps(listing, kind)
+        )
 
 
 def _references(objects: Iterable[Examined]) -> dict[GroupKind, Controller]:

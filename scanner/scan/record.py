@@ -178,7 +178,9 @@ class ScanRecorder:
                 name: self._namespaced.get(name, True) for name in (*self._controllers, *sorted(self._metadata_kinds))
             },
             read_languages=evaluation.read_languages,
-            served=frozenset((kind.group, kind.kind) for kind in prepared.served) if prepared.discovered else frozenset(),
+            served=frozenset((kind.group, kind.kind) for kind in prepared.served)
+            if prepared.discovered
+            else frozenset(),
             metadata_kinds=frozenset(self._metadata_kinds),
             emptiness=empty,
             lists=prepared.listing.versions,

@@ -30,8 +30,8 @@ class CheckNames:
         The connection is in a transaction that writes history.
         """
         self._names: dict[tuple[str, str, str, int], str] = {}
-        before = {policy.key: policy for policy in _policies(connection, _newest(connection, cluster))}
-        now = _policies(connection, scan)
+        before = {policy.key: policy for policy in policies_of_scan(connection, _newest(connection, cluster))}
+        now = policies_of_scan(connection, scan)
         known = _known(connection, cluster, (*before.values(), *now), revision)
         names: dict[CheckKey, str] = {}
         for policy in now:
@@ -71,7 +71,8 @@ def _newest(connection: Connection, cluster: int) -> int:
     return connection.execute(merged.order_by(SCANS.c.revision.desc()).limit(1)).scalar() or 0
 
 
-def _policies(connection: Connection, scan: int) -> list[Policy]:
+def policies_of_scan(connection: Connection, scan: int) -> list[Policy]:
+    """The policies of a scan by its number; none for 0, and for a pruned scan."""
     if not scan:
         return []
     used = SCAN_POLICIES.c

@@ -77,7 +77,9 @@ def write_versions(
         key = _key(listed)
         if key in left or int(listed.resource_version) < surpassing.get(key, 0):
             continue
-        connection.execute(delete(LIST_VERSIONS).where(own.cluster == cluster, own.api_group == key[0], own.kind == key[1]))
+        connection.execute(
+            delete(LIST_VERSIONS).where(own.cluster == cluster, own.api_group == key[0], own.kind == key[1])
+        )
         row = {"cluster": cluster, "api_group": key[0], "kind": key[1], "uid": uid}
         connection.execute(
             insert(LIST_VERSIONS).values(row | {"resource_version": listed.resource_version, "revision": revision})

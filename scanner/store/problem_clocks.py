@@ -65,7 +65,9 @@ def _clocks(connection: Connection, cluster: int, come: Sequence[int], now: int)
     wanted = (
         select(fresh.c.id, first, opened)
         .join_from(fresh, earlier, earlier.c.problem == fresh.c.problem, isouter=True)
-        .where(or_(first != func.coalesce(fresh.c.problem_first, 0), opened != func.coalesce(fresh.c.problem_opened, 0)))
+        .where(
+            or_(first != func.coalesce(fresh.c.problem_first, 0), opened != func.coalesce(fresh.c.problem_opened, 0))
+        )
     )
     yield from connection.execute(wanted.execution_options(yield_per=CHUNK))
 

@@ -42,7 +42,7 @@ from scanner.model.scan import (
     StoredFinding,
 )
 from scanner.model.uncovered import UncoveredKind
-from scanner.model.waiver import Candidate, Near
+from scanner.model.waiver import Candidate, Near, WaivedCheck
 from scanner.store import codec
 from scanner.store.address import Address
 from scanner.store.census import census_of_seen, number_of_resolved, owned_census, resolutions_of
@@ -79,6 +79,7 @@ from scanner.store.tables import (
     UNCOVERED,
 )
 from scanner.store.waivable import candidates, excepted, open_findings
+from scanner.store.waived_checks import waived_checks
 
 _Read = TypeVar("_Read")
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
@@ -151,6 +152,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             indexed=_indexed(engine, address, stored),
             of_rows=_of_rows(engine, address, stored),
             exceptions=lambda: dict(_streaming(engine, address, stored, _excepted)()),
+            waived_checks=lambda: tuple(_streaming(engine, address, stored, _waived_checks)()),
         )
 
 
@@ -316,6 +318,10 @@ def _waivable(engine: Engine, address: Address, stored: StoredScan) -> Callable[
         return _streaming(engine, address, stored, read)()
 
     return near_waivers
+
+
+def _waived_checks(connection: Connection, stored: StoredScan, revision: int) -> Iterator[WaivedCheck]:
+    yield from waived_checks(connection, stored.cluster, revision)
 
 
 def _open_of_problems(

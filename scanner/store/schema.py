@@ -20,9 +20,9 @@ from scanner.errors import SchemaMismatch, UsageError
 from scanner.store.address import Address
 from scanner.store.backup import back_up
 from scanner.store.engine import writing_shared
-from scanner.store.tables import MARK, METADATA
+from scanner.store.tables import MARK, METADATA, WAIVED_CHECKS
 
-HEAD = "0030"
+HEAD = "0031"
 """The newest migration; a test compares it with the folder."""
 
 _VERSIONS = "alembic_version"
@@ -178,21 +178,27 @@ def _table_definitions(dialect: Dialect) -> Iterator[str]:
 
 
 def run_migrations(connection: Connection) -> None:
-    """Upgrade a database to the newest schema, its views and its index, step by step, over a connection that holds its lock."""
+    """Upgrade a database to the newest schema, its views, its index and the checks of its waivers, step by step.
+
+    The connection holds the lock of the database.
+    """
     # Importing Alembic takes as long as importing SQLAlchemy, and most runs do not need it.
     from alembic import command
     from alembic.config import Config
 
-    from scanner.store import search_index
+    from scanner.store import search_index, waived_checks
     from scanner.store.views import views_after
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(migrations()).replace("%", "%%"))
     indexed = search_index.exists(connection)
+    waived = inspect(connection).has_table(WAIVED_CHECKS.name)
     with views_after(connection):
         command.upgrade(config, "head")
     if not indexed:
         search_index.index_all(connection)
+    if not waived:
+        waived_checks.write_all(connection)
 
 
 def _older(address: Address) -> SchemaMismatch:

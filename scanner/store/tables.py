@@ -546,6 +546,16 @@ SCAN_WAIVERS = Table(
     "scan_waivers", METADATA, _scan(), Column("waivers", Integer, ForeignKey("waiver_sets.id"), nullable=False)
 )
 """The set of waivers that a scan read. A scan without a row read none."""
+WAIVED_CHECKS = Table(
+    "waived_checks",
+    METADATA,
+    Column("cluster", Integer, ForeignKey("clusters.id"), primary_key=True, autoincrement=False),
+    *(Column(name, LargeBinary, primary_key=True) for name in ("waiver", "form")),
+    _text("question"),
+    Column("since", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The checks that waivers name, in each form that a scan had, since the revision of that scan: see `waived_checks`."""
 
 PLACES = Table("places", METADATA, _id(), _digest(), Column("content", LargeBinary, nullable=False))
 """The places of the objects of scans of files: see `places`."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, and_, insert, or_, select
 
 from scanner.model.texts import clean
 from scanner.model.waiver import Waiver, WaiverSet
@@ -42,6 +42,20 @@ def waivers_at(connection: Connection, scan_id: str, moment: datetime) -> Waiver
     )
     content = connection.execute(newest).scalar()
     return None if content is None else _set(connection, content)
+
+
+def waivers_used(connection: Connection, cluster: int, scan: int, revision: int) -> Sequence[Waiver]:
+    """The waivers that the report of a scan has, given its number and revision: its own, or the newest ones before."""
+    is_own = SCANS.c.number == scan
+    newest = (
+        select(WAIVER_SETS.c.content)
+        .select_from(SCAN_WAIVERS.join(SCANS).join(WAIVER_SETS))
+        .where(SCANS.c.cluster == cluster, or_(is_own, and_(SCANS.c.state.in_(USABLE), SCANS.c.revision <= revision)))
+        .order_by(is_own.desc(), SCANS.c.revision.desc())
+        .limit(1)
+    )
+    content = connection.execute(newest).scalar()
+    return () if content is None else _set(connection, content).waivers
 
 
 def waivers_in(content: str) -> Sequence[int]:

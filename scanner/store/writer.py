@@ -55,6 +55,7 @@ from scanner.store.tables import (
     STAGED_PAGES,
 )
 from scanner.store.unchecked import write_unchecked
+from scanner.store.waived_checks import write_waived_checks
 from scanner.store.waivers import write_waivers
 from scanner.store.workload_states import ListedWorkloads
 
@@ -144,7 +145,11 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
         older = older_lists(connection, running.number, end)
         if older:
             end = _with_gaps(end, older)
-        closed = _fail(connection, running, end) if end.state is ScanState.FAILED else _merge(connection, running, end, older)
+        closed = (
+            _fail(connection, running, end)
+            if end.state is ScanState.FAILED
+            else _merge(connection, running, end, older)
+        )
         connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan == running.number))
         opinion = codec.to_text(end.opinion) if end.opinion else ""
         index_new_rows(connection)
@@ -226,6 +231,7 @@ def _merge(
     history.close()
     counted = ledger.write(connection, running.number, end, _owners_before(connection, running.number))
     write_unchecked(connection, running.cluster, running.number, history.unchecked)
+    write_waived_checks(connection, running.cluster, running.number, revision)
     if end.state is ScanState.COMPLETE and covers_a_day(scope):
         record_day(connection, running.cluster, running.number, end.finished_at, previews)
     write_versions(connection, running.number, revision, end, older)

@@ -176,7 +176,7 @@ class FakeStore:
     def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         (self.namespaces if kind == NAMESPACES else self.intermediates).extend(unpacked(kind, objects))
 
-    def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:  # noqa: ARG002
+    def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
         return frozenset()
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:

@@ -23,6 +23,7 @@ spec:
   policy: replicas
   check: |
     object.spec.replicas <= 5
+  checkDigest: sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
   namespace: shop
   workload: Deployment/web
   object: Pod/web-1
@@ -72,6 +73,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         since=date(2026, 1, 1),
         control="Pods are checked by hand each week.",
         source=str(tmp_path / "w.yaml"),
+        check_digest="sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     )
     assert WaiverSet((expected,)) == _read(tmp_path, FULL)
 
@@ -82,15 +84,17 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         (FULL.replace("assay.dev/v1alpha1", "v1"), "line 1, column 13: apiVersion: must be assay.dev/v1alpha1, not v1"),
         (FULL.replace("kind: Waiver", "kind: ConfigMap"), "line 2, column 7: kind: must be Waiver, not ConfigMap"),
         (FULL.replace("  until: 2026-03-31\n", ""), "line 6, column 3: spec.until is missing"),
-        (FULL.replace("2026-03-31", "2025-03-31"), "line 21, column 10: spec.until: 2025-03-31 is before from, 2026-01-01"),
-        (FULL.replace("2026-03-31", "2026-02-30"), "line 21, column 10: spec.until: 2026-02-30 is no date"),
-        (FULL.replace("  until:", "  untill:"), "line 21, column 3: unknown field spec.untill. Did you mean until?"),
-        (FULL.replace('"1234"', "1234"), "line 19, column 11: spec.ticket: must be a string, not a number: quote it"),
-        (FULL.replace("bob", "<name>"), "line 18, column 15: spec.approvedBy: <name> is a placeholder: write the value"),
-        (FULL.replace("Pod/web-1", "a/b/c"), "line 12, column 11: spec.object: a/b/c is no object"),
-        (FULL.replace("{app: web}", "{tier: web}"), "line 14, column 25: spec.selector.matchLabels.tier: the scan does not keep the label tier: scan with --keep-label tier"),
-        (FULL.replace("key: team", "key: x/y"), "line 15, column 30: spec.selector.matchExpressions[0].key: the scan does not keep the label x/y: scan with --keep-label x/y"),
-        (FULL.replace("NotIn", "Notin"), "line 15, column 46: spec.selector.matchExpressions[0].operator: Notin must be one of"),
+        (FULL.replace("2026-03-31", "2025-03-31"), "line 22, column 10: spec.until: 2025-03-31 is before from, 2026-01-01"),
+        (FULL.replace("2026-03-31", "2026-02-30"), "line 22, column 10: spec.until: 2026-02-30 is no date"),
+        (FULL.replace("  until:", "  untill:"), "line 22, column 3: unknown field spec.untill. Did you mean until?"),
+        (FULL.replace('"1234"', "1234"), "line 20, column 11: spec.ticket: must be a string, not a number: quote it"),
+        (FULL.replace("bob", "<name>"), "line 19, column 15: spec.approvedBy: <name> is a placeholder: write the value"),
+        (FULL.replace("Pod/web-1", "a/b/c"), "line 13, column 11: spec.object: a/b/c is no object"),
+        (FULL.replace("sha256:2c26", "sha256:2C26"), "line 10, column 16: spec.checkDigest: sha256:2C26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5… is no digest: write sha256:"),
+        (minimal("a", "  checkDigest: sha256:x\n"), "line 10, column 16: spec.checkDigest: there is no check: write its id into check, or delete checkDigest"),
+        (FULL.replace("{app: web}", "{tier: web}"), "line 15, column 25: spec.selector.matchLabels.tier: the scan does not keep the label tier: scan with --keep-label tier"),
+        (FULL.replace("key: team", "key: x/y"), "line 16, column 30: spec.selector.matchExpressions[0].key: the scan does not keep the label x/y: scan with --keep-label x/y"),
+        (FULL.replace("NotIn", "Notin"), "line 16, column 46: spec.selector.matchExpressions[0].operator: Notin must be one of"),
         (FULL.replace(", values: [a, b]", ""), "values: Invalid value: []"),
         ("- a\n", "line 1, column 1: must be an object, not a list"),
         (minimal("a") + minimal("a"), "line 11, column 1: there is another waiver a in"),

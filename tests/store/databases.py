@@ -149,7 +149,12 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 WITHOUT_SEARCH = (
+    "DROP TABLE list_versions",
+    "DROP INDEX findings_moved_to",
+    "ALTER TABLE findings DROP COLUMN moved_to",
+    "ALTER TABLE scans DROP COLUMN emptiness",
     "ALTER TABLE scans DROP COLUMN preview",
+    "DROP TABLE waived_checks",
     "DROP TABLE notifications",
     f"DROP TABLE {WORDS}",
     "DROP TABLE verdict_uses",
@@ -157,11 +162,11 @@ WITHOUT_SEARCH = (
     "DROP INDEX population_by_kept",
     "DELETE FROM last_ids WHERE name LIKE 'words of %'",
 )
-"""Undo migrations 0027 to 0030. PostgreSQL has another index, `objects_by_word`."""
+"""Undo migrations 0027 to 0031. PostgreSQL has another index, `objects_by_word`."""
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0030, but for foreign keys."""
+    """Undo migrations 0008 to 0031, but for foreign keys."""
     for statement in WITHOUT_SEARCH:
         connection.execute(statement)
     without_places(connection)
