@@ -88,12 +88,15 @@ class WorkloadStates:
             for finding in gone:
                 key = finding.top, finding.group_kind, finding.problem in broken
                 if key not in of_finding:
-                    of_finding[key] = self._state(*key, objects[finding.top], exists=finding.top in existing)
+                    exists, still_broken = finding.top in existing, finding.problem in broken
+                    of_finding[key] = self._state(
+                        finding.group_kind, objects[finding.top], exists=exists, still_broken=still_broken
+                    )
                 states[finding.number] = of_finding[key]
         return states
 
     def _state(
-        self, top: _Top, kind: GroupKind, still_broken: bool, objects: Mapping[int, GroupKind], *, exists: bool
+        self, kind: GroupKind, objects: Mapping[int, GroupKind], *, exists: bool, still_broken: bool
     ) -> WorkloadState:
         if self._scan.unserved(kind):
             return WorkloadState()
