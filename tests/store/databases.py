@@ -149,6 +149,7 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 
 WITHOUT_SEARCH = (
+    *(f"DROP VIEW IF EXISTS {name}" for name in VIEWS),
     "DROP TABLE list_versions",
     "DROP INDEX findings_moved_to",
     "ALTER TABLE findings DROP COLUMN moved_to",
@@ -219,7 +220,7 @@ def without_views(connection: sqlite3.Connection) -> None:
     """Undo migrations 0020 and 0021."""
     connection.execute("DROP INDEX objects_by_name")
     for name in VIEWS:
-        connection.execute(f"DROP VIEW {name}")
+        connection.execute(f"DROP VIEW IF EXISTS {name}")
 
 
 def without_causes(connection: sqlite3.Connection) -> None:

@@ -39,7 +39,7 @@ COLUMNS = {
     "v_problems": (
         "cluster cluster_id problem status first_seen opened_at resolved_at resolution findings excepted action denies"
         " language policy check_kind check_index expression"
-        " workload_api_version workload_kind workload_namespace workload_name"
+        " workload_api_version workload_kind workload_namespace workload_name moved_to"
     ),
     "v_scans": (
         "cluster cluster_id scan state started_at finished_at newest findings new reopened resolved unchecked source"
