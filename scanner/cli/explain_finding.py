@@ -88,6 +88,9 @@ def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterato
     if stored.status == "preview":
         yield f"Preview of {_stamp(stored.last_seen)}: the policy is not bound, and the finding has no history."
         return
+    if stored.status == "outdated":
+        yield f"Outdated in the scan of {_stamp(stored.last_seen)}: a scan that began later shows that it is not open."
+        return
     yield f"First seen {_stamp(stored.first_seen)}, last seen {_stamp(stored.last_seen)}, now {_state(stored)}."
     yield from _events(explained)
     if stored.problem and not of_problem:

@@ -51,6 +51,7 @@ class Status(StrEnum):
     REOPENED = "reopened"
     RESOLVED = "resolved"
     PREVIEW = "preview"
+    OUTDATED = "outdated"
 
 
 class Action(StrEnum):

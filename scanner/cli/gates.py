@@ -180,6 +180,7 @@ def _problems_in(path: Path) -> frozenset[str]:
     import orjson
 
     from scanner.model.json import as_list, as_object, as_text, dig
+    from scanner.model.scan import ALONE
 
     try:
         report = as_object(orjson.loads(path.read_bytes()))
@@ -187,7 +188,7 @@ def _problems_in(path: Path) -> frozenset[str]:
         raise UsageError(f"--baseline {path} cannot be read as a JSON report: {error}") from error
     if not isinstance(report.get("findings"), list):
         raise UsageError(f"--baseline {path} is no JSON report of Assay: make one with assay report -o json")
-    findings = [finding for finding in as_list(report["findings"]) if dig(finding, "status") != "preview"]
+    findings = [finding for finding in as_list(report["findings"]) if dig(finding, "status") not in ALONE]
     findings = [finding for finding in findings if dig(finding, "waiver") is None]
     if findings and all(not dig(finding, "problem") for finding in findings):
         raise UsageError(f"--baseline {path} names no problems: an older version made it; make it again")

@@ -37,6 +37,9 @@ Digests: TypeAlias = bytes
 SILENCE: Final = 900
 """Seconds without a heartbeat after which a scan on another host is dead, if its lists have no time limit."""
 
+ALONE: Final = frozenset({"preview", "outdated"})
+"""The statuses of findings that belong to one scan alone: they count in no number of problems, and fail no gate."""
+
 STDIN: Final = "stdin"
 """The identity of files that come from standard input."""
 
@@ -406,6 +409,7 @@ class StoredFinding:
     `cause` is that of the change with which the scan found it new, reopened, changed or resolved, else None; `continues` is the
     id of the finding that it continues since this scan. `problem_first_seen` and `problem_opened_at` are those of the problem.
     `moved_to` is the id of the problem in which it goes on, if its object has another workload now.
+    An `outdated` one is that of a scan which began before another one and ended after it: the later scan shows that it is not open.
     A `preview` comes from a binding that `--assume-bound` added: it has no history, and belongs to this scan alone.
     `workload` is that of the object, which may be the object itself, and `kept` has the labels that were kept of both and of the
     namespace; None if they are not known, as for scans of older versions.
@@ -413,7 +417,7 @@ class StoredFinding:
 
     id: str
     finding: Finding
-    status: Literal["new", "open", "reopened", "resolved", "preview"]
+    status: Literal["new", "open", "reopened", "resolved", "preview", "outdated"]
     first_seen: datetime
     last_seen: datetime
     resolved_at: datetime | None = None
@@ -609,7 +613,7 @@ def _candidate(stored: StoredFinding, row: int) -> Candidate:
         name=finding.name,
         outcome=name.value,
         checked=True,
-        preview=stored.status == "preview",
+        preview=stored.status in ALONE,
         workload_kind=workload.kind if workload else finding.kind,
         workload_name=workload.name if workload else finding.name,
         labels=stored.kept.object.labels if stored.kept else (),

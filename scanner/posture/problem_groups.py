@@ -11,7 +11,7 @@ from typing import Final
 
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.problem_group import ProblemGroup
-from scanner.model.scan import ProblemFinding, ScanRecord
+from scanner.model.scan import ALONE, ProblemFinding, ScanRecord
 from scanner.posture.problem_rows import problems
 from scanner.posture.triage import Triage
 
@@ -39,6 +39,6 @@ def problem_groups(record: ScanRecord, triage: Triage) -> tuple[ProblemGroup, ..
 
 def _counts(each: ProblemFinding, triage: Triage) -> bool:
     stored = each.stored
-    if not each.checked or stored.status in ("preview", "resolved") or stored.finding.excepted_by:
+    if not each.checked or stored.status in (*ALONE, "resolved") or stored.finding.excepted_by:
         return False
     return triage.waiver(stored) is None

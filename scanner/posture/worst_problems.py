@@ -14,7 +14,7 @@ from typing import Final
 
 from scanner.model.policy import PolicyKey
 from scanner.model.problem_totals import ProblemTotals
-from scanner.model.scan import ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.scan import ALONE, ProblemFinding, ScanRecord, StoredFinding
 from scanner.posture.problem_rows import Problem, problems
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.posture.triage import Triage
@@ -73,7 +73,7 @@ def _grouped(findings: Iterable[ProblemFinding], triage: Triage) -> Iterable[lis
 
 def _counts(each: ProblemFinding, triage: Triage) -> bool:
     stored = each.stored
-    if not each.checked or stored.status == "preview" or stored.finding.excepted_by:
+    if not each.checked or stored.status in ALONE or stored.finding.excepted_by:
         return False
     return triage.waiver(stored) is None
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from scanner.model.census import Census
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import Coverage, CoverageState, ScanRecord, TallyKey
+from scanner.model.scan import ALONE, Coverage, CoverageState, ScanRecord, TallyKey
 from scanner.posture.control_facts import Needs, Tallies, evaluated_objects, facts_of, needs_of
 from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, control_results
 from scanner.posture.score import Score, Scores
 from scanner.posture.triage import Triage
 from scanner.report.counts import FindingCounts, finding_counts
-
-_PREVIEW: Final = "preview"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +157,9 @@ def _objects(policies: frozenset[PolicyKey], numbers: _Numbers) -> int | None:
 
 def _findings(policies: frozenset[PolicyKey], census: Census) -> FindingCounts:
     return finding_counts(
-        (bucket, number) for bucket, number in census.items() if bucket.policy in policies and bucket.status != _PREVIEW
+        (bucket, number)
+        for bucket, number in census.items()
+        if bucket.policy in policies and bucket.status not in ALONE
     )
 
 

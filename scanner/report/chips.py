@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, assert_never
 
 from scanner.model.outcome import Errored, Violated, WouldChange
+from scanner.model.scan import ALONE
 
 REFUSED: Final = ("deny", "refused-error")
 """The chips of what would be refused."""
@@ -12,7 +13,7 @@ _RESULTS: Final = (*REFUSED, "error", "drift", "warn", "audit", "none")
 CHIPS: Final = (*_RESULTS, *(f"preview-{result}" for result in _RESULTS), "excepted", "resolved")
 """The names of all chips; those of previews stand for what is not in force."""
 
-STATUSES: Final = ("new", "open", "reopened", "preview", "unchecked", "resolved", "waived")
+STATUSES: Final = ("new", "open", "reopened", "preview", "outdated", "unchecked", "resolved", "waived")
 """The names of the chips beside an age; `open` has none."""
 
 
@@ -23,7 +24,7 @@ def chip_of(outcome: str, *, refused: bool, action: str, status: str = "open", e
     if excepted:
         return "excepted"
     result = _result(outcome, refused=refused, action=action)
-    return f"preview-{result}" if status == "preview" else result
+    return f"preview-{result}" if status in ALONE else result
 
 
 def _result(outcome: str, *, refused: bool, action: str) -> str:

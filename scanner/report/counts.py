@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from scanner.model.census import Bucket, Census
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import OutcomeName, TallyKey
+from scanner.model.scan import ALONE, OutcomeName, TallyKey
 
 GroupT = TypeVar("GroupT", bound=Hashable)
 NameT = TypeVar("NameT", str, PolicyKey)
@@ -130,7 +130,7 @@ def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
     denied = drift = 0
     for bucket, number in buckets:
         by_status[bucket.status] += number
-        denied += number * (bucket.denies and bucket.status != "preview")
+        denied += number * (bucket.denies and bucket.status not in ALONE)
         drift += number * bucket.drift
     return FindingCounts(
         total=by_status.total(),

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import StoredFinding
+from scanner.model.scan import ALONE, StoredFinding
 from scanner.report.document import Document
 from scanner.report.evidence import evidence_lines
 from scanner.report.missed import Missed, missed
@@ -107,7 +107,7 @@ def _case(document: Document, stored: StoredFinding) -> tuple[str, str]:
 def _result(document: Document, stored: StoredFinding) -> tuple[str, str, str]:
     """The name of the count, the element, and its attribute `type` if it may have one."""
     finding = stored.finding
-    if finding.excepted_by or stored.status == "preview" or document.triage.waiver(stored):
+    if finding.excepted_by or stored.status in ALONE or document.triage.waiver(stored):
         return "skipped", "skipped", ""
     kind = f"type={_attribute(','.join(finding.actions) or 'none')} "
     match finding.outcome:

@@ -23,6 +23,7 @@ STATUSES: Final = (
     ("excepted", "excepted"),
     ("unchecked", "not checked"),
     ("preview", "preview"),
+    ("outdated", "outdated"),
     ("resolved", "resolved"),
 )
 """`open`, `new` and `reopened` are the problems that the verdict counts: neither waived nor excepted."""

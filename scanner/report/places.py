@@ -42,6 +42,7 @@ _STATUSES: Final = {
     "open": "Open before this scan",
     "reopened": "Reopened by this scan",
     "preview": "Preview: its binding is assumed",
+    "outdated": "Outdated: a scan that began later shows that it is not open",
     "resolved": "Resolved",
 }
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from scanner.model.scan import ALONE
 from scanner.posture.problem_rows import strictest
 from scanner.report.chips import chip_of
 
@@ -18,7 +19,7 @@ FindingOrder: TypeAlias = tuple[int, bool, int, int]
 _ACTIONS: Final = ("Deny", "Warn", "Audit", "")
 _MOST: Final = 4096
 _OPEN, _SET_ASIDE, _PREVIEW, _UNCHECKED, _RESOLVED = range(5)
-_PHASES: Final = {"preview": _PREVIEW, "unchecked": _UNCHECKED, "resolved": _RESOLVED}
+_PHASES: Final = {"preview": _PREVIEW, "outdated": _PREVIEW, "unchecked": _UNCHECKED, "resolved": _RESOLVED}
 
 
 class FindingFacts(NamedTuple):
@@ -89,6 +90,6 @@ def _of_several(findings: Sequence[FindingFacts]) -> ProblemFacts:
 
 
 def _status(first: FindingFacts) -> str:
-    if first.status in ("resolved", "preview"):
+    if first.status in (*ALONE, "resolved"):
         return first.status
     return first.episode if first.checked else "unchecked"

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
-from scanner.model.scan import StoredFinding
+from scanner.model.scan import ALONE, StoredFinding
 from scanner.policies.language import LANGUAGES
 from scanner.report.by_policy import PolicySection
 from scanner.report.counts import NOTHING, Counts
@@ -31,7 +31,6 @@ from scanner.report.words import cause_text, check_title, iso, workload_name
 
 _SOURCES = {name: language.report_source for language in LANGUAGES for name in language.names}
 _SKIP = "skip"
-_PREVIEW = "preview"
 _ASIDE = "aside"
 """What is counted as a skip although its check was not skipped: waived and previewed results."""
 _ANNOTATION = "policies.kyverno.io/"
@@ -58,7 +57,7 @@ def render(document: Document, out: BinaryIO, shape: Shape) -> None:
         for stored in document.findings():
             waiver = waiver_text(document.triage.waiver(stored))
             result = _result(stored, policies[stored.finding.policy_key], document.triage.owner(stored), waiver)
-            aside = (waiver or stored.status == _PREVIEW) and not stored.finding.excepted_by
+            aside = (waiver or stored.status in ALONE) and not stored.finding.excepted_by
             counted = _ASIDE if aside else str(result["result"])
             spill.add(f"namespace {stored.finding.namespace}", f"{counted} {dump(result).decode()}")
         out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')
@@ -139,7 +138,7 @@ def _result(stored: StoredFinding, policy: PolicySection, owner: str, waiver: st
         **({} if source else {"rule": finding.policy}),
         **{key: text for key, text in texts.items() if text},
         "timestamp": {"seconds": int(stored.last_seen.timestamp()), "nanos": 0},
-        "result": _SKIP if waiver or stored.status == _PREVIEW else _status(finding, scored=scored),
+        "result": _SKIP if waiver or stored.status in ALONE else _status(finding, scored=scored),
         **({"scored": True} if scored else {}),
         "resources": [_reference(finding)],
         "properties": _properties(stored, owner, waiver),

@@ -15,7 +15,7 @@ from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.place import Place, Places
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import StoredFinding
+from scanner.model.scan import ALONE, StoredFinding
 from scanner.posture.severity import Severity
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
@@ -138,7 +138,7 @@ def _item(document: Document, stored: StoredFinding, place: Place) -> JsonObject
 def _level(stored: StoredFinding) -> tuple[str, str]:
     """The kind and the level of a result. Drift and previews are no failures, and have no level."""
     finding = stored.finding
-    if stored.status == "preview":
+    if stored.status in ALONE:
         return "review", "none"
     match finding.outcome:
         case Violated():

@@ -94,6 +94,16 @@ class EarlierScan:
         elif not rules:
             yield CauseKind.OBJECT_CHANGED
 
+    def would_have(self, finding: FindingPlace) -> bool:
+        """Return whether the scan would have a finding if it were so: it saw the object or its absence, and could evaluate the check."""
+        key = finding.coordinates.policy_key, finding.coordinates.binding_key
+        if key[0] not in self.comparison.before.policies or key[1] not in self.comparison.before.bindings:
+            return False
+        examined = self._examined.get((_group(finding.api_version), finding.kind), ())
+        if any(finding.object_id in ids for ids in examined):
+            return not self._missed(finding)
+        return self._reach.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name)
+
     def _missed(self, finding: FindingPlace) -> bool:
         """Return whether the scan examined the object of a finding, but could not evaluate the check."""
         if policy_label(finding.coordinates.policy_key) in self._without:
@@ -196,7 +206,7 @@ class Causes:
         earlier = self._scan(revision)
         for portion in chunks(numbers):
             ids: defaultdict[int, list[int]] = defaultdict(list)
-            for number, place in self._places(portion):
+            for number, place in self.places(portion):
                 ids[self.id_of(cause_of(set(earlier.changes(place))))].append(number)
             self._write(ids)
 
@@ -214,7 +224,7 @@ class Causes:
         undone = {appeared(comparison) if kind is CauseKind.OBJECT_DELETED else kind for kind in self._kinds(end_cause)}
         for portion in chunks(numbers):
             ids: defaultdict[int, list[int]] = defaultdict(list)
-            for number, place in self._places(portion):
+            for number, place in self.places(portion):
                 kinds = undone.union(comparison.deciding(place.coordinates))
                 ids[self.id_of(cause_of(kinds or {CauseKind.OBJECT_CHANGED}))].append(number)
             self._write(ids)
@@ -233,12 +243,13 @@ class Causes:
         comparison = self.since(revision)
         for portion in chunks(numbers):
             ids: defaultdict[int, list[int]] = defaultdict(list)
-            for number, place in self._places(portion):
+            for number, place in self.places(portion):
                 kinds = changed_kinds(comparison, place.coordinates, object_changed=number in objects_changed)
                 ids[self.id_of(cause_of(kinds))].append(number)
             self._write(ids)
 
-    def _places(self, numbers: Sequence[int]) -> Iterator[tuple[int, FindingPlace]]:
+    def places(self, numbers: Sequence[int]) -> Iterator[tuple[int, FindingPlace]]:
+        """The places of rows of findings, with the ids of the rows."""
         check, of_object = CHECKS.c, OBJECTS.c
         described = (
             select(FINDINGS.c.id, FINDINGS.c.check, FINDINGS.c.object)

@@ -17,6 +17,7 @@ from scanner.store.continuations import find_continuations, join_rows
 from scanner.store.engine import among
 from scanner.store.history import History, InsertedRows, ScanPosition
 from scanner.store.interning import CHUNK, chunks
+from scanner.store.later_scans import LaterScans
 from scanner.store.problem_clocks import end_moved, record_fixes, set_clocks
 from scanner.store.resolution import Reach, UnseenFinding
 from scanner.store.resolutions import Decisive, MissingFindings, WorkloadState
@@ -38,11 +39,15 @@ class SimulatedRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MergedLists:
-    """What a scan did: its reach, the requests that it simulated, and the workloads that it listed."""
+    """What a scan did: its reach, the requests that it simulated, and the workloads that it listed.
+
+    `later` are the scans that began after this one and were merged before it.
+    """
 
     reach: Reach
     request: SimulatedRequest
     workloads: ListedWorkloads
+    later: LaterScans
 
 
 class Endings:
@@ -62,6 +67,8 @@ class Endings:
         Findings that the scan would not have found are noted as unchecked.
         """
         inserted = self._history.inserted
+        if merged.later:
+            self._history.set_aside(list(self._overtaken(inserted, merged.later)))
         missing = self._missing(merged.reach)
         seen_at = self._last_seen(merged, missing)
         self._write_causes(inserted)
@@ -79,6 +86,23 @@ class Endings:
                 self._resolve(missing, revision, portion, states.of(gone, resolved))
         if any(seen_at.values()):
             record_fixes(self._connection, self._position.cluster, self._position.revision)
+
+    def _overtaken(self, inserted: InsertedRows, later: LaterScans) -> Iterator[int]:
+        """The inserted rows that a later scan has overtaken: it listed the object later, and has no such finding, or another row."""
+        ended = [(0, inserted.new), *((key[0], numbers) for key, numbers in inserted.reopened.items())]
+        for revision, numbers in ended:
+            for portion in chunks(numbers):
+                for number, place in self._causes.places(portion):
+                    if later.overtook(place, revision):
+                        yield number
+        following = dict(zip(inserted.before, inserted.changed, strict=True))
+        for portion in chunks(list(following)):
+            chosen = among(self._connection, FINDINGS.c.id, portion), FINDINGS.c.since > self._position.base
+            rows = self._connection.execute(select(FINDINGS.c.id, FINDINGS.c.since).where(*chosen)).all()
+            since = {following[number]: revision for number, revision in rows}
+            for number, place in self._causes.places(list(since)):
+                if later.changed(place, since[number]):
+                    yield number
 
     def _missing(self, reach: Reach) -> MissingFindings:
         """The open findings that this scan would have found but did not; the others are noted as unchecked."""

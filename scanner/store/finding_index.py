@@ -23,11 +23,11 @@ from scanner.store.read_tallies import checks_of
 from scanner.store.remembered import remembered
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import (
+    ALONE,
     FINDINGS,
     KINDS,
     OBJECTS,
     POPULATION,
-    PREVIEW,
     VERDICTS,
     WORKLOADS,
 )
@@ -172,8 +172,8 @@ class _Referred:
 
     def _fact(self, row: _Facts, *, resolved: bool) -> CommonFacts:
         verdict = self._verdicts[row.verdict]
-        if row.event == PREVIEW:
-            status: str = PREVIEW
+        if row.event in ALONE:
+            status: str = row.event
         elif resolved:
             status = "resolved"
         else:

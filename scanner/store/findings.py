@@ -37,6 +37,7 @@ from scanner.store.remembered import remembered
 from scanner.store.row_ids import RowIdSet
 from scanner.store.sightings import last_seen
 from scanner.store.tables import (
+    ALONE,
     CAUSES,
     CHECKS,
     CONTINUED,
@@ -45,6 +46,7 @@ from scanner.store.tables import (
     FINDINGS,
     KINDS,
     OBJECTS,
+    OUTDATED,
     POPULATION,
     PREVIEW,
     SCANS,
@@ -56,13 +58,14 @@ SHORT = 12
 """The number of hex digits of a finding's id."""
 
 Times: TypeAlias = Mapping[int, datetime]
-_Status: TypeAlias = Literal["new", "open", "reopened", "preview"]
+_Status: TypeAlias = Literal["new", "open", "reopened", "preview", "outdated"]
 _STATUS: Mapping[str, _Status] = {
     "new": "new",
     "reopened": "reopened",
     "changed": "open",
     CONTINUED: "open",
     PREVIEW: PREVIEW,
+    OUTDATED: OUTDATED,
 }
 
 CHECK_ORDER: tuple[ColumnElement[Any], ...] = (
@@ -165,7 +168,7 @@ def by_problem(
 
     `unchecked` are the ids of the open rows that this scan did not check. The `conditions` must hold for whole problems.
     """
-    chosen = (seen_in(cluster, revision) & (FINDINGS.c.event != PREVIEW)) | ended_in(cluster, revision)
+    chosen = (seen_in(cluster, revision) & FINDINGS.c.event.not_in(ALONE)) | ended_in(cluster, revision)
     # A row of an older version is a problem of its own.
     problem = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
     first = (func.min(column).over(partition_by=problem) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
@@ -246,7 +249,7 @@ class _Shown:
 
     def _shown(self, read: ReadFinding, seen: int) -> ProblemFinding:
         history = read.row.history
-        if history.event == PREVIEW:
+        if history.event in ALONE:
             return ProblemFinding(previewed(read, self._times), checked=True, episode="open")
         if history.until == self._revision:
             return ProblemFinding(resolved(read, self._times), checked=True, episode=_episode(history, self._revision))
@@ -301,12 +304,12 @@ def open_finding(read: ReadFinding, times: Times, *, newest: int, last_seen: int
 
 
 def previewed(read: ReadFinding, times: Times) -> StoredFinding:
-    """A preview, which belongs to the scan of its revision alone."""
+    """A preview or an outdated finding, which belongs to the scan of its revision alone."""
     seen, finding = times[read.row.history.since], read.finding
     return StoredFinding(
         finding.fingerprint[:SHORT],
         finding,
-        PREVIEW,
+        _STATUS[read.row.history.event],
         first_seen=seen,
         last_seen=seen,
         workload=read.workload,

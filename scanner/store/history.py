@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from scanner.model.policy import BindingKey
 from scanner.posture.problems import problem_number
@@ -29,12 +30,14 @@ from scanner.store.packing import Key, StagedPage
 from scanner.store.population import RecordedList
 from scanner.store.row_ids import RowIdSet, Run
 from scanner.store.tables import (
+    ALONE,
     CHECKS,
     EVIDENCE,
     EXCERPTS,
     FINDINGS,
     KINDS,
     OPEN,
+    OUTDATED,
     POPULATION,
     PREVIEW,
     VERDICTS,
@@ -92,6 +95,18 @@ class InsertedRows:
             if latest.finding.resource_version != columns.resource_version:
                 self.objects_changed.add(number)
 
+    def remove(self, rows: RowIdSet) -> None:
+        """Leave out rows."""
+        kept = [number not in rows for number in self.changed]
+        self.changed = array("I", compress(self.changed, kept))
+        self.before = array("I", compress(self.before, kept))
+        stays = [number not in rows for number in self.moved]
+        self.moved = array("I", compress(self.moved, stays))
+        self.left = array("I", compress(self.left, stays))
+        self.new = array("I", (number for number in self.new if number not in rows))
+        for key, numbers in self.reopened.items():
+            self.reopened[key] = array("I", (number for number in numbers if number not in rows))
+
     @property
     def appeared(self) -> array[int]:
         """The rows of findings that were not open before."""
@@ -134,6 +149,7 @@ class History:
         self.inserted: Final = InsertedRows()
         self._previews = previews
         self._previewed: set[bytes] = set()
+        self._outdated = 0
         self.checks = Interned(connection, CHECKS)
         self.kinds = Interned(connection, KINDS)
         self.changes = Changes()
@@ -201,7 +217,7 @@ class History:
     @property
     def open_seen(self) -> int:
         """The number of open findings that this scan saw."""
-        return self._seen.count - len(self._previewed)
+        return self._seen.count - len(self._previewed) - self._outdated
 
     def saw(self, number: int) -> bool:
         """Return whether this scan saw the finding of a row."""
@@ -210,6 +226,39 @@ class History:
     def close(self) -> None:
         """Write what the merge of the next scan needs."""
         self._merged.write()
+
+    def set_aside(self, outdated: Collection[int]) -> None:
+        """Take rows that this scan inserted, by id, out of history: they belong to this scan alone, and the rows before are the latest.
+
+        A finding that this scan changed stays as it was.
+        """
+        rows, own, now = RowIdSet(outdated), FINDINGS.c, self._position.revision
+        changed = [number for number in self.inserted.changed if number in rows]
+        reopened = [number for numbers in self.inserted.reopened.values() for number in numbers if number in rows]
+        before = dict(zip(self.inserted.changed, self.inserted.before, strict=True))
+        alone = [number for number in rows if number not in before]
+        for portion in chunks(changed):
+            self._connection.execute(delete(FINDINGS).where(among(self._connection, own.id, portion)))
+        self._update([before[number] for number in changed], until=OPEN, superseded=None)
+        self._update(alone, event=OUTDATED, until=now + 1, superseded=now)
+        for names in chunks(self._fingerprints(reopened)):
+            ended = own.cluster == self._position.cluster, own.superseded == now, own.event.not_in(ALONE)
+            chosen = among(self._connection, own.fingerprint, names)
+            self._connection.execute(update(FINDINGS).where(*ended, chosen).values(superseded=None))
+        self._see(Run(before[number], 1) for number in changed)
+        self.changes.findings -= len(changed)
+        self._outdated = len(alone) + len(changed)
+        self.changes.new -= len(alone)
+        self.changes.reopened -= len(reopened)
+        self.inserted.remove(rows)
+        self._merged.forget()
+
+    def _fingerprints(self, numbers: Sequence[int]) -> list[bytes]:
+        names: list[bytes] = []
+        for portion in chunks(numbers):
+            chosen = among(self._connection, FINDINGS.c.id, portion)
+            names += map(bytes, self._connection.execute(select(FINDINGS.c.fingerprint).where(chosen)).scalars())
+        return names
 
     def _insert_previews(self, findings: dict[bytes, FindingColumns]) -> None:
         """Insert the findings of assumed bindings, which end with this scan."""
@@ -308,7 +357,7 @@ class History:
             last_seen=None,
             opened=now,
             resolution=None,
-            cause=None if event == PREVIEW else self._first_cause,
+            cause=None if event in ALONE else self._first_cause,
             end_cause=None,
             continues=None,
             problem_first=now,
@@ -331,7 +380,7 @@ class History:
         for run in runs:
             self.changes.findings += self._seen.add_run(run)
 
-    def _update(self, numbers: Sequence[int], **values: int | str) -> None:
+    def _update(self, numbers: Sequence[int], **values: int | str | None) -> None:
         for portion in chunks(numbers):
             self._connection.execute(
                 update(FINDINGS).where(among(self._connection, FINDINGS.c.id, portion)).values(**values)

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, selec
 
 from scanner.posture.problems import check_id
 from scanner.store.resolutions import Resolution
-from scanner.store.tables import CHECK_NAMES, CONTINUED, FINDINGS, FIXES, OPEN, PREVIEW, SCANS
+from scanner.store.tables import ALONE, CHECK_NAMES, CONTINUED, FINDINGS, FIXES, OPEN, SCANS
 
 SHOWN: Final = 5
 """The number of rows that one problem names."""
@@ -45,7 +45,7 @@ _OF_ROWS: Final[dict[str, ColumnElement[bool]]] = {
 def clock_problems(connection: Connection) -> Iterator[tuple[str, str]]:
     """The problems, with some of the rows of each: `findings 3, 12`."""
     for what, wrong in _OF_ROWS.items():
-        of_row = select(_OWN.id).where(_OWN.event != PREVIEW, wrong).order_by(_OWN.id)
+        of_row = select(_OWN.id).where(_OWN.event.not_in(ALONE), wrong).order_by(_OWN.id)
         yield from _found(connection, what, "findings", of_row)
     problem, opened = _OWN.problem, _OWN.problem_opened
     # A problem with open rows of an older version has clocks that are not known of all of them.

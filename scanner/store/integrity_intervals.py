@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from sqlalchemy import Connection, select
 
 from scanner.store.retention_plan import Needed
-from scanner.store.tables import CLUSTERS, CONTINUED, FINDINGS, OPEN, POPULATION, PREVIEW, SCANS
+from scanner.store.tables import ALONE, CLUSTERS, CONTINUED, FINDINGS, OPEN, POPULATION, SCANS
 
 
 class IntervalProblem(Enum):
@@ -89,7 +89,7 @@ def _revisions(connection: Connection, cluster: int) -> _Revisions:
 def _of_findings(connection: Connection, cluster: int, revisions: _Revisions) -> Iterator[tuple[IntervalProblem, str]]:
     own = FINDINGS.c
     columns = own.id, own.fingerprint, own.since, own.until, own.superseded, own.first, own.event, own.last_seen
-    wanted = select(*columns, own.continues).where(own.cluster == cluster, own.event != PREVIEW)
+    wanted = select(*columns, own.continues).where(own.cluster == cluster, own.event.not_in(ALONE))
     ordered = wanted.order_by(own.fingerprint, own.since, own.id).execution_options(yield_per=1000)
     continuing = select(own.continues, own.since, own.id).where(own.cluster == cluster, own.continues.is_not(None))
     rows_of = {(bytes(before), since): number for before, since, number in connection.execute(continuing)}

@@ -38,7 +38,7 @@ from scanner.store.kept_labels import KeptLabels
 from scanner.store.scans import LATEST_FIRST, USABLE, scan_of, select_scans
 from scanner.store.shared_rows import policies_of
 from scanner.store.sightings import last_seen
-from scanner.store.tables import FINDINGS, OPEN, POLICIES, PREVIEW, SCAN_POLICIES, SCANS
+from scanner.store.tables import ALONE, FINDINGS, OPEN, POLICIES, SCAN_POLICIES, SCANS
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?")
 _SHOWN = 5
@@ -198,7 +198,7 @@ def _latest_between(connection: Connection, low: bytes, high: bytes) -> list[Fin
     wanted = (
         select_findings()
         .where(FINDINGS.c.fingerprint.between(low, high))
-        .where(FINDINGS.c.superseded.is_(None) | (FINDINGS.c.event == PREVIEW))
+        .where(FINDINGS.c.superseded.is_(None) | (FINDINGS.c.event.in_(ALONE)))
         .order_by(FINDINGS.c.fingerprint, FINDINGS.c.cluster, FINDINGS.c.since.desc())
         .limit(_SHOWN + 1)
     )
@@ -241,8 +241,8 @@ def all_explained(connection: Connection, cluster: int, rows: Sequence[FindingRo
 def _last_revisions(connection: Connection, cluster: int, rows: Sequence[FindingRow], newest: int) -> dict[int, int]:
     """The last revision that saw each row, by the id of the row."""
     history = [row.history for row in rows]
-    still_open = [row.id for row in history if row.until == OPEN and row.event != PREVIEW]
-    seen = {row.id: row.since if row.event == PREVIEW else row.last_seen or row.since for row in history}
+    still_open = [row.id for row in history if row.until == OPEN and row.event not in ALONE]
+    seen = {row.id: row.since if row.event in ALONE else row.last_seen or row.since for row in history}
     if still_open:
         for revision, numbers in last_seen(connection, cluster, still_open, before=newest + 1).items():
             seen.update(dict.fromkeys(numbers, revision))
@@ -257,7 +257,7 @@ def _scans_at(connection: Connection, cluster: int, revisions: Collection[int]) 
 
 
 def _stored(read: ReadFinding, times: Times, seen: int) -> StoredFinding:
-    if read.row.history.event == PREVIEW:
+    if read.row.history.event in ALONE:
         return previewed(read, times)
     if read.row.history.until == OPEN:
         return open_finding(read, times, newest=max(times), last_seen=seen)

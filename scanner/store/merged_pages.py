@@ -46,6 +46,10 @@ class MergedPages:
         """Record the row ids of the findings of a page."""
         self._now[key] = zlib.compress(orjson.dumps(list(_runs(sorted(numbers)))), 6)
 
+    def forget(self) -> None:
+        """Let the next scan merge every page of this one anew."""
+        self._now.clear()
+
     def write(self) -> None:
         """Replace the pages of the scan before by those of this scan."""
         own = MERGED_PAGES.c

@@ -12,7 +12,7 @@ from scanner.store.findings import seen_in
 from scanner.store.problem_counts import PROBLEM, without
 from scanner.store.problem_totals import Place
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, PREVIEW, VERDICTS, WORKLOADS
+from scanner.store.tables import ALONE, CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
 
 _PORTION: Final = 5_000
 
@@ -74,7 +74,7 @@ def _problems(connection: Connection, place: Place, waived: frozenset[int]) -> A
             func.min(func.coalesce(clocks.problem_opened, clocks.opened, clocks.first)).label("opened"),
         )
         .join(VERDICTS, VERDICTS.c.id == clocks.verdict)
-        .where(seen_in(place.cluster, place.revision), clocks.event != PREVIEW, VERDICTS.c.excepted_by == "")
+        .where(seen_in(place.cluster, place.revision), clocks.event.not_in(ALONE), VERDICTS.c.excepted_by == "")
         .where(*without(connection, place.unchecked), *without(connection, RowIdSet(waived)))
         .group_by(PROBLEM)
     )

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, case, func, or_, se
 from scanner.store.engine import among, insert_rows, listed
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.resolutions import Resolution
-from scanner.store.tables import CHECKS, FINDINGS, FIXES, OPEN, PREVIEW
+from scanner.store.tables import ALONE, CHECKS, FINDINGS, FIXES, OPEN
 
 _OF_FIXES = ("cluster", "revision", "language", "policy", "opened", "problems")
 OPENED = func.coalesce(FINDINGS.c.problem_opened, FINDINGS.c.opened, FINDINGS.c.since)
@@ -55,7 +55,7 @@ def _clocks(connection: Connection, cluster: int, come: Sequence[int], now: int)
     was_open = FINDINGS.c.until >= now
     earlier = (
         select(FINDINGS.c.problem, func.min(FIRST).label("first"), func.min(OPENED).filter(was_open).label("opened"))
-        .where(FINDINGS.c.cluster == cluster, FINDINGS.c.since < now, FINDINGS.c.event != PREVIEW)
+        .where(FINDINGS.c.cluster == cluster, FINDINGS.c.since < now, FINDINGS.c.event.not_in(ALONE))
         .where(FINDINGS.c.problem.in_(select(fresh.c.problem)))
         .group_by(FINDINGS.c.problem)
         .subquery()

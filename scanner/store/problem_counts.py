@@ -20,7 +20,7 @@ from scanner.store.engine import listed
 from scanner.store.findings import seen_in
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.scans import pruned, scan_of, select_scans
-from scanner.store.tables import CHECKS, FINDINGS, PREVIEW, SCANS, UNCHECKED, VERDICTS
+from scanner.store.tables import ALONE, CHECKS, FINDINGS, SCANS, UNCHECKED, VERDICTS
 
 _PORTION: Final = 5000
 NO_WAIVED: Final[Mapping[str, frozenset[int]]] = {}
@@ -100,7 +100,7 @@ def _of_scan(connection: Connection, number: int, cluster: int, revision: int, w
     return (
         select(PROBLEM.label("problem"), *columns)
         .join(VERDICTS, verdict.id == FINDINGS.c.verdict)
-        .where(seen_in(cluster, revision), FINDINGS.c.event != PREVIEW, verdict.excepted_by == "")
+        .where(seen_in(cluster, revision), FINDINGS.c.event.not_in(ALONE), verdict.excepted_by == "")
         .where(*without(connection, unpacked(unchecked)), *without(connection, RowIdSet(waived)))
         .group_by(PROBLEM)
     )
@@ -135,7 +135,7 @@ def _new_since(
     if other != cluster or revision is None:
         raise UsageError(f"Scan {before.id} is no baseline: it is a scan of another cluster, or it failed.")
     own = counted.subquery()
-    then = select(PROBLEM).where(seen_in(cluster, revision), FINDINGS.c.event != PREVIEW)
+    then = select(PROBLEM).where(seen_in(cluster, revision), FINDINGS.c.event.not_in(ALONE))
     then = then.where(*without(connection, RowIdSet(waived)))
     new = connection.execute(select(own.c.problem).where(own.c.problem.not_in(then))).scalars().all()
     moved = _moved_from(connection, cluster, now) if new else {}

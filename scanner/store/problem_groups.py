@@ -11,7 +11,7 @@ from scanner.store.findings import seen_in
 from scanner.store.problem_counts import PROBLEM, without
 from scanner.store.problem_totals import Place
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, FINDINGS, PREVIEW, VERDICTS
+from scanner.store.tables import ALONE, CHECKS, FINDINGS, VERDICTS
 
 _ACTIONS: Final = ("", "Audit", "Warn", "Deny")
 _OUTCOMES: Final = ("wouldChange", "errored", "violated")
@@ -50,7 +50,7 @@ def _problems(connection: Connection, place: Place, waived: frozenset[int]) -> A
             func.min(func.coalesce(clocks.problem_opened, clocks.opened, clocks.first)).label("opened"),
         )
         .join(VERDICTS, verdict.id == clocks.verdict)
-        .where(seen_in(place.cluster, place.revision), clocks.event != PREVIEW, verdict.excepted_by == "")
+        .where(seen_in(place.cluster, place.revision), clocks.event.not_in(ALONE), verdict.excepted_by == "")
         .where(*without(connection, place.unchecked), *without(connection, RowIdSet(waived)))
         .group_by(PROBLEM)
     )

@@ -13,7 +13,7 @@ from scanner.posture.problems import problem_id
 from scanner.store.clusters import find_cluster
 from scanner.store.findings import FindingRow, select_findings
 from scanner.store.lookup import ExplainedFinding, all_explained, explained, listed
-from scanner.store.tables import FINDINGS, OPEN, PREVIEW
+from scanner.store.tables import ALONE, FINDINGS, OPEN
 
 _ID: Final = re.compile(r"p-([0-9a-f]{1,12})")
 _DIGITS: Final = 12
@@ -78,7 +78,7 @@ def _there_is_none(text: str) -> UsageError:
 def _rows(connection: Connection, number: int, cluster: str | int | None) -> list[FindingRow]:
     """The latest rows of the findings of a problem in one cluster: the open ones first, then those that were seen last."""
     own = FINDINGS.c
-    latest = own.superseded.is_(None) | (own.event == PREVIEW) | own.moved_to.is_not(None)
+    latest = own.superseded.is_(None) | own.event.in_(ALONE) | own.moved_to.is_not(None)
     wanted = select_findings().where(own.problem == number, latest).order_by(own.since)
     if isinstance(cluster, str) and cluster:
         named = find_cluster(connection, cluster)
@@ -88,7 +88,7 @@ def _rows(connection: Connection, number: int, cluster: str | int | None) -> lis
     of_clusters: dict[int, dict[tuple[bytes, bool], FindingRow]] = {}
     for row in map(FindingRow.of, connection.execute(wanted)):
         # A finding that moved may have come back: its last row in this problem counts.
-        of_clusters.setdefault(row.history.cluster, {})[row.history.fingerprint, row.history.event == PREVIEW] = row
+        of_clusters.setdefault(row.history.cluster, {})[row.history.fingerprint, row.history.event in ALONE] = row
     ordered = [sorted(rows.values(), key=_order) for rows in of_clusters.values()]
     if len(ordered) <= 1:
         return ordered[0] if ordered else []
@@ -99,7 +99,7 @@ def _order(row: FindingRow) -> tuple[bool, bool, int, bytes]:
     history = row.history
     return (
         history.until != OPEN,
-        history.event == PREVIEW,
+        history.event in ALONE,
         -max(history.last_seen or 0, history.since),
         history.fingerprint,
     )

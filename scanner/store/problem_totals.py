@@ -16,7 +16,7 @@ from scanner.store.engine import listed
 from scanner.store.findings import by_problem, ended_in, seen_in
 from scanner.store.problem_counts import PROBLEM, without
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, FINDINGS, PREVIEW, VERDICTS
+from scanner.store.tables import ALONE, CHECKS, FINDINGS, VERDICTS
 
 _TOTALS: Final = 0
 _WORST: Final = 1
@@ -84,7 +84,7 @@ def _open(connection: Connection, place: Place, ranks: Mapping[PolicyKey, int], 
             func.min(_rank(connection, ranks)).label("rank"),
         )
         .join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict)
-        .where(seen_in(place.cluster, place.revision), FINDINGS.c.event != PREVIEW, VERDICTS.c.excepted_by == "")
+        .where(seen_in(place.cluster, place.revision), FINDINGS.c.event.not_in(ALONE), VERDICTS.c.excepted_by == "")
         .where(*without(connection, place.unchecked), *without(connection, RowIdSet(waived)))
         .group_by(PROBLEM)
     )
@@ -111,7 +111,7 @@ def _resolved(connection: Connection, place: Place) -> tuple[int, int]:
         .where(ended_in(place.cluster, place.revision), VERDICTS.c.excepted_by == "")
         .group_by(PROBLEM)
     ).subquery()
-    still_open = select(PROBLEM).where(seen_in(place.cluster, place.revision), FINDINGS.c.event != PREVIEW)
+    still_open = select(PROBLEM).where(seen_in(place.cluster, place.revision), FINDINGS.c.event.not_in(ALONE))
     wanted = select(func.count(), _sum(ended.c.fixed == 1)).where(ended.c.problem.not_in(still_open))
     resolved, fixed = connection.execute(wanted).one()
     return resolved, fixed

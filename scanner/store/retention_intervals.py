@@ -20,7 +20,7 @@ from scanner.store.interning import chunks
 from scanner.store.retention_bodies import last_seeing, scans_of
 from scanner.store.retention_plan import Needed, ScanRow, baselines
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import FINDINGS, OPEN, POPULATION, PREVIEW
+from scanner.store.tables import ALONE, FINDINGS, OPEN, POPULATION
 
 PORTION: Final = 10_000
 """The number of rows that one transaction deletes."""
@@ -63,7 +63,7 @@ def _findings(connection: Connection, cluster: int, reported: Needed, compared: 
         later.cluster == cluster, later.superseded.is_(None), later.problem.is_not(None)
     )
     # An object with another workload takes its finding to another problem: then no latest row has the clock of the first one.
-    alone = and_(own.event != PREVIEW, own.problem.is_not(None), own.problem.not_in(latest)).label("alone")
+    alone = and_(own.event.not_in(ALONE), own.problem.is_not(None), own.problem.not_in(latest)).label("alone")
     columns = (
         own.id,
         own.since,

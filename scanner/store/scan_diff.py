@@ -59,6 +59,7 @@ from scanner.store.scans import abandoned, scan_of, select_scans
 from scanner.store.shared_rows import read_rows
 from scanner.store.store_errors import as_store_error
 from scanner.store.tables import (
+    ALONE,
     CHECKS,
     COVERAGE,
     FINDINGS,
@@ -66,7 +67,6 @@ from scanner.store.tables import (
     KINDS,
     OBJECTS,
     POPULATION,
-    PREVIEW,
     SCANS,
     UNCHECKED,
 )
@@ -455,7 +455,7 @@ def _problems(connection: Connection, reading: _Reading) -> Iterator[list[_Row]]
     """The rows of each problem of which a row begins or ends between the scans, or was not checked, ordered by policy and object."""
     own = FINDINGS.c
     before, now = reading.period
-    reaching = own.cluster == reading.cluster, own.until > before, own.since <= now, own.event != PREVIEW
+    reaching = own.cluster == reading.cluster, own.until > before, own.since <= now, own.event.not_in(ALONE)
     differs = (own.since > before) | (own.until <= now)
     if reading.unchecked.count:
         differs |= own.id.in_(listed(connection, reading.unchecked))

@@ -49,6 +49,12 @@ OPEN = 2_147_483_647
 PREVIEW: Final = "preview"
 """The `event` of a row that belongs to one scan alone: a finding of a binding that `--assume-bound` added."""
 
+OUTDATED: Final = "outdated"
+"""The `event` of a row that belongs to one scan alone: a scan that began later listed the object later, and has no such finding."""
+
+ALONE: Final = PREVIEW, OUTDATED
+"""The events of rows that belong to one scan alone, and are no part of the history."""
+
 CONTINUED: Final = "continued"
 """The `event` of a row that continues another finding: see `continuations`."""
 

@@ -15,7 +15,7 @@ from scanner.store.columns import CheckColumns, KindColumns, columns_of
 from scanner.store.engine import listed, listed_texts
 from scanner.store.findings import seen_in
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import CHECKS, FINDINGS, KEPT, KINDS, OBJECTS, POPULATION, PREVIEW, VERDICTS, WORKLOADS
+from scanner.store.tables import ALONE, CHECKS, FINDINGS, KEPT, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
 
 _PORTION: Final = 5000
 
@@ -79,7 +79,7 @@ def candidates(
                     name,
                     outcome_name(outcome, would_deny=bool(would_deny), excepted_by=excepted_by).value,
                     row not in unchecked,
-                    event == PREVIEW,
+                    event in ALONE,
                     top_kind or kinds[kind][1],
                     top_name or name,
                     labels[text],
@@ -125,7 +125,7 @@ def open_findings(
 ) -> Mapping[int, int]:
     """The numbers of the open findings of problems at a revision, without `unchecked`, previewed and excepted ones."""
     problem = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
-    conditions = [seen_in(cluster, revision), FINDINGS.c.event != PREVIEW, VERDICTS.c.excepted_by == ""]
+    conditions = [seen_in(cluster, revision), FINDINGS.c.event.not_in(ALONE), VERDICTS.c.excepted_by == ""]
     if unchecked.count:
         conditions.append(FINDINGS.c.id.not_in(listed(connection, unchecked)))
     counted = (

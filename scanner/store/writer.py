@@ -31,6 +31,7 @@ from scanner.store.gone import GoneObjects, kinds_of
 from scanner.store.history import History, ScanPosition
 from scanner.store.ids import reserve
 from scanner.store.interning import Interned
+from scanner.store.later_scans import LaterScans
 from scanner.store.ledger import Ledger
 from scanner.store.list_versions import OlderList, older_lists, write_versions
 from scanner.store.owner import this_process
@@ -220,6 +221,7 @@ def _merge(
     ledger.gaps.update(end.gaps)
     request = SimulatedRequest(scope.operation, running.requester)
     reach = reach_of(scope, used, end, ledger.gaps, causes.circumstances.policies, nothing=nothing)
+    later = LaterScans(connection, running.number, end.lists, causes.circumstances)
     listed_workloads = ListedWorkloads(
         kinds=reach.kinds,
         metadata_kinds=end.metadata_kinds,
@@ -227,7 +229,7 @@ def _merge(
         examined=population.recorded,
         unserved=lambda kind: reach.unserved(f"{kind[0]}/", kind[1]),
     )
-    Endings(connection, position, history, causes).write(MergedLists(reach, request, listed_workloads))
+    Endings(connection, position, history, causes).write(MergedLists(reach, request, listed_workloads, later))
     history.close()
     counted = ledger.write(connection, running.number, end, _owners_before(connection, running.number))
     write_unchecked(connection, running.cluster, running.number, history.unchecked)

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from scanner.model.finding_index import CommonFacts, FindingIndex, Numbered
 from scanner.model.policy import PolicyKey
+from scanner.model.scan import ALONE
 from scanner.report.change_counts import ChangeCounts
 from scanner.report.list_filters import COUNTED
 from scanner.report.problem_facts import FindingFacts, FindingOrder, ProblemFacts, problem_facts
@@ -42,7 +43,7 @@ class CommonProblem(NamedTuple):
     @property
     def is_preview(self) -> bool:
         """Whether such problems are those of an assumed binding."""
-        return self.facts.status == "preview"
+        return self.facts.status in ALONE
 
     @property
     def counted(self) -> bool:
@@ -153,7 +154,7 @@ class _Joined:
 
     def __init__(self, index: FindingIndex, states: _States, ranks: Ranks) -> None:
         known = states.known
-        is_preview = [state.common.status == "preview" for state in known]
+        is_preview = [state.common.status in ALONE for state in known]
         # A preview is no part of the problem that it would be.
         keys = [2 * number + is_preview[state] for number, state in zip(index.problems, states.of, strict=True)]
         self._findings: Final = sorted(range(len(keys)), key=keys.__getitem__)

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, overload
 
 from scanner.model.finding_index import CommonPlace, FindingIndex
 from scanner.model.policy import PolicyKey
+from scanner.model.scan import ALONE
 from scanner.report.change_counts import ChangeCounts
 from scanner.report.chips import REFUSED
 from scanner.report.list_filters import UNRESOLVED
@@ -53,7 +54,7 @@ class ListedProblem(NamedTuple):
     @property
     def is_preview(self) -> bool:
         """Whether the problem is that of an assumed binding."""
-        return self.facts.status == "preview"
+        return self.facts.status in ALONE
 
     @property
     def key(self) -> str:

@@ -19,7 +19,7 @@ class Problem(Answer, frozen=True, kw_only=True):
     id: Annotated[
         str, Meta(description="The id, the same in every database; for rows of older versions, that of a finding.")
     ]
-    status: Literal["new", "open", "reopened", "resolved", "preview", "unchecked"]
+    status: Literal["new", "open", "reopened", "resolved", "preview", "outdated", "unchecked"]
     first_seen: Annotated[Time, Meta(description="End of the first scan with the problem. RFC 3339, UTC.")]
     last_seen: Annotated[Time, Meta(description="End of the latest scan with the problem.")]
     opened_at: Annotated[Time, Meta(description="Beginning of the latest episode.")]

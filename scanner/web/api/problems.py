@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from scanner.model.scan import ProblemFinding
+from scanner.model.scan import ALONE, ProblemFinding
 from scanner.posture.problem_rows import Problem, problem_of
 from scanner.report.json import problem_json
 from scanner.report.words import iso
@@ -112,7 +112,7 @@ def _with_texts(view: ScanView, problems: Sequence[ListedProblem]) -> list[Item]
 def _joined(view: ScanView, listed: ListedProblem, findings: Sequence[ProblemFinding]) -> Problem:
     """The problem of some findings; `preview` and `unchecked` are statuses that a report has no problems of."""
     joined = problem_of(findings[0].stored.problem or findings[0].stored.id, findings, view.document.triage.waiver)
-    return replace(joined, status=listed.facts.status) if listed.facts.status in ("preview", "unchecked") else joined
+    return replace(joined, status=listed.facts.status) if listed.facts.status in (*ALONE, "unchecked") else joined
 
 
 def _event(moment: Moment) -> ProblemEvent:

@@ -111,7 +111,19 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
         ),
     ] = ""
     status: Annotated[
-        Literal["", "unresolved", "open", "new", "reopened", "waived", "excepted", "unchecked", "preview", "resolved"],
+        Literal[
+            "",
+            "unresolved",
+            "open",
+            "new",
+            "reopened",
+            "waived",
+            "excepted",
+            "unchecked",
+            "preview",
+            "outdated",
+            "resolved",
+        ],
         Meta(
             description="The status of the problem: `unresolved` is every status but `resolved`, `open` leaves out waived and "
             "excepted problems, too. With a status besides `resolved`, resolved findings are left out."
