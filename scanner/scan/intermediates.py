@@ -16,6 +16,7 @@ from scanner.audit.population import examined
 from scanner.errors import ListFailed
 from scanner.model.population import Controller, Examined, GroupKind, KeptKeys
 from scanner.model.resource import Kind, Page
+from scanner.posture.controllers import usual_controllers
 from scanner.posture.workloads import intermediates
 from scanner.scan.lists import ScanLists, resources_of
 
@@ -56,9 +57,11 @@ def intermediate_pages(
 
     `controllers` are the references of the examined objects; one for each kind suffices. `examined_kinds` are the kinds whose
     list was tried; a scan with a selector lists them again, because an object that it left out may control another.
-    `workload_kinds` are listed even if no examined object names them, to find out which workloads exist; no note is made of those
-    that cannot be listed, because no workload is derived for that.
+    `workload_kinds` are listed even if no examined object names them, to find out which workloads exist. If one of them cannot be
+    listed, so are the usual controllers below it, which prove that it exists. No workload is derived for a kind of these that cannot
+    be listed, so its note is not needed.
     """
+    examined_kinds = tuple(examined_kinds)
     preferred: dict[GroupKind, Kind] = {}
     for kind in served:
         preferred.setdefault((kind.group, kind.kind), kind)
@@ -71,12 +74,23 @@ def intermediate_pages(
                     references.update(_references(step.objects))
                 yield step
         tried += kinds
-    left = {(kind.group, kind.kind) for kind in tried}
-    for kind in (preferred[name] for name in sorted({*workload_kinds} - left) if name in preferred):
-        yield from (
-            replace(step, needed=False) if isinstance(step, IntermediateNote) else step
-            for step in _steps(listing, kind)
-        )
+    if listing.has_selector:
+        return  # such a scan resolves nothing
+    left = sorted({*workload_kinds}.difference((kind.group, kind.kind) for kind in tried))
+    unlisted = False
+    for step in _not_needed(listing, [preferred[name] for name in left if name in preferred]):
+        unlisted |= isinstance(step, IntermediateNote)
+        yield step
+    if unlisted:
+        below = usual_controllers((kind.group, kind.kind) for kind in examined_kinds)
+        known = {*left, *((kind.group, kind.kind) for kind in tried)}
+        yield from _not_needed(listing, [preferred[name] for name in below if name in preferred and name not in known])
+
+
+def _not_needed(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[IntermediateStep]:
+    for kind in kinds:
+        for step in _steps(listing, kind):
+            yield replace(step, needed=False) if isinstance(step, IntermediateNote) else step
 
 
 def _references(objects: Iterable[Examined]) -> dict[GroupKind, Controller]:

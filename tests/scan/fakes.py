@@ -59,6 +59,7 @@ class FakeCluster:
     counts: ServerCounts = field(default=ServerCounts(why_not="no server"))
     counted: int = 0
     time: datetime | None = None
+    resource_version: str = "100"
 
     def identity(self) -> ClusterIdentity:
         return ClusterIdentity("test", "uid-of-kube-system", "v1.36.0", self.source)
@@ -87,7 +88,7 @@ class FakeCluster:
             if trouble:
                 raise trouble
         for number, data in enumerate(self._pages(kind, namespace, selector), start=1):
-            yield Page(kind, number, data, resource_version="100")
+            yield Page(kind, number, data, resource_version=self.resource_version)
             if number == 1 and kind.resource in self.broken:
                 raise self.broken[kind.resource]
 
@@ -103,7 +104,7 @@ class FakeCluster:
             for data in self._pages(kind, namespace, "")
         ]
         for number, data in enumerate(pages, start=1):
-            yield Page(kind, number, data, resource_version="100")
+            yield Page(kind, number, data, resource_version=self.resource_version)
             if number == 1 and f"metadata/{kind.resource}" in self.broken:
                 raise self.broken[f"metadata/{kind.resource}"]
 
@@ -157,6 +158,7 @@ class FakeStore:
     namespaces: list[Examined] = field(default_factory=list)
     beats: list[str] = field(default_factory=list)
     time: datetime | None = None
+    resource_version: str = "100"
 
     def now(self) -> datetime | None:
         return self.time

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from scanner import __version__
-from scanner.model.scan import ClusterIdentity, ScanRecord, ScanStart, Scope, StoredFinding
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.resource import Kind
+from scanner.model.scan import ClusterIdentity, Scan, ScanEnd, ScanRecord, ScanStart, Scope, StoredFinding
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import SqlStore
 from tests.documents import KINDS, Document
-from tests.scan.fakes import FakeCluster
+from tests.scan.fakes import FakeCluster, forbidden
 from tests.store.made import DAWN
 
 Facts: TypeAlias = dict[tuple[str, str, str], tuple[str, ...]]
@@ -32,13 +34,17 @@ class _Versioned(FakeCluster):
 
 
 class _Begun:
-    """A store in which scans are those of a version of Assay."""
+    """A store in which scans are those of a version of Assay; `meanwhile` happens before a scan ends."""
 
-    def __init__(self, store: SqlStore, assay: str) -> None:
-        self._store, self._assay = store, assay
+    def __init__(self, store: SqlStore, assay: str, meanwhile: Callable[[], object]) -> None:
+        self._store, self._assay, self._meanwhile = store, assay, meanwhile
 
     def begin(self, start: ScanStart) -> None:
         self._store.begin(replace(start, tool_version=self._assay))
+
+    def finish(self, scan_id: str, end: ScanEnd) -> Scan:
+        self._meanwhile()
+        return self._store.finish(scan_id, end)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
@@ -62,14 +68,34 @@ class Story:
         *,
         server: str = "v1.36.0",
         assay: str = __version__,
-        scope: Scope | None = None,
+        meanwhile: Callable[[], object] = lambda: None,
+        without: Iterable[Kind] = (),
+        refused: Iterable[str] = (),
+        gaps: Iterable[tuple[str, str]] = (),
+        resource_version: str = "100",
+        allow_empty: bool = True,
+        **options: Any,
     ) -> ScanRecord:
-        """Scan these documents with a version of the server and of Assay."""
+        """Scan these documents with a version of the server and of Assay.
+
+        The cluster does not serve the kinds in `without`, and refuses the lists in `refused`; `gaps` are those of discovery. `meanwhile` happens before the end.
+        """
         day = next(self.days)
-        cluster = _Versioned(list(documents), kinds=self.kinds, source=self.source, name=self.name, version=server)  # type: ignore[arg-type]
-        options = Options(scope or Scope(), languages=self.languages, allow_empty=True)
+        cluster = _Versioned(
+            list(documents),
+            kinds=tuple(kind for kind in self.kinds if kind not in without),  # type: ignore[arg-type]
+            source=self.source,
+            name=self.name,
+            version=server,
+            resource_version=resource_version,
+            refused={name: forbidden(name) for name in refused},
+            gaps=tuple(Gap(GapKind(kind), where, "did not answer") for kind, where in gaps),
+        )
+        options = {"scope": Scope(), **options}
+        wanted = Options(languages=self.languages, allow_empty=allow_empty, **options)
         at = DAWN + timedelta(days=day)
-        scanned = run(cluster, _Begun(self.store, assay), options, scan_id=f"{self.scans}-{day}", clock=lambda: at)  # type: ignore[arg-type]
+        store = _Begun(self.store, assay, meanwhile)
+        scanned = run(cluster, store, wanted, scan_id=f"{self.scans}-{day}", clock=lambda: at)  # type: ignore[arg-type]
         return self.store.record(scanned.id)
 
 
