@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.documents import DEPLOYMENTS, Document, binding, namespace, pod, policy, rule, thing
 from scanner.model.resource import Kind
+from tests.documents import DEPLOYMENTS, Document, binding, namespace, pod, policy, rule, thing
 
 SETS = Kind("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
 JOBS = Kind("batch", "v1", "Job", "jobs", namespaced=True)

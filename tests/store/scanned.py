@@ -56,7 +56,7 @@ class Story:
 
     store: SqlStore
     languages: tuple[Language, ...] = LANGUAGES
-    kinds: tuple[object, ...] = KINDS
+    kinds: tuple[Kind, ...] = KINDS
     source: str = "cluster"
     name: str = "story"
     scans: str = "scan"
@@ -83,7 +83,7 @@ class Story:
         day = next(self.days)
         cluster = _Versioned(
             list(documents),
-            kinds=tuple(kind for kind in self.kinds if kind not in without),  # type: ignore[arg-type]
+            kinds=tuple(kind for kind in self.kinds if kind not in without),
             source=self.source,
             name=self.name,
             version=server,
