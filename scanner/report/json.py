@@ -32,7 +32,7 @@ from scanner.report.sentences import gaps_of, verdict_line
 from scanner.report.waivers import section_json
 from scanner.report.words import iso
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 
 _SECTIONS = (
     "provenance",

@@ -41,7 +41,7 @@ def test_json_is_alone_on_standard_output(assay: Assay, cluster: Path) -> None:
     """Standard output parses as JSON; all other text is on standard error."""
     ran = assay("scan", "--from", cluster, "-o", "json")
 
-    assert "1.2" == ran.report["schemaVersion"]
+    assert "1.3" == ran.report["schemaVersion"]
     assert ["Scanning cluster (v1.37) into ", "listed v1 ConfigMap: 2 objects, 2 evaluated"] == [
         line.partition("/")[0] if line.startswith("Scanning") else line for line in ran.stderr.splitlines()[:2]
     ]
