@@ -88,8 +88,8 @@ def test_an_older_scan_that_ends_first_keeps_what_the_newer_one_misses(store: Sq
     assert [] == problems_of(url)
 
 
-def test_an_older_scan_that_ends_last_still_sees_what_the_newer_one_resolved(store: SqlStore, url: str) -> None:
-    """The finding is in its report, and open until a later scan does not find it; the newer report stays as it was."""
+def test_an_older_scan_that_ends_last_reopens_nothing_that_the_newer_one_resolved(store: SqlStore, url: str) -> None:
+    """The finding is outdated in its report, and stays resolved; the newer report stays as it was."""
     Round((A, B)).record(store, 1)
     older, newer = begun(store, 2, (A, B)), begun(store, 3, (B,))
     assert 1 == store.finish("scan-3", newer).resolved
@@ -97,7 +97,7 @@ def test_an_older_scan_that_ends_last_still_sees_what_the_newer_one_resolved(sto
     assert (0, 1) == (store.finish("scan-2", older).resolved, store.record("scan-2").unchecked + 1)
 
     assert ({"b": "open"}, {"a": "objectGone"}) == before == statuses_of(store, 3)
-    assert ({"a": "reopened", "b": "open"}, {}) == statuses_of(store, 2)
+    assert ({"a": "outdated", "b": "open"}, {}) == statuses_of(store, 2)
     Round((B,)).record(store, 4)
-    assert ({"b": "open"}, {"a": "objectGone"}) == statuses_of(store, 4)
+    assert ({"b": "open"}, {}) == statuses_of(store, 4)
     assert [] == problems_of(url)
