@@ -129,8 +129,7 @@ def ended_kinds(
         kinds = kinds or {*comparison.changes(finding)}
     if resolution in _BY_RESOLUTION:
         kinds.add(_BY_RESOLUTION[resolution])
-    # An object that another one of its workload replaced was fixed.
-    if deleted and resolution is not Resolution.FIXED:
+    if deleted:
         kinds.add(CauseKind.OBJECT_DELETED)
     return frozenset(kinds or {CauseKind.OBJECT_CHANGED})
 

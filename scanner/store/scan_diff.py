@@ -179,13 +179,17 @@ def _id_at(connection: Connection, cluster: int, revision: int) -> str:
 
 
 class _Row(NamedTuple):
-    """A finding of a problem, with what its cause and its text need."""
+    """A finding of a problem, with what its cause and its text need.
+
+    `deleted` tells that its object existed in the earlier scan only, `there` that the object existed after the row ended.
+    """
 
     problem: int
     finding: ComparedFinding
     place: FindingPlace
     check: CheckColumns
     deleted: bool
+    there: bool
     verdict: VerdictColumns
 
 
@@ -206,7 +210,9 @@ class _Explanation:
     def gone(self, before: ComparedFinding, end: ComparedFinding) -> Kinds:
         row = self._rows[before.number]
         resolution = Resolution(end.resolution) if end.resolution else None
-        return ended_kinds(self._comparison, row.place.coordinates, resolution, deleted=row.deleted)
+        # An object that another one of its workload replaced was fixed with its workload.
+        replaced = resolution is Resolution.FIXED and not self._rows[end.number].there
+        return ended_kinds(self._comparison, row.place.coordinates, resolution, deleted=row.deleted and not replaced)
 
     def changed(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
         coordinates = self._rows[now.number].place.coordinates
@@ -498,7 +504,7 @@ def _select(reading: _Reading) -> Select[Any]:
         select(_PROBLEM, *history, func.coalesce(own.problem_first, own.first), own.resolution)
         .add_columns(own.object, own.resource_version, own.verdict, own.check)
         .add_columns(KINDS.c.api_version, KINDS.c.kind, of_object.namespace, of_object.name)
-        .add_columns(_existed(reading.period.before), _existed(reading.period.now))
+        .add_columns(_existed(reading.period.before), _existed(reading.period.now), _existed(own.until))
         .add_columns(*columns_of(CHECKS, CheckColumns))
         .select_from(
             FINDINGS.join(CHECKS, CHECKS.c.id == own.check)
@@ -508,7 +514,7 @@ def _select(reading: _Reading) -> Select[Any]:
     )
 
 
-def _existed(revision: int) -> ColumnElement[bool]:
+def _existed(revision: int | ColumnElement[int]) -> ColumnElement[bool]:
     """The condition that the object of a finding is in the population at a revision."""
     interval = POPULATION.c
     of_object = interval.object == FINDINGS.c.object
@@ -519,8 +525,8 @@ def _read(connection: Connection, reading: _Reading, portion: Sequence[Sequence[
     verdicts = verdicts_of(connection, {row[13] for row in portion})
     for row in portion:
         problem, *history, resolution, object_id, version, verdict_id, check_id = row[:15]
-        api_version, kind, namespace, name, existed, exists_now = row[15:21]
-        check, verdict = CheckColumns._make(row[21:]), verdicts[verdict_id]
+        api_version, kind, namespace, name, existed, exists_now, there = row[15:22]
+        check, verdict = CheckColumns._make(row[22:]), verdicts[verdict_id]
         effect = Effect(verdict.outcome, verdict.message, verdict.actions, verdict.denies, verdict.excepted_by)
         number, fingerprint, continues, since, until, first, opened, moved_to, problem_first = history
         finding = ComparedFinding(
@@ -544,7 +550,7 @@ def _read(connection: Connection, reading: _Reading, portion: Sequence[Sequence[
         )
         invocation = check.language, check.policy, check.binding, check.param_namespace, check.param_name
         place = place_of(check_id, object_id, check.kind, (api_version, kind, namespace, name), invocation)
-        yield _Row(problem, finding, place, check, bool(existed and not exists_now), verdict)
+        yield _Row(problem, finding, place, check, bool(existed and not exists_now), bool(there), verdict)
 
 
 def _unseen(check: CheckColumns, api_version: str, kind: str, namespace: str, name: str) -> UnseenFinding:
