@@ -135,20 +135,22 @@ class Answers:
         """What the gate and the difference from the baseline say about new problems."""
         counts = self.store.problem_counts(record.scan.id)
         open_now = {state.problem for name, state in replay.states.items() if name in replay.seen}
-        if counts.problems != len(open_now):
-            yield f"problems of the gate: expected {len(open_now)}, found {counts.problems}"
+        if counts.total != len(open_now):
+            yield f"problems of the gate: expected {len(open_now)}, found {counts.total}"
         if counts.baseline is None:
             return
-        diff = self.store.diff(counts.baseline.id, record.scan.id)
-        listed = {self.known[each.id]: each for kind in diff.causes for each in diff.listed(kind, None)}
-        appeared = {problem for problem, each in listed.items() if each.change.value in _APPEARED}
-        if counts.new != len(appeared):
-            yield f"new problems: the gate has {counts.new}, the difference {len(appeared)}"
         before = next(at for at, kept in enumerate(replay.scans) if kept.at == counts.baseline.finished_at)
         expected = dict(_expected_changes(replay, before))
+        appeared = [change for change, *_ in expected.values() if change in _APPEARED]
+        if counts.new != len(appeared):
+            yield f"new problems of the gate since scan {before}: expected {len(appeared)}, found {counts.new}"
+        if self.store.pruned([counts.baseline]):
+            return
+        diff = self.store.diff(counts.baseline.id, record.scan.id)
         found = {
-            problem: (each.change.value, each.resolution, frozenset(map(self.known.__getitem__, each.moved_to)))
-            for problem, each in listed.items()
+            self.known[each.id]: (each.change.value, each.resolution, frozenset(map(self.known.get, each.moved_to)))
+            for kind in diff.causes
+            for each in diff.listed(kind, None)
             if each.change.value in (*_APPEARED, "resolved")
         }
         yield from _differing(f"difference from scan {before}", expected, found)
@@ -189,7 +191,7 @@ def _expected_verdict(replay: Replay) -> dict[str, object]:
     facts = {problem: replay.facts(problem) for problem in replay.concerned}
     statuses = [status for status, *_ in facts.values()]
     return {
-        "open": sum(status != "resolved" for status in statuses),
+        "open": len({state.problem for name, state in replay.states.items() if name in replay.seen}),
         **{status: statuses.count(status) for status in ("new", "reopened", "resolved")},
         "fixed": sum(reason == "fixed" for _, _, reason, *_ in facts.values()),
     }
