@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
@@ -44,7 +44,6 @@ class Answers:
         for stored in (*found, *ended):
             self.known.setdefault(stored.problem, expected.problem_of[stored.id])
         rows = list(problems(record.by_problem()))
-        assert all(_place(row.workload) == self.known[row.id][1] for row in rows)
         scan = record.scan
         return Expected(
             findings={
@@ -62,27 +61,37 @@ class Answers:
 
     def _facts(self, row: ProblemRow) -> tuple[object, ...]:
         moved_to = frozenset(self.known[each] for each in row.moved_to)
-        return row.status, row.findings, row.resolution, moved_to, row.first_seen, row.opened_at
+        clocks = row.first_seen, row.opened_at
+        return row.status, row.findings, row.resolution, moved_to, *clocks, _place(row.workload)
 
     def differences(self, record: ScanRecord, replay: Replay) -> Iterator[str]:
-        """One line for each answer that is not that of the replay, after its newest scan."""
-        yield from _differing("problem in v_problems", self._expected_problems(replay), self._problems())
+        """One line for each answer after the newest scan that is not that of the replay."""
+        yield from self.lasting_differences(replay, replay.concerned)
         yield from _differing("finding in v_findings_open", _expected_findings(replay), self._findings())
-        yield from _differing("explained problem", self._expected_explanations(replay), self._explained())
-        yield from _differing("times to fix", dict(_expected_times(replay)), self._times())
-        yield from _differing("verdict", _expected_verdict(replay), _verdict(record))
         yield from self._difference(record, replay)
 
+    def lasting_differences(self, replay: Replay, explained: Collection[Problem]) -> Iterator[str]:
+        """One line for each answer about problems that is not that of the replay; some problems are explained."""
+        yield from _differing("problem in v_problems", self._expected_problems(replay), self._problems())
+        yield from _differing("times to fix", dict(_expected_times(replay)), self._times())
+        for problem in explained:
+            yield from _differing("explained", {problem: _expected_explanation(replay, problem)}, self._explained(problem))
+
     def _expected_problems(self, replay: Replay) -> dict[Problem, tuple[object, ...]]:
-        return {problem: (*replay.facts(problem), _resolved_at(replay, problem), problem[1]) for problem in replay.members}
+        return {problem: self._expected_problem(replay, problem) for problem in replay.members}
+
+    def _expected_problem(self, replay: Replay, problem: Problem) -> tuple[object, ...]:
+        """The facts of a problem, of which the view has the first of several other problems alone."""
+        status, findings, reason, moved_to, *facts = replay.facts(problem)
+        first = min(number for number, each in self.known.items() if each in moved_to) if moved_to else None
+        return status, findings, reason, first, *facts, _resolved_at(replay, problem)
 
     def _problems(self) -> dict[Problem, tuple[object, ...]]:
         return {
             self.known[row["problem"]]: (
                 *(row["status"], row["findings"], row["resolution"] or ""),
-                frozenset([self.known[row["moved_to"]]] if row["moved_to"] else []),
-                *(_moment(row[name]) for name in ("first_seen", "opened_at", "resolved_at")),
-                _workload_of(row),
+                *(row["moved_to"], _moment(row["first_seen"]), _moment(row["opened_at"])),
+                *(_workload_of(row), _moment(row["resolved_at"])),
             )
             for row in self._rows("v_problems")
         }
@@ -101,29 +110,15 @@ class Answers:
             found = connection.execute(text(f"SELECT * FROM {view} WHERE cluster = :name"), {"name": self.name})  # noqa: S608 -- a name of a view
             return [dict(row) for row in found.mappings()]
 
-    def _expected_explanations(self, replay: Replay) -> dict[Problem, tuple[object, ...]]:
-        return {
-            problem: (
-                sum(member.ended is None for member in members.values()),
-                {name: (member.reason, member.moved_to) for name, member in members.items()},
-                replay.scans[replay.first[problem]].at,
-            )
-            for problem, members in replay.members.items()
-        }
-
-    def _explained(self) -> dict[Problem, tuple[object, ...]]:
-        explained = {problem: self.store.problem(number, self.name) for number, problem in self.known.items()}
-        return {
-            problem: (
-                each.open,
-                {
-                    finding.stored.id: (finding.stored.resolution, self.known.get(finding.stored.moved_to))
-                    for finding in each.findings
-                },
-                min(finding.stored.problem_first_seen for finding in each.findings if finding.stored.problem_first_seen),
-            )
-            for problem, each in explained.items()
-        }
+    def _explained(self, problem: Problem) -> dict[Problem, tuple[object, ...]]:
+        """The explanation of a problem: its workload, its clocks, and its findings with their ends."""
+        [number] = [each for each, known in self.known.items() if known == problem]
+        explained = self.store.problem(number, self.name)
+        findings = [each.stored for each in explained.findings]
+        ends = {stored.id: (stored.resolution, self.known.get(stored.moved_to)) for stored in findings}
+        first = min(stored.problem_first_seen for stored in findings if stored.problem_first_seen)
+        workloads = {_place(stored.workload) for stored in findings if stored.workload}
+        return {problem: (explained.open, ends, first, workloads)}
 
     def _times(self) -> dict[str, tuple[object, ...]]:
         with self.engine.connect() as connection:
@@ -167,6 +162,13 @@ def _expected_changes(replay: Replay, before: int) -> Iterator[tuple[Problem, tu
             yield problem, ("reopened" if replay.first[problem] <= before else "new", "", frozenset())
 
 
+def _expected_explanation(replay: Replay, problem: Problem) -> tuple[object, ...]:
+    members = replay.members[problem]
+    ends = {name: (member.reason, member.moved_to) for name, member in members.items()}
+    still_open = sum(member.ended is None for member in members.values())
+    return still_open, ends, replay.scans[replay.first[problem]].at, {problem[1]}
+
+
 def _expected_findings(replay: Replay) -> dict[str, tuple[object, ...]]:
     newest = len(replay.scans) - 1
     return {
@@ -187,19 +189,16 @@ def _expected_times(replay: Replay) -> Iterator[tuple[str, tuple[object, ...]]]:
         yield policy, (len(times), sorted(times)[(len(times) - 1) // 2])
 
 
-def _expected_verdict(replay: Replay) -> dict[str, object]:
-    facts = {problem: replay.facts(problem) for problem in replay.concerned}
-    statuses = [status for status, *_ in facts.values()]
-    return {
+def verdict_differences(lines: Sequence[str], replay: Replay) -> Iterator[str]:
+    """One line for each number of the verdict of a JSON report that is not that of the replay."""
+    numbers = json.loads("\n".join(lines))["verdict"]["problems"]
+    facts = [replay.facts(problem) for problem in replay.concerned]
+    expected = {
         "open": len({state.problem for name, state in replay.states.items() if name in replay.seen}),
-        **{status: statuses.count(status) for status in ("new", "reopened", "resolved")},
-        "fixed": sum(reason == "fixed" for _, _, reason, *_ in facts.values()),
+        **{status: sum(status == each for each, *_ in facts) for status in ("new", "reopened", "resolved")},
+        "fixed": sum(reason == "fixed" for _, _, reason, *_ in facts),
     }
-
-
-def _verdict(record: ScanRecord) -> dict[str, object]:
-    numbers = json.loads("\n".join(report(record)))["verdict"]["problems"]
-    return {name: numbers[name] for name in ("open", "new", "reopened", "resolved", "fixed")}
+    yield from _differing("verdict", expected, {name: numbers[name] for name in expected})
 
 
 def _resolved_at(replay: Replay, problem: Problem) -> datetime | None:

@@ -290,7 +290,7 @@ class Replay:
         return "reopened" if state.reopened else "new"
 
     def facts(self, problem: Problem) -> tuple[object, ...]:
-        """The facts of a problem as of the newest scan: status, numbers of findings, reason, where it moved, and clocks."""
+        """The facts of a problem as of the newest scan: status, numbers of findings, reason, where it moved, clocks, workload."""
         members = self.members[problem].values()
         still_open = [member for member in members if member.ended is None]
         clocks = self._at(self.first[problem]), self._at(self.opened[problem])
@@ -298,11 +298,11 @@ class Replay:
             now = len(self.scans) - 1
             begins = "new" if self.first[problem] == now else "reopened"
             status = begins if self.opened[problem] == now else "open"
-            return status, len(still_open), "", frozenset(), *clocks
+            return status, len(still_open), "", frozenset(), *clocks, problem[1]
         last = self.ended(problem)
         ends = [member for member in members if member.ended == last]
         moved_to = frozenset(member.moved_to for member in ends if member.moved_to is not None)
-        return "resolved", 0, weakest(member.reason for member in ends), moved_to, *clocks
+        return "resolved", 0, weakest(member.reason for member in ends), moved_to, *clocks, problem[1]
 
     def ended(self, problem: Problem) -> int:
         """The revision that ended a problem."""

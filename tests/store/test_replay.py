@@ -22,7 +22,7 @@ from scanner.store.address import address_of
 from scanner.store.engine import reading_engine_for
 from scanner.store.integrity import check_database
 from scanner.store.retention_plan import Rule as Retention
-from tests.store.agreement import Answers, check_problem_totals, differing_facts, report
+from tests.store.agreement import Answers, check_problem_totals, differing_facts, report, verdict_differences
 from tests.store.changing import EXPRESSIONS, NAMES, SPACES, Question, World, scan
 from tests.store.made import DAWN
 from tests.store.replay import Replay
@@ -111,12 +111,13 @@ def test_a_history_is_that_of_a_replay(
             record, kept = scan(store, world, question, name, at)
             expected = replay.scan(kept)
             assert [] == differing_facts(expected, answers.recorded(record, expected))
+            reports[at] = report(record)
+            assert [] == list(verdict_differences(reports[at], replay))
             assert [] == list(answers.differences(record, replay))
             check_problem_totals(record)
-            reports[at] = report(record)
             if prunes:
                 prune(url, Retention(days=0), at + timedelta(minutes=1))
-                assert [] == list(answers.differences(record, replay))
+                assert [] == list(answers.lasting_differences(replay, replay.members))
     scans = {at: store.scan_at(at, name) for at in reports}
     pruned = store.pruned(list(scans.values()))
     again = {at: report(store.record(found.id)) for at, found in scans.items() if found.id not in pruned}
