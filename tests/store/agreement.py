@@ -75,7 +75,9 @@ class Answers:
         yield from _differing("problem in v_problems", self._expected_problems(replay), self._problems())
         yield from _differing("times to fix", dict(_expected_times(replay)), self._times())
         for problem in explained:
-            yield from _differing("explained", {problem: _expected_explanation(replay, problem)}, self._explained(problem))
+            yield from _differing(
+                "explained", {problem: _expected_explanation(replay, problem)}, self._explained(problem)
+            )
 
     def _expected_problems(self, replay: Replay) -> dict[Problem, tuple[object, ...]]:
         return {problem: self._expected_problem(replay, problem) for problem in replay.members}
@@ -107,7 +109,7 @@ class Answers:
 
     def _rows(self, view: str) -> list[Mapping[str, Any]]:
         with self.engine.connect() as connection:
-            found = connection.execute(text(f"SELECT * FROM {view} WHERE cluster = :name"), {"name": self.name})  # noqa: S608 -- a name of a view
+            found = connection.execute(text(f"SELECT * FROM {view} WHERE cluster = :name"), {"name": self.name})
             return [dict(row) for row in found.mappings()]
 
     def _explained(self, problem: Problem) -> dict[Problem, tuple[object, ...]]:

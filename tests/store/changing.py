@@ -89,6 +89,9 @@ class World:
         """Change the cluster."""
         getattr(self, verb)(*arguments)
 
+    def rest(self) -> None:
+        """Change nothing."""
+
     def store(self, kind: str, space: str, name: str, x: int) -> None:
         """Create or update an object."""
         old = self.items.get((kind, space, name))
@@ -354,5 +357,3 @@ def scan(store: SqlStore, world: World, question: Question, name: str, at: datet
         findings=tee.findings,
     )
     return store.record(scanned.id), kept
-
-
