@@ -98,7 +98,7 @@ nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VER
 	API_EXAMPLES=$(or $(API_EXAMPLES),300) $(BIN)/python -m pytest -q tests/web/api/test_generated.py --hypothesis-seed=$$seed && \
 	EVERY_EXAMPLE=1 $(BIN)/python -m pytest -q tests/cluster/test_spoiled.py tests/scan/test_reconciled.py tests/store/test_only_seeing_fixes.py \
 	  tests/store/test_population.py tests/web/api/test_hostile.py tests/web/api/test_paging.py --hypothesis-seed=$$seed && \
-	REPLAYS=$(or $(REPLAYS),600) $(BIN)/python -m pytest -q tests/store/test_replay.py --hypothesis-seed=$$seed && \
+	REPLAYS=$(or $(REPLAYS),5000) $(BIN)/python -m pytest -q tests/store/test_replay.py --hypothesis-seed=$$seed && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" ASSAY_TEST_HELM="$$(.ci/helm)" LONG_JOBS=1 $(BIN)/python -m pytest -q tests/integration/controllers && \

@@ -237,7 +237,7 @@ class Causes:
     def attribute_changed(self, numbers: Sequence[int], objects_changed: RowIdSet, revision: int) -> None:
         """Write the causes of rows that changed since the scan of a revision.
 
-        `objects_changed` are the rows whose objects have another resource version than the rows before them.
+        `objects_changed` are the rows whose objects have another resource version or workload than the rows before them.
         """
         comparison = self.since(revision)
         for portion in chunks(numbers):

@@ -191,6 +191,7 @@ def of_rows(
         rows = list(map(FindingRow.of, found))
         numbers = [row.history.id for row in rows]
         beside = {number: _beside(*row[_BESIDE]) for number, row in zip(numbers, found, strict=True)}
+        beside.update(_beside_gone(connection, rows, beside, revision))
         left = [number for number in numbers if number in unchecked]
         seen = last_seen(connection, cluster, left, before=revision) if left else {}
         at = {number: earlier for earlier, several in seen.items() for number in several}
@@ -217,6 +218,15 @@ _BESIDE: Final = slice(_OBJECT.stop, None)
 
 def _beside(evidence: str | None, excerpt: str | None, there: int | None, *columns: Any) -> Beside:
     return Beside(evidence or "", excerpt or "", None if there is None else interval_of(*columns))
+
+
+def _beside_gone(
+    connection: Connection, rows: Iterable[FindingRow], beside: Mapping[int, Beside], revision: int
+) -> Iterator[tuple[int, Beside]]:
+    """What stands beside the rows whose objects were gone before the scan of a revision: with their last intervals."""
+    gone = {row.history.id: row.columns.object for row in rows if beside[row.history.id].interval is None}
+    last = intervals_at(connection, set(gone.values()), revision) if gone else {}
+    return ((number, beside[number]._replace(interval=last.get(of))) for number, of in gone.items())
 
 
 class _Shown:
@@ -409,7 +419,7 @@ def _read_beside(connection: Connection, rows: Sequence[FindingRow], revision: i
     """What stands beside some rows, by their ids, the intervals being those at a revision."""
     evidence = _texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in rows})
     excerpts = _texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in rows})
-    intervals = intervals_at(connection, (row.columns.object for row in rows), revision)
+    intervals = intervals_at(connection, {row.columns.object for row in rows}, revision)
     return {
         row.history.id: Beside(
             evidence[row.columns.evidence], excerpts[row.columns.excerpt], intervals.get(row.columns.object)

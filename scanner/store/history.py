@@ -68,8 +68,8 @@ class InsertedRows:
     """The rows that a scan inserted, by id, unless it is the first of its cluster: a few bytes for each.
 
     `new` findings were never open; `reopened` ones by the revision and the cause that had ended them; `changed` ones, and their rows before.
-    `moved` are changed ones whose problem is another now, `left` their rows before, and `objects_changed` those whose objects have
-    another resource version.
+    `moved` are changed ones whose problem is another now, `left` their rows before, and `objects_changed` those that moved, or whose
+    objects have another resource version.
     """
 
     def __init__(self) -> None:
@@ -89,10 +89,11 @@ class InsertedRows:
         else:
             self.changed.append(number)
             self.before.append(latest.history.id)
-            if latest.finding.problem != columns.problem:
+            moves = latest.finding.problem != columns.problem
+            if moves:
                 self.moved.append(number)
                 self.left.append(latest.history.id)
-            if latest.finding.resource_version != columns.resource_version:
+            if moves or latest.finding.resource_version != columns.resource_version:
                 self.objects_changed.add(number)
 
     def remove(self, rows: RowIdSet) -> None:

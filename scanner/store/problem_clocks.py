@@ -3,6 +3,9 @@
 A problem goes on while one of its findings is open, whichever that is. So a finding that was not open before takes the clocks of
 an open one, and only the first of an episode begins a new one. A finding that moves to another problem brings its clocks along,
 unless that problem is open.
+
+A finding has one last row in each of its problems: its latest row, one that ended because it moved, or one that was resolved before the
+finding came back as one of another problem.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, bindparam, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, exists, func, or_, select, update
 
 from scanner.store.engine import among, insert_rows, listed
 from scanner.store.interning import CHUNK, chunks
@@ -23,6 +26,14 @@ OPENED = func.coalesce(FINDINGS.c.problem_opened, FINDINGS.c.opened, FINDINGS.c.
 """The revision that opened the problem of a row; for a row of an older version, the best that is known of it."""
 FIRST = func.coalesce(FINDINGS.c.problem_first, FINDINGS.c.first)
 """The revision that saw the problem of a row first; for a row of an older version, that of its finding."""
+
+
+def is_last_in_problem() -> ColumnElement[bool]:
+    """The condition that a row is the last one of its finding in its problem, or that the finding left the problem with it."""
+    own, later = FINDINGS.c, FINDINGS.alias("next").c
+    following = later.cluster == own.cluster, later.fingerprint == own.fingerprint, later.since == own.superseded
+    elsewhere = exists().where(*following, later.problem != own.problem).correlate(FINDINGS)
+    return or_(own.superseded.is_(None), own.moved_to.is_not(None), and_(own.last_seen.is_not(None), elsewhere))
 
 
 def set_clocks(connection: Connection, cluster: int, come: Sequence[int], now: int) -> None:
@@ -60,7 +71,8 @@ def _clocks(connection: Connection, cluster: int, come: Sequence[int], now: int)
         .group_by(FINDINGS.c.problem)
         .subquery()
     )
-    first = case((earlier.c.first < fresh.c.first, earlier.c.first), else_=fresh.c.first)
+    known = or_(earlier.c.opened.is_not(None), earlier.c.first < fresh.c.first)
+    first = case((known, earlier.c.first), else_=fresh.c.first)
     opened = func.coalesce(earlier.c.opened, fresh.c.opened)
     wanted = (
         select(fresh.c.id, first, opened)

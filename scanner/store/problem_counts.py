@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
+from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 
 from scanner.errors import UsageError
 from scanner.model.policy import PolicyKey
@@ -145,17 +145,26 @@ def _new_since(
 
 
 def _moved_from(connection: Connection, cluster: int, revision: int) -> Mapping[int, frozenset[int]]:
-    """The problems open at a revision to which findings moved while they were open, each with the problems that they left."""
-    left, own = FINDINGS.alias("left").c, FINDINGS.c
-    same = and_(own.fingerprint == left.fingerprint, own.cluster == left.cluster, own.opened == left.opened)
-    wanted = (
-        select(own.problem, left.problem)
-        .select_from(FINDINGS.join(left.id.table, same))
-        .where(left.cluster == cluster, left.moved_to.is_not(None), left.until <= own.since, seen_in(cluster, revision))
-    )
+    """The problems open at a revision to which findings moved while they were open, each with the problems that they left.
+
+    A finding that goes on as another one, or moves again, keeps the beginning of its episode.
+    """
+    own = FINDINGS.c
+    ended = own.cluster == cluster, own.moved_to.is_not(None), own.until <= revision
+    left: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for problem, opened, earlier in connection.execute(
+        select(own.moved_to, own.opened, own.problem).where(*ended).distinct()
+    ):
+        left[problem, opened].add(earlier)
+    reached = select(own.moved_to).where(*ended)
+    still_open = select(own.problem, own.opened).where(seen_in(cluster, revision), own.problem.in_(reached)).distinct()
     before: defaultdict[int, set[int]] = defaultdict(set)
-    for problem, earlier in connection.execute(wanted):
-        before[problem].add(earlier)
+    for problem, opened in connection.execute(still_open):
+        pending, known = [problem], before[problem]
+        while pending:
+            found = left[pending.pop(), opened] - known
+            known |= found
+            pending += found
     return {problem: frozenset(several) for problem, several in before.items()}
 
 

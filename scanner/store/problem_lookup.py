@@ -13,6 +13,7 @@ from scanner.posture.problems import problem_id
 from scanner.store.clusters import find_cluster
 from scanner.store.findings import FindingRow, select_findings
 from scanner.store.lookup import ExplainedFinding, all_explained, explained, listed
+from scanner.store.problem_clocks import is_last_in_problem
 from scanner.store.tables import ALONE, FINDINGS, OPEN
 
 _ID: Final = re.compile(r"p-([0-9a-f]{1,12})")
@@ -78,7 +79,7 @@ def _there_is_none(text: str) -> UsageError:
 def _rows(connection: Connection, number: int, cluster: str | int | None) -> list[FindingRow]:
     """The latest rows of the findings of a problem in one cluster: the open ones first, then those that were seen last."""
     own = FINDINGS.c
-    latest = own.superseded.is_(None) | own.event.in_(ALONE) | own.moved_to.is_not(None)
+    latest = is_last_in_problem() | own.event.in_(ALONE)
     wanted = select_findings().where(own.problem == number, latest).order_by(own.since)
     if isinstance(cluster, str) and cluster:
         named = find_cluster(connection, cluster)
@@ -87,7 +88,7 @@ def _rows(connection: Connection, number: int, cluster: str | int | None) -> lis
         wanted = wanted.where(FINDINGS.c.cluster == cluster)
     of_clusters: dict[int, dict[tuple[bytes, bool], FindingRow]] = {}
     for row in map(FindingRow.of, connection.execute(wanted)):
-        # A finding that moved may have come back: its last row in this problem counts.
+        # A finding that left the problem may have come back: its last row in this problem counts.
         of_clusters.setdefault(row.history.cluster, {})[row.history.fingerprint, row.history.event in ALONE] = row
     ordered = [sorted(rows.values(), key=_order) for rows in of_clusters.values()]
     if len(ordered) <= 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, select
@@ -31,21 +31,20 @@ class IntervalOfObject(NamedTuple):
     kept: int
 
 
-def intervals_at(connection: Connection, objects: Iterable[int], revision: int) -> dict[int, IntervalOfObject]:
-    """The interval of each of some objects at a revision.
+def intervals_at(connection: Connection, objects: Collection[int], revision: int) -> dict[int, IntervalOfObject]:
+    """The interval of each of some objects at a revision; the last one before it of an object that is gone.
 
     An object of which no interval is known, such as one of an older version's scan, is left out.
     """
     own = POPULATION.c
-    wanted = (
-        select(own.object, *INTERVAL)
-        .outerjoin(WORKLOADS, WORKLOADS.c.id == own.workload)
-        .where(own.since <= revision, own.until > revision)
-    )
+    wanted = select(own.object, *INTERVAL).outerjoin(WORKLOADS, WORKLOADS.c.id == own.workload)
+    at = wanted.where(own.since <= revision, own.until > revision)
+    last = wanted.where(own.until <= revision).order_by(own.since)
     intervals: dict[int, IntervalOfObject] = {}
-    for portion in chunks(sorted(set(objects))):
-        rows = connection.execute(wanted.where(among(connection, own.object, portion)))
-        intervals.update((object_id, interval_of(*columns)) for object_id, *columns in rows)
+    for query in (at, last):
+        for portion in chunks(sorted({*objects} - intervals.keys())):
+            rows = connection.execute(query.where(among(connection, own.object, portion)))
+            intervals.update((object_id, interval_of(*columns)) for object_id, *columns in rows)
     return intervals
 
 

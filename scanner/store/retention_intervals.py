@@ -1,7 +1,7 @@
 """Deletes the intervals of findings and objects in which no scan with a report lies.
 
 The latest row of a finding always stays, because its first revision is the time since when the finding is known; so do the rows
-of a problem without a latest row, those of findings that moved to another problem, and those of the scan with which a report is
+of a problem without a latest row, the last ones of findings that left a problem, and those of the scan with which a report is
 compared. The intervals of objects that name the workload and the owner of such a finding stay with it. Without a report that shows
 a row, its evidence goes. Ended intervals never change, so they are found without a lock and deleted in portions.
 """
@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine, Select, and_, bindparam, delete, sele
 
 from scanner.store.engine import among, lock_history, writing
 from scanner.store.interning import chunks
+from scanner.store.problem_clocks import is_last_in_problem
 from scanner.store.retention_bodies import last_seeing, scans_of
 from scanner.store.retention_plan import Needed, ScanRow, baselines
 from scanner.store.row_ids import RowIdSet
@@ -70,15 +71,15 @@ def _findings(connection: Connection, cluster: int, reported: Needed, compared: 
         own.until,
         own.superseded,
         own.last_seen,
-        own.moved_to,
         own.continues,
         own.evidence,
         own.excerpt,
         alone,
+        is_last_in_problem().label("last"),
     )
     ended = select(*columns).where(own.cluster == cluster, own.until != OPEN).execution_options(yield_per=1000)
     with connection.execute(ended) as rows:
-        for number, since, until, superseded, last_seen, moved_to, continues, evidence, excerpt, keeps_clock in rows:
+        for number, since, until, superseded, last_seen, continues, evidence, excerpt, keeps_clock, last in rows:
             # The report of the scan that resolved a finding shows the finding.
             if reported.within(since, until if last_seen is None else until + 1):
                 continue
@@ -86,7 +87,7 @@ def _findings(connection: Connection, cluster: int, reported: Needed, compared: 
             asked = (last_seen is not None and reported.within(until, superseded or until)) or (
                 continues is not None and reported.within(0, since)
             )
-            needed = keeps_clock or asked or moved_to is not None or compared.within(since, until)
+            needed = keeps_clock or asked or last or compared.within(since, until)
             if superseded is not None and not needed:
                 found.findings.add(number)
             elif evidence is not None or excerpt is not None:
@@ -111,7 +112,7 @@ def _population(connection: Connection, cluster: int, asked: Needed, found: Unne
 def _of_kept_findings(cluster: int) -> Select[tuple[int, int]]:
     """The intervals of the objects of ended findings that stay, as the last scans with these findings saw the objects."""
     own, interval = FINDINGS.c, POPULATION.c
-    stays = own.last_seen.is_not(None), own.superseded.is_(None) | own.moved_to.is_not(None)
+    stays = own.last_seen.is_not(None), is_last_in_problem()
     at = and_(interval.object == own.object, interval.since < own.until, interval.until > own.last_seen)
     wanted = select(interval.object, interval.since).distinct().join_from(FINDINGS, POPULATION, at)
     ordered = wanted.where(own.cluster == cluster, *stays).order_by(interval.object, interval.since)

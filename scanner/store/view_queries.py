@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, func, null, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, func, null, select
 from sqlalchemy.sql.selectable import NamedFromClause
 
 from scanner.posture.problem_rows import WEAKEST
 from scanner.store.findings import SHORT
-from scanner.store.problem_clocks import FIRST, OPENED
+from scanner.store.problem_clocks import FIRST, OPENED, is_last_in_problem
 from scanner.store.tables import (
     CAUSES,
     CHECKS,
@@ -181,9 +181,7 @@ def _latest() -> FromClause:
     last = func.max(own.until).over(partition_by=(own.cluster, number))
     first = func.min(FIRST).over(partition_by=(own.cluster, number))
     counted = last.label("last"), first.label("first"), OPENED.label("opened")
-    # A finding that moved has a later row, in another problem.
-    ends = or_(own.superseded.is_(None), own.moved_to.is_not(None))
-    rows = select(number.label("number"), *columns, *counted).where(ends)
+    rows = select(number.label("number"), *columns, *counted).where(is_last_in_problem())
     return rows.subquery("latest")
 
 

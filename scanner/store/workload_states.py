@@ -187,8 +187,12 @@ class WorkloadStates:
     def _existing(
         self, tops: set[_Top], there: set[_Top], objects: Mapping[_Top, Mapping[int, GroupKind]]
     ) -> Collection[_Top]:
-        """The workloads that exist, of which some are `there` as objects."""
+        """The workloads that exist, of which some are `there` as objects.
+
+        An object of a kind that this scan listed as metadata is `there` since an earlier scan, which evaluated the kind.
+        """
         scan = self._scan
+        there = {top for top in there if top.group_kind not in scan.metadata_kinds}
         not_listed = {top for top in tops - there if top.group_kind not in scan.kinds}
         there |= {_Top(*each) for each in scan.controllers.present(not_listed)}
         unknown = {top for top in not_listed - there if top.group_kind not in scan.metadata_kinds}

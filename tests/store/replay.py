@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
@@ -20,10 +20,21 @@ KINDS = (
 )
 """The kinds of causes, the strongest first."""
 
+WEAKEST = ("rulesChanged", "unbound", "notMatched", "objectGone", "noObjects", "moved", "fixed")
+"""The reasons of resolutions: the first that a finding has is that of its problem."""
+GROUPS = {"Pod": "", "ReplicaSet": "apps", "Deployment": "apps", "Widget": "example.com"}
+EVIDENCE_OF_OBJECTS = {
+    **dict.fromkeys(("objectGone", "noObjects"), "objectDeleted"),
+    **dict.fromkeys(("fixed", "moved"), "objectChanged"),
+}
+"""What happened to the object of a finding that ended for a reason."""
+
 Cause: TypeAlias = tuple[str, ...]
 Check: TypeAlias = tuple[str, str, str, int]
 """A check as its policy has it: policy, kind, expression, and the number of equal ones before it."""
-Problem: TypeAlias = tuple[Hashable, tuple[str, ...]]
+Workload: TypeAlias = tuple[str, str, str, str]
+"""Group, kind, namespace and name."""
+Problem: TypeAlias = tuple[Hashable, Workload]
 
 
 class Rule(NamedTuple):
@@ -50,8 +61,16 @@ class Bound(NamedTuple):
     denies: bool = False
 
 
+class Owner(NamedTuple):
+    """A reference to a controller: an object of that name may have another UID."""
+
+    kind: str
+    name: str
+    uid: str
+
+
 class Item(NamedTuple):
-    """An object; `owner` is the name of its controller, a Deployment."""
+    """An object. `template` is its label pod-template-hash."""
 
     kind: str
     namespace: str
@@ -59,14 +78,21 @@ class Item(NamedTuple):
     uid: str
     version: int
     x: int
-    owner: str
+    owner: Owner | None
+    template: str = ""
 
     @property
-    def workload(self) -> tuple[str, ...]:
-        """Group, kind, namespace and name of the workload."""
-        if self.owner:
-            return "apps", "Deployment", self.namespace, self.owner
-        return "" if self.kind == "Pod" else "apps", self.kind, self.namespace, self.name
+    def itself(self) -> Workload:
+        """The object as a workload."""
+        return GROUPS[self.kind], self.kind, self.namespace, self.name
+
+
+class Recorded(NamedTuple):
+    """An object that is there as far as scans could see, and its workload; `derived` if a controller above it was not read."""
+
+    item: Item
+    workload: Workload
+    derived: bool
 
 
 @dataclass(frozen=True)
@@ -84,6 +110,8 @@ class Kept:
     server: str
     assay: str
     listed: frozenset[str]
+    metadata: frozenset[str]
+    served: frozenset[str]
     evaluated: frozenset[str]
     findings: Mapping[str, Finding]
 
@@ -93,7 +121,29 @@ class Kept:
 
     def examined(self, uid: str) -> bool:
         """Whether an object was listed."""
-        return any(item.uid == uid and item.kind in self.listed and self.covers(item.namespace) for item in self.items)
+        return any(item.uid == uid for item in self.of_kinds(self.listed))
+
+    def of_kinds(self, kinds: frozenset[str]) -> list[Item]:
+        """The objects of some kinds in the scope."""
+        return [item for item in self.items if item.kind in kinds and self.covers(item.namespace)]
+
+    @property
+    def read(self) -> list[Item]:
+        """The objects that were read, to evaluate them or for the workloads of others."""
+        return self.of_kinds(self.listed | self.metadata)
+
+    def top(self, item: Item) -> tuple[Workload, bool]:
+        """The workload of an object by its chain of controllers, and whether it is derived."""
+        while item.owner is not None:
+            kind, name, uid = item.owner
+            above = next((each for each in self.read if (each.kind, each.uid) == (kind, uid)), None)
+            if above is None:
+                deployment = name.removesuffix(f"-{item.template}") if item.template else name
+                if kind == "ReplicaSet" and deployment != name:
+                    kind, name = "Deployment", deployment
+                return (GROUPS[kind], kind, item.namespace, name), True
+            item = above
+        return item.itself, False
 
     @property
     def bound(self) -> dict[tuple[str, str], Bound]:
@@ -121,7 +171,10 @@ class Kept:
 
 @dataclass(frozen=True)
 class State:
-    """A finding as it is now, or as it was when it was resolved. Numbers are revisions."""
+    """A finding as it is now, or as it was when it was resolved. Numbers are revisions.
+
+    `left` are the problems from which it moved in this episode; `cause` is that of its last change, or of its end.
+    """
 
     finding: Finding
     problem: Problem
@@ -129,7 +182,19 @@ class State:
     opened: int
     seen: int
     version: str
+    since: int = 0
+    cause: Cause = ()
+    reopened: bool = False
+    left: tuple[Problem, ...] = ()
     ended: int | None = None
+
+
+class Member(NamedTuple):
+    """What became of a finding in one problem: the revision and the reason of its end, empty while it is open."""
+
+    ended: int | None = None
+    reason: str = ""
+    moved_to: Problem | None = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +206,7 @@ class Expected:
     problems: dict[Problem, tuple[object, ...]] = field(default_factory=dict)
     problem_of: dict[str, Problem] = field(default_factory=dict)
     unchecked: int = 0
+    numbers: dict[str, int] = field(default_factory=dict)
 
 
 class Replay:
@@ -150,66 +216,179 @@ class Replay:
         """Begin without a scan."""
         self.scans: list[Kept] = []
         self.states: dict[str, State] = {}
+        self.members: dict[Problem, dict[str, Member]] = {}
+        self.first: dict[Problem, int] = {}
+        self.opened: dict[Problem, int] = {}
+        self.fixes: Counter[tuple[str, int, int]] = Counter()
+        self.seen: frozenset[str] = frozenset()
+        self.concerned: frozenset[Problem] = frozenset()
+        self.open_at: list[frozenset[Problem]] = []
+        self.there: dict[str, Recorded] = {}
         self._names: dict[Check, Hashable] = {}
-        self._own: dict[Check, Hashable] = {}
-        self._first: dict[Problem, int] = {}
-        self._opened: dict[Problem, int] = {}
 
     def scan(self, kept: Kept) -> Expected:
         """The log of the next scan."""
         before, now = dict(self.states), len(self.scans)
         self._name_checks(kept)
         self.scans.append(kept)
+        self.there = dict(self._recorded(kept))
         seen = {name: self._seen(name, finding, before.get(name)) for name, finding in kept.findings.items()}
         appeared = [name for name in seen if name not in before or before[name].ended is not None]
-        causes = {name: self._cause(state, before.get(name)) for name, state in seen.items()}
         still_open = {name: state for name, state in before.items() if state.ended is None}
+        moved = [name for name in seen if name in still_open and seen[name].problem != before[name].problem]
         missing = {name: state for name, state in still_open.items() if name not in seen and self._notices(state)}
         continued = dict(self._continuations(missing, {name: seen[name] for name in appeared}))
         for name, of in continued.items():
             older = missing.pop(of)
-            seen[name] = replace(seen[name], first=min(seen[name].first, older.first), opened=older.opened)
+            first = min(seen[name].first, older.first)
+            seen[name] = replace(seen[name], first=first, opened=older.opened, reopened=older.reopened, left=older.left)
             del self.states[of]
-        ends = {name: self._resolution(state) for name, state in missing.items()}
+            del self.members[older.problem][of]
+        ending = {*missing, *continued.values()}
+        left = {name: state for name, state in still_open.items() if name not in seen and name not in ending}
+        broken = {state.problem for state in (*seen.values(), *left.values())}
+        ends = {name: self._resolution(state, broken) for name, state in missing.items()}
         self.states |= seen
-        self.states |= {name: replace(state, ended=now) for name, state in missing.items()}
-        known = set(self._first)
-        self._set_clocks(still_open.values(), seen.values())
-        statuses = {
-            name: "open" if name not in appeared or name in continued else "reopened" if name in before else "new"
-            for name in seen
-        }
+        self.states |= {name: replace(state, ended=now, cause=ends[name][1]) for name, state in missing.items()}
+        self.seen = frozenset(seen)
+        self._set_clocks(still_open.values(), before, seen, moved)
+        for name in moved:
+            self.members[before[name].problem][name] = Member(now, "moved", seen[name].problem)
+        for name, (reason, _) in ends.items():
+            self.members[before[name].problem][name] = Member(now, reason)
+        for name, state in seen.items():
+            self.members.setdefault(state.problem, {})[name] = Member()
+        ended = {before[name].problem for name in (*missing, *moved)}
+        self._count_fixes(ended)
+        self.concerned = frozenset({*(state.problem for state in seen.values()), *ended})
+        self.open_at.append(frozenset(state.problem for state in self.states.values() if state.ended is None))
+        new = [name for name in appeared if name not in continued]
         return Expected(
             findings={
                 name: (
-                    *(statuses[name], self._at(state.first), self._at(state.opened)),
-                    *(causes[name], continued.get(name, "")),
+                    *(self.status(state), self._at(state.first), self._at(state.opened)),
+                    *(state.cause if state.since == now else (), continued.get(name, "")),
                 )
                 for name, state in seen.items()
             },
             resolved={
                 name: (*ends[name], self._at(state.first), self._at(state.opened)) for name, state in missing.items()
             },
-            problems=dict(self._problems(still_open, seen, {name: ends[name][0] for name in missing}, known)),
+            problems={problem: self.facts(problem) for problem in self.concerned},
             problem_of={name: state.problem for name, state in {**missing, **seen}.items()},
-            unchecked=len(still_open) - len(missing) - len(continued) - sum(name in seen for name in still_open),
+            unchecked=len(left),
+            numbers={"findings": len(seen), "new": len(new), "resolved": len(missing)},
         )
 
     def _at(self, revision: int) -> datetime:
         return self.scans[revision].at
 
+    def status(self, state: State) -> str:
+        """The status of an open finding."""
+        if state.opened < len(self.scans) - 1:
+            return "open"
+        return "reopened" if state.reopened else "new"
+
+    def facts(self, problem: Problem) -> tuple[object, ...]:
+        """The facts of a problem as of the newest scan: status, numbers of findings, reason, where it moved, clocks, workload."""
+        members = self.members[problem].values()
+        still_open = [member for member in members if member.ended is None]
+        clocks = self._at(self.first[problem]), self._at(self.opened[problem])
+        if still_open:
+            now = len(self.scans) - 1
+            begins = "new" if self.first[problem] == now else "reopened"
+            status = begins if self.opened[problem] == now else "open"
+            return status, len(still_open), "", frozenset(), *clocks, problem[1]
+        last = self.ended(problem)
+        ends = [member for member in members if member.ended == last]
+        moved_to = frozenset(member.moved_to for member in ends if member.moved_to is not None)
+        return "resolved", 0, weakest(member.reason for member in ends), moved_to, *clocks, problem[1]
+
+    def ended(self, problem: Problem) -> int:
+        """The revision that ended a problem."""
+        return max(member.ended for member in self.members[problem].values() if member.ended is not None)
+
+    def is_open(self, problem: Problem) -> bool:
+        """Whether a finding of a problem is open."""
+        return any(member.ended is None for member in self.members[problem].values())
+
+    def was_open(self, problem: Problem, revision: int) -> bool:
+        """Whether a finding of a problem was open after the scan of a revision."""
+        return problem in self.open_at[revision]
+
+    def continues_one_of(self, problem: Problem, revision: int) -> bool:
+        """Whether an open problem goes on from another one that was open after the scan of a revision."""
+        return any(
+            of in self.open_at[revision]
+            for name, state in self.states.items()
+            if state.problem == problem and state.ended is None
+            for of in state.left
+        )
+
+    def _count_fixes(self, ended: Iterable[Problem]) -> None:
+        now = len(self.scans) - 1
+        for problem in ended:
+            reasons = {member.reason for member in self.members[problem].values() if member.ended == now}
+            if not self.is_open(problem) and reasons == {"fixed"}:
+                [[policy, *_], _] = problem[0]
+                self.fixes[policy, self.opened[problem], now] += 1
+
     def _seen(self, name: str, finding: Finding, before: State | None) -> State:
         """The state of a finding that the newest scan found."""
         now = len(self.scans) - 1
-        problem = self._names[check_of(self.scans[now], finding)], item_of(self.scans[now], finding.uid).workload
+        problem = self._names[check_of(self.scans[now], finding)], self.there[finding.uid].workload
+        state = State(finding, problem, now, now, now, finding.resource_version, since=now)
         if before is None:
-            return State(finding, problem, now, now, now, finding.resource_version)
-        fresh = State(finding, problem, before.first, now, now, finding.resource_version)
+            return replace(state, cause=self._cause(state, before))
         if before.ended is not None:
-            return fresh
+            return replace(state, first=before.first, reopened=True, cause=self._cause(state, before))
         if (content(before.finding), before.problem) == (content(finding), problem):
             return replace(before, seen=now)
-        return replace(fresh, opened=before.opened)
+        left = before.left if before.problem == problem else (*before.left, before.problem)
+        state = replace(state, first=before.first, opened=before.opened, reopened=before.reopened, left=left)
+        return replace(state, cause=self._cause(state, before))
+
+    # The objects.
+
+    def _recorded(self, kept: Kept) -> Iterator[tuple[str, Recorded]]:
+        """The objects that are there after a scan: those that it listed, and those that it could not list."""
+        listed = kept.of_kinds(kept.listed)
+        tops = {item.uid: kept.top(item) for item in listed}
+        known = {uid: earlier.workload for uid, earlier in self.there.items() if self._is_known(earlier)}
+        for item in listed:
+            workload, derived = tops[item.uid]
+            if derived:
+                alike = (each for each in listed if (each.kind, tops[each.uid]) == (item.kind, (workload, derived)))
+                others = {known[each.uid] for each in alike if each.uid in known}
+                if item.uid in known or len(others) == 1:
+                    workload, derived = known.get(item.uid) or others.pop(), False
+            yield item.uid, Recorded(item, workload, derived)
+        for uid, earlier in self.there.items():
+            sees = earlier.item.kind in kept.listed or earlier.item.kind not in kept.served
+            if uid not in tops and not (sees and kept.covers(earlier.item.namespace)):
+                yield uid, earlier
+
+    def _is_known(self, earlier: Recorded) -> bool:
+        """Whether a scan saw the workload above an object."""
+        return not earlier.derived and earlier.workload != earlier.item.itself
+
+    def _examined_of(self, workload: Workload) -> list[Item]:
+        """The objects of a workload that the newest scan examined, itself included."""
+        kept = self.scans[-1]
+        own = (each for each in self.there.values() if workload in (each.workload, each.item.itself))
+        return [each.item for each in own if kept.examined(each.item.uid)]
+
+    def _exists(self, workload: Workload) -> bool:
+        """Whether a workload exists by the newest scan, or, if that could not list its kind, by what is left of it."""
+        kept, kind = self.scans[-1], workload[1]
+        if kind in kept.metadata:
+            return any(item.itself == workload for item in kept.of_kinds(kept.metadata))
+        if any(each.item.itself == workload for each in self.there.values()):
+            return True
+        if kind in kept.listed:
+            return False
+        controllers = (item for item in kept.read if item.kind != "Pod" and item.owner is not None)
+        return bool(self._examined_of(workload)) or any(kept.top(item)[0] == workload for item in controllers)
 
     # The names of checks.
 
@@ -232,7 +411,7 @@ class Replay:
         kept, finding = self.scans[-1], state.finding
         if not kept.covers(finding.namespace) or self.scans[state.seen].operation != kept.operation:
             return False
-        if not self._bound(finding):
+        if not self._bound(finding) or finding.kind not in kept.served:
             return True
         return finding.kind in kept.listed and finding.policy in kept.evaluated
 
@@ -240,22 +419,34 @@ class Replay:
         kept = self.scans[-1]
         return finding.policy in kept.policies and (finding.policy, finding.binding) in kept.bindings
 
-    def _resolution(self, state: State) -> tuple[str, Cause]:
-        """The reason of a resolution and its cause."""
-        kept, finding = self.scans[-1], state.finding
+    def _resolution(self, state: State, broken: Collection[Problem]) -> tuple[str, Cause]:
+        """The reason of a resolution and its cause. `broken` are the problems of which another finding is open."""
+        finding = state.finding
         changes = set(self._deciding(finding, state.seen))
-        if not self._bound(finding):
-            reason = "unbound"
-        elif not kept.examined(finding.uid):
-            reason = "objectGone"
-        elif not self._invokes(finding, state.seen):
-            reason = "rulesChanged"
-        elif not kept.matches(finding.policy, finding.binding, finding.namespace, finding.kind):
-            reason = "notMatched"
-        else:
-            reason = "rulesChanged" if changes else "fixed"
-        changes |= {"objectGone": {"objectDeleted"}, "fixed": {"objectChanged"}}.get(reason, set())
+        reason = self._reason(state, rules_changed=bool(changes), broken=state.problem in broken)
+        if reason == "rulesChanged":
+            changes = changes or set(self._changes(finding, state.seen))
+        changes |= {EVIDENCE_OF_OBJECTS[reason]} if reason in EVIDENCE_OF_OBJECTS else set()
         return reason, ordered(changes or {"objectChanged"})
+
+    def _reason(self, state: State, *, rules_changed: bool, broken: bool) -> str:
+        kept, finding = self.scans[-1], state.finding
+        if not self._bound(finding):
+            return "unbound"
+        gone, workload = not kept.examined(finding.uid), state.problem[1]
+        if gone and (finding.kind not in kept.served or broken):
+            return "objectGone"
+        objects = self._examined_of(workload) if gone else [item_of(kept, finding.uid)]
+        without_objects = "noObjects" if gone and self._exists(workload) else "objectGone"
+        if not objects:
+            return without_objects
+        if not self._invokes(finding, state.seen):
+            return "rulesChanged"
+        place = finding.policy, finding.binding
+        if not any(kept.matches(*place, item.namespace, item.kind) for item in objects):
+            same_kind = any(item.kind == finding.kind for item in objects)
+            return "notMatched" if same_kind else without_objects
+        return "rulesChanged" if rules_changed else "fixed"
 
     def _deciding(self, finding: Finding, revision: int) -> Iterator[str]:
         """The changes that may decide whether there is a finding: actions and patch releases of the server may not."""
@@ -307,19 +498,19 @@ class Replay:
         return contents[0] != contents[1] and (None not in contents or known)
 
     def _cause(self, state: State, before: State | None) -> Cause:
-        """Why a finding is new, reopened or changed; empty for one that goes on as it was."""
+        """Why a finding is new, reopened or changed."""
         finding, base = state.finding, self._base()
         if before is not None and before.ended is None:
-            if (content(before.finding), before.problem) == (content(finding), state.problem):
-                return ()
             changes = set(self._changes(finding, before.seen))
-            moved = before.version != finding.resource_version
-            return ordered(changes | ({"objectChanged"} if moved or not changes else set()))
+            changed = before.version != finding.resource_version or before.problem != state.problem
+            return ordered(changes | ({"objectChanged"} if changed or not changes else set()))
         if base is None:
             return ("firstScan",)
-        if before is not None and before.ended is not None:
-            base = max(base, before.ended)
         then, changes = self.scans[base], set(self._deciding(finding, base))
+        if before is not None and before.ended is not None and before.ended > base:
+            # What had ended the finding is undone.
+            undone = {"objectCreated" if kind == "objectDeleted" else kind for kind in before.cause}
+            return ordered(changes | undone or {"objectChanged"})
         if then.examined(finding.uid):
             return ordered(changes or {"objectChanged"})
         listed = finding.kind in then.listed and then.covers(finding.namespace)
@@ -361,28 +552,20 @@ class Replay:
 
     # Problems.
 
-    def _set_clocks(self, still_open: Iterable[State], seen: Iterable[State]) -> None:
+    def _set_clocks(
+        self, still_open: Iterable[State], before: Mapping[str, State], seen: Mapping[str, State], moved: Iterable[str]
+    ) -> None:
+        """Set the clocks of problems: one that was open keeps them, and one to which findings moved goes on with theirs."""
         now = len(self.scans) - 1
         open_before = {state.problem for state in still_open}
-        for state in seen:
-            self._first.setdefault(state.problem, now)
-            if state.problem not in open_before:
-                self._opened[state.problem] = now
-
-    def _problems(
-        self, before: Mapping[str, State], seen: Mapping[str, State], ended: Mapping[str, str], known: set[Problem]
-    ) -> Iterator[tuple[Problem, tuple[object, ...]]]:
-        """The problems with a finding that the newest scan found or resolved."""
-        open_before = {state.problem for state in before.values()}
-        open_now = Counter(state.problem for state in self.states.values() if state.ended is None)
-        reasons: dict[Problem, set[str]] = {}
-        for name, reason in ended.items():
-            reasons.setdefault(before[name].problem, set()).add(reason)
-        for problem in {*(state.problem for state in seen.values()), *reasons}:
-            status = "open" if problem in open_before else "reopened" if problem in known else "new"
-            fixed = reasons.get(problem) == {"fixed"} and not open_now[problem]
-            facts = status if open_now[problem] else "resolved", open_now[problem], fixed
-            yield problem, (*facts, self._at(self._first[problem]), self._at(self._opened[problem]))
+        origins: dict[Problem, list[Problem]] = {}
+        for name in moved:
+            origins.setdefault(seen[name].problem, []).append(before[name].problem)
+        firsts, openings = dict(self.first), dict(self.opened)
+        for problem in {state.problem for state in seen.values()} - open_before:
+            of = origins.get(problem, [])
+            self.first[problem] = min([now, *(firsts[each] for each in (problem, *of) if each in firsts)])
+            self.opened[problem] = min([now, *(openings[each] for each in of)])
 
 
 def _fresh(key: Check, names: Mapping[Check, Hashable]) -> Hashable:
@@ -480,6 +663,11 @@ def one_to_one(
     for later, earlier in pairs:
         if sum(later == other or earlier == of for other, of in pairs) == 1:
             yield later, earlier
+
+
+def weakest(reasons: Iterable[str]) -> str:
+    """The reason of a problem, given those of its findings."""
+    return min(reasons, key=WEAKEST.index)
 
 
 def ordered(changes: Iterable[str]) -> Cause:
