@@ -150,7 +150,8 @@ class HistoryColumns(NamedTuple):
     `resolution` is the reason why the finding was resolved. Older versions recorded neither, and nothing of what follows here.
     `cause` is the id of the cause with which the row began, `end_cause` of that with which the finding was resolved. `continues` is
     the fingerprint of the finding that the row continues. `problem_first` and `problem_opened` are what `first` and `opened` are,
-    of the finding's problem. `moved_to` is the number of the problem in which the finding goes on after the row.
+    of the finding's problem. `moved_to` is the number of the problem to which the next row of the finding
+    belongs, if that is another one: the finding moved, or it was resolved and came back there.
     """
 
     id: int

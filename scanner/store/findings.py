@@ -54,6 +54,9 @@ from scanner.store.tables import (
     WORKLOADS,
 )
 
+MOVED: Final = "moved"
+"""The resolution of a row whose finding goes on in another problem: see `resolutions`."""
+
 SHORT = 12
 """The number of hex digits of a finding's id."""
 
@@ -286,7 +289,8 @@ def ended_in(cluster: int, revision: int) -> ColumnElement[bool]:
 
 def resolved_in(cluster: int, revision: int) -> ColumnElement[bool]:
     """The condition that a scan resolved a finding. One that moved to another problem is open."""
-    return ended_in(cluster, revision) & FINDINGS.c.moved_to.is_(None)
+    own = FINDINGS.c.resolution
+    return ended_in(cluster, revision) & (own.is_(None) | (own != MOVED))
 
 
 def status_of(event: str, *, begins: bool) -> _Status:
@@ -343,7 +347,7 @@ def resolved(read: ReadFinding, times: Times) -> StoredFinding:
         opened_at=_opened(history, times),
         resolution=history.resolution or "",
         problem=_problem(read.row),
-        moved_to="" if history.moved_to is None else problem_id(history.moved_to),
+        moved_to=problem_id(history.moved_to or 0) if history.resolution == MOVED else "",
         cause=read.end_cause,
         kept=read.kept,
         **_clocks(history, times),

@@ -245,7 +245,7 @@ class History:
         for names in chunks(self._fingerprints(reopened)):
             ended = own.cluster == self._position.cluster, own.superseded == now, own.event.not_in(ALONE)
             chosen = among(self._connection, own.fingerprint, names)
-            self._connection.execute(update(FINDINGS).where(*ended, chosen).values(superseded=None))
+            self._connection.execute(update(FINDINGS).where(*ended, chosen).values(superseded=None, moved_to=None))
         self._see(Run(before[number], 1) for number in changed)
         self.changes.findings -= len(changed)
         self._outdated = len(alone) + len(changed)
@@ -294,6 +294,14 @@ class History:
         self.changes.reopened += len(ends["reopened"])
         self._update(ends["changed"], until=self._position.revision, superseded=self._position.revision)
         self._update(ends["reopened"], superseded=self._position.revision)
+        elsewhere = [
+            {"row": latest.history.id, "to": columns.problem}
+            for _, columns, latest in rows
+            if latest and latest.history.until != OPEN and latest.finding.problem not in (None, columns.problem)
+        ]
+        if elsewhere:
+            named = update(FINDINGS).where(FINDINGS.c.id == bindparam("row")).values(moved_to=bindparam("to"))
+            self._connection.execute(named, elsewhere)
         inserted = self._insert((history, columns) for history, columns, _ in rows)
         if self._causes.base:
             for number, (_, columns, latest) in zip(inserted, rows, strict=True):

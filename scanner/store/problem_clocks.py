@@ -14,7 +14,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, func, or_, select, update
 
 from scanner.store.engine import among, insert_rows, listed
 from scanner.store.interning import CHUNK, chunks
@@ -30,10 +30,7 @@ FIRST = func.coalesce(FINDINGS.c.problem_first, FINDINGS.c.first)
 
 def is_last_in_problem() -> ColumnElement[bool]:
     """The condition that a row is the last one of its finding in its problem, or that the finding left the problem with it."""
-    own, later = FINDINGS.c, FINDINGS.alias("next").c
-    following = later.cluster == own.cluster, later.fingerprint == own.fingerprint, later.since == own.superseded
-    elsewhere = exists().where(*following, later.problem != own.problem).correlate(FINDINGS)
-    return or_(own.superseded.is_(None), own.moved_to.is_not(None), and_(own.last_seen.is_not(None), elsewhere))
+    return or_(FINDINGS.c.superseded.is_(None), FINDINGS.c.moved_to.is_not(None))
 
 
 def set_clocks(connection: Connection, cluster: int, come: Sequence[int], now: int) -> None:

@@ -17,7 +17,7 @@ from scanner.model.scan import Scan
 from scanner.posture.problems import problem_id
 from scanner.store.comparable import newest_comparable
 from scanner.store.engine import listed
-from scanner.store.findings import seen_in
+from scanner.store.findings import MOVED, seen_in
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.scans import pruned, scan_of, select_scans
 from scanner.store.tables import ALONE, CHECKS, FINDINGS, SCANS, UNCHECKED, VERDICTS
@@ -150,7 +150,7 @@ def _moved_from(connection: Connection, cluster: int, revision: int) -> Mapping[
     A finding that goes on as another one, or moves again, keeps the beginning of its episode.
     """
     own = FINDINGS.c
-    ended = own.cluster == cluster, own.moved_to.is_not(None), own.until <= revision
+    ended = own.cluster == cluster, own.resolution == MOVED, own.until <= revision
     left: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for problem, opened, earlier in connection.execute(
         select(own.moved_to, own.opened, own.problem).where(*ended).distinct()

@@ -45,7 +45,7 @@ from scanner.store.circumstances import circumstances_of
 from scanner.store.columns import CheckColumns, VerdictColumns, columns_of
 from scanner.store.comparable import incomparable_parts, newest_comparable, newest_pair
 from scanner.store.engine import among, listed
-from scanner.store.findings import SHORT, Times, times_of, verdicts_of
+from scanner.store.findings import MOVED, SHORT, Times, times_of, verdicts_of
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.kept_labels import KeptLabels
 from scanner.store.object_owners import owners_at
@@ -271,7 +271,7 @@ class _Reading:
 
 def _moved(connection: Connection, cluster: int, period: Period) -> frozenset[bytes]:
     own, later = FINDINGS.c, FINDINGS.alias("later").c
-    ended = own.cluster == cluster, own.until > period.before, own.until <= period.now, own.moved_to.is_not(None)
+    ended = own.cluster == cluster, own.until > period.before, own.until <= period.now, own.resolution == MOVED
     still_open = later.cluster == cluster, later.since <= period.now, later.until > period.now
     moved = select(own.fingerprint).where(*ended)
     found = connection.execute(select(later.fingerprint).where(*still_open, later.fingerprint.in_(moved))).scalars()
@@ -543,7 +543,7 @@ def _read(connection: Connection, reading: _Reading, portion: Sequence[Sequence[
             effect=effect,
             unchecked=number in reading.unchecked,
             opened=opened,
-            moved_to="" if moved_to is None else problem_id(moved_to),
+            moved_to=problem_id(moved_to or 0) if resolution == MOVED else "",
             open_elsewhere=bytes(fingerprint) in reading.moved,
             missed=number in reading.unchecked and reading.in_scope(_unseen(check, api_version, kind, namespace, name)),
             unchecked_before=number in reading.unchecked_before,

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, fu
 from sqlalchemy.sql.selectable import NamedFromClause
 
 from scanner.posture.problem_rows import WEAKEST
-from scanner.store.findings import SHORT
+from scanner.store.findings import MOVED, SHORT
 from scanner.store.problem_clocks import FIRST, OPENED, is_last_in_problem
 from scanner.store.tables import (
     CAUSES,
@@ -199,7 +199,7 @@ def _decisive() -> FromClause:
         "findings": func.count(),
         "excepted": func.sum(_fact(verdict.excepted_by != "")),
         "resolution": case(dict(enumerate(WEAKEST)), value=resolution),
-        "moved_to": func.min(own.moved_to),
+        "moved_to": func.min(case((own.resolution == MOVED, own.moved_to))),
         "language": func.min(check.language),
         "policy": func.min(check.policy),
         "check_kind": func.min(check.kind),

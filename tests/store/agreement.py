@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Engine, text
 
@@ -85,7 +85,11 @@ class Answers:
     def _expected_problem(self, replay: Replay, problem: Problem) -> tuple[object, ...]:
         """The facts of a problem, of which the view has the first of several other problems alone."""
         status, findings, reason, moved_to, *facts = replay.facts(problem)
-        first = min(number for number, each in self.known.items() if each in moved_to) if moved_to else None
+        first = (
+            min(number for number, each in self.known.items() if each in cast("tuple[Problem, ...]", moved_to))
+            if moved_to
+            else None
+        )
         return status, findings, reason, first, *facts, _resolved_at(replay, problem)
 
     def _problems(self) -> dict[Problem, tuple[object, ...]]:

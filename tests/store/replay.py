@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from scanner.model.outcome import Finding
 
@@ -330,7 +330,7 @@ class Replay:
         for problem in ended:
             reasons = {member.reason for member in self.members[problem].values() if member.ended == now}
             if not self.is_open(problem) and reasons == {"fixed"}:
-                [[policy, *_], _] = problem[0]
+                [[policy, *_], _] = cast("tuple[tuple[str, ...], object]", problem[0])
                 self.fixes[policy, self.opened[problem], now] += 1
 
     def _seen(self, name: str, finding: Finding, before: State | None) -> State:
