@@ -44,12 +44,17 @@ def test_a_problem_stays_fixed_when_its_finding_comes_back_in_another_one(store:
     assert (0, 1, "fixed") == (explained.open, explained.resolved, explained.findings[0].stored.resolution)
 
 
-def test_a_prune_keeps_a_problem_whose_finding_came_back_in_another_one(store: SqlStore, url: str) -> None:
-    """Its last row is no latest row of a finding."""
-    left_and_reopened(store)
+def test_a_prune_keeps_the_end_of_a_problem_whose_finding_came_back_in_another_one(store: SqlStore, url: str) -> None:
+    """Its other finding ended earlier: without the row of the one that came back, the problem would have ended then."""
+    own = story(store)
+    own.scan([*RULES, WEB, running("web-x", WEB), running("web-y", WEB)])
+    own.scan([*RULES, WEB, running("web-x", WEB), running("web-y", WEB, broken=False, version=2)])
+    own.scan([*RULES, WEB, running("web-x", WEB, broken=False, version=2)])
+    own.scan([*RULES, WEB, running("web-x", None, version=3)])
     before = statuses(url)
     prune(url, Rule(days=0), DAWN.replace(year=2030))
 
+    assert ["new", "resolved"] == sorted(row["status"] for row in before)
     assert before == statuses(url)
 
 
