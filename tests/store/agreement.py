@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any, cast
 
@@ -193,7 +193,9 @@ def _expected_findings(replay: Replay) -> dict[str, tuple[object, ...]]:
 def _expected_times(replay: Replay) -> Iterator[tuple[str, tuple[object, ...]]]:
     took: dict[str, list[Any]] = {}
     for (policy, opened, ended), number in replay.fixes.items():
-        took.setdefault(policy, []).extend([replay.scans[ended].at - replay.scans[opened].at] * number)
+        took.setdefault(policy, []).extend(
+            [max(replay.scans[ended].at - replay.scans[opened].at, timedelta())] * number
+        )
     for policy, times in took.items():
         yield policy, (len(times), sorted(times)[(len(times) - 1) // 2])
 

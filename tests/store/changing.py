@@ -329,7 +329,9 @@ class Question:
     denied: tuple[str, ...] = ()
 
 
-def scan(store: SqlStore, world: World, question: Question, name: str, at: datetime) -> tuple[ScanRecord, Kept]:
+def scan(
+    store: SqlStore, world: World, question: Question, name: str, at: datetime, scan_id: str
+) -> tuple[ScanRecord, Kept]:
     """Scan the cluster as it is now. Returns the record, and everything that decided."""
     lists = [place for kind in question.denied for place in (PLURALS[kind], f"metadata/{PLURALS[kind]}")]
     refused = {place: forbidden(place) for place in lists}
@@ -337,7 +339,7 @@ def scan(store: SqlStore, world: World, question: Question, name: str, at: datet
     cluster = Versioned(documents, kinds=world.kinds, refused=refused, name=name, version=world.server)
     options = Options(Scope(namespaces=question.namespaces, operation=question.operation), allow_empty=True)
     tee = Tee(store, world.assay)
-    scanned = run(cluster, tee, options, scan_id=f"{name} at {at:%H}", clock=lambda: at)
+    scanned = run(cluster, tee, options, scan_id=scan_id, clock=lambda: at)
     [end] = tee.ends
     kept = Kept(
         at=at,

@@ -27,8 +27,8 @@ from tests.store.changing import EXPRESSIONS, NAMES, Question, World, scan
 from tests.store.made import DAWN
 from tests.store.replay import Replay
 
-Step: TypeAlias = tuple[list[tuple[Any, ...]], Question, bool]
-"""Acts, how the scan after them is made, and whether a prune follows."""
+Step: TypeAlias = tuple[list[tuple[Any, ...]], Question, int, bool]
+"""Acts, how the scan after them is made, the minutes by which its clock is ahead, and whether a prune follows."""
 
 kinds = st.sampled_from(["Pod", "Pod", "Pod", "Deployment", "Widget"])
 spaces, names, rules = (
@@ -98,6 +98,7 @@ questions = st.sampled_from(
     + [Question(denied=denied) for denied in (("Pod",), ("Deployment",), ("ReplicaSet",), ("Widget",))]
     + [Question(denied=("ReplicaSet", "Deployment"))] * 2
 )
+ahead = st.sampled_from([0, 0, 0, 0, 0, 0, -150, 135])
 prunes = st.sampled_from([False, False, False, True])
 SCANS, ACTS = 6, 2
 """The scans of a history after the first one, and the acts before each."""
@@ -106,7 +107,7 @@ SCANS, ACTS = 6, 2
 def step(question: Question) -> st.SearchStrategy[Step]:
     """Acts and a scan. A scan of another operation does not check what it does not find, so no finding has an object that moves then."""
     own = acts if question.operation == Question().operation else acts_but_owners
-    return st.tuples(st.lists(own, min_size=ACTS, max_size=ACTS), st.just(question), prunes)
+    return st.tuples(st.lists(own, min_size=ACTS, max_size=ACTS), st.just(question), ahead, prunes)
 
 
 histories = st.lists(questions.flatmap(step), min_size=SCANS, max_size=SCANS)
@@ -125,11 +126,11 @@ def test_a_history_is_that_of_a_replay(store: SqlStore, url: str, history: list[
     name, world, replay, reports = f"cluster-{next(NUMBERS)}", World(), Replay(), {}
     with _reading(url) as engine:
         answers = Answers(store, engine, name)
-        for number, (changes, question, prunes) in enumerate([([], Question(), False), *history]):
+        for number, (changes, question, minutes, prunes) in enumerate([([], Question(), 0, False), *history]):
             for verb, *arguments in changes:
                 world.do(verb, *arguments)
-            at = DAWN + timedelta(hours=number)
-            record, kept = scan(store, world, question, name, at)
+            at = DAWN + timedelta(hours=number, minutes=minutes)
+            record, kept = scan(store, world, question, name, at, f"{name} scan {number}")
             expected = replay.scan(kept)
             assert [] == differing_facts(expected, answers.recorded(record, expected))
             reports[at] = report(record)
