@@ -148,7 +148,7 @@ class Answers:
         if self.store.pruned([counts.baseline]):
             return
         diff = self.store.diff(counts.baseline.id, record.scan.id)
-        found = {
+        found: dict[Problem, tuple[object, ...]] = {
             self.known[each.id]: (each.change.value, each.resolution, frozenset(map(self.known.get, each.moved_to)))
             for kind in diff.causes
             for each in diff.listed(kind, None)
