@@ -16,7 +16,7 @@ from scanner.store.engine import listed
 from scanner.store.findings import by_problem, ended_in, seen_in
 from scanner.store.problem_counts import PROBLEM, without
 from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import ALONE, CHECKS, FINDINGS, VERDICTS
+from scanner.store.tables import ALONE, CHECKS, FINDINGS, SCANS, VERDICTS
 
 _TOTALS: Final = 0
 _WORST: Final = 1
@@ -62,8 +62,10 @@ def _statement(
         _sum(and_(begun, first)),
         _sum(and_(begun, own.c.first < place.revision)),
     ).select_from(own)
-    order = own.c.refused.desc(), own.c.rank, own.c.opened, own.c.problem
-    worst = select(own.c.problem).order_by(*order).limit(most).subquery()
+    # A clock may have been set back between two scans: the older problem is that with the earlier date.
+    opening = and_(SCANS.c.cluster == place.cluster, SCANS.c.revision == own.c.opened)
+    order = own.c.refused.desc(), own.c.rank, SCANS.c.finished_at, own.c.problem
+    worst = select(own.c.problem).join(SCANS, opening).order_by(*order).limit(most).subquery()
     nothing = (literal(0) for _ in range(3))
     return union_all(totals, select(literal(_WORST), worst.c.problem, *nothing))
 

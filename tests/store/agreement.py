@@ -30,11 +30,15 @@ _APPEARED = ("new", "reopened")
 
 @dataclass
 class Answers:
-    """Asks one database about one cluster. `known` are its problems by id: an id stands for one problem."""
+    """Asks one database about one cluster. `known` are its problems by id: an id stands for one problem.
+
+    `strays` are the problems whose workload answers need not have: that of the object of an unchecked finding stands for it.
+    """
 
     store: SqlStore
     engine: Engine
     name: str
+    strays: Collection[Problem]
     known: dict[str, Problem] = field(default_factory=dict)
 
     def recorded(self, record: ScanRecord, expected: Expected) -> Expected:
@@ -62,7 +66,18 @@ class Answers:
     def _facts(self, row: ProblemRow) -> tuple[object, ...]:
         moved_to = frozenset(self.known[each] for each in row.moved_to)
         clocks = row.first_seen, row.opened_at
-        return row.status, row.findings, row.resolution, moved_to, *clocks, _place(row.workload)
+        return (
+            row.status,
+            row.findings,
+            row.resolution,
+            moved_to,
+            *clocks,
+            self._of(self.known[row.id], _place(row.workload)),
+        )
+
+    def _of(self, problem: Problem, workload: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The workload of a problem as an answer has it; None for one that strayed."""
+        return None if problem in self.strays else workload
 
     def differences(self, record: ScanRecord, replay: Replay) -> Iterator[str]:
         """One line for each answer after the newest scan that is not that of the replay."""
@@ -97,7 +112,7 @@ class Answers:
             self.known[row["problem"]]: (
                 *(row["status"], row["findings"], row["resolution"] or ""),
                 *(row["moved_to"], _moment(row["first_seen"]), _moment(row["opened_at"])),
-                *(_workload_of(row), _moment(row["resolved_at"])),
+                *(self._of(self.known[row["problem"]], _workload_of(row)), _moment(row["resolved_at"])),
             )
             for row in self._rows("v_problems")
         }
@@ -106,7 +121,8 @@ class Answers:
         return {
             row["finding"]: (
                 *(row["status"], _moment(row["first_seen"]), _moment(row["opened_at"])),
-                *(self.known[row["problem"]], _workload_of(row), row["cause"], bool(row["checked"])),
+                *(self.known[row["problem"]], self._of(self.known[row["problem"]], _workload_of(row))),
+                *(row["cause"], bool(row["checked"])),
             )
             for row in self._rows("v_findings_open")
         }
@@ -123,7 +139,7 @@ class Answers:
         findings = [each.stored for each in explained.findings]
         ends = {stored.id: (stored.resolution, self.known.get(stored.moved_to)) for stored in findings}
         first = min(stored.problem_first_seen for stored in findings if stored.problem_first_seen)
-        workloads = {_place(stored.workload) for stored in findings if stored.workload}
+        workloads = {self._of(problem, _place(stored.workload)) for stored in findings if stored.workload}
         return {problem: (explained.open, ends, first, workloads)}
 
     def _times(self) -> dict[str, tuple[object, ...]]:
@@ -175,7 +191,7 @@ def _expected_explanation(replay: Replay, problem: Problem) -> tuple[object, ...
     members = replay.members[problem]
     ends = {name: (member.reason, member.moved_to) for name, member in members.items()}
     still_open = sum(member.ended is None for member in members.values())
-    return still_open, ends, replay.scans[replay.first[problem]].at, {problem[1]}
+    return still_open, ends, replay.scans[replay.first[problem]].at, {replay.workload_of(problem)}
 
 
 def _expected_findings(replay: Replay) -> dict[str, tuple[object, ...]]:
@@ -183,7 +199,8 @@ def _expected_findings(replay: Replay) -> dict[str, tuple[object, ...]]:
     return {
         name: (
             *(replay.status(state) if state.since == newest else "open", replay.scans[state.first].at),
-            *(replay.scans[state.opened].at, state.problem, state.problem[1], state.cause[0], name in replay.seen),
+            *(replay.scans[state.opened].at, state.problem, replay.workload_of(state.problem)),
+            *(state.cause[0], name in replay.seen),
         )
         for name, state in replay.states.items()
         if state.ended is None

@@ -220,6 +220,7 @@ class Replay:
         self.first: dict[Problem, int] = {}
         self.opened: dict[Problem, int] = {}
         self.fixes: Counter[tuple[str, int, int]] = Counter()
+        self.strays: set[Problem] = set()
         self.seen: frozenset[str] = frozenset()
         self.concerned: frozenset[Problem] = frozenset()
         self.open_at: list[frozenset[Problem]] = []
@@ -247,6 +248,7 @@ class Replay:
         ending = {*missing, *continued.values()}
         left = {name: state for name, state in still_open.items() if name not in seen and name not in ending}
         broken = {state.problem for state in (*seen.values(), *left.values())}
+        self.strays |= {state.problem for state in left.values() if self._strays(state)}
         ends = {name: self._resolution(state, broken) for name, state in missing.items()}
         self.states |= seen
         self.states |= {name: replace(state, ended=now, cause=ends[name][1]) for name, state in missing.items()}
@@ -289,6 +291,15 @@ class Replay:
             return "open"
         return "reopened" if state.reopened else "new"
 
+    def _strays(self, state: State) -> bool:
+        """Whether the object of a finding that was not checked has another workload now: answers have that of the object."""
+        recorded = self.there.get(state.finding.uid)
+        return recorded is not None and recorded.workload != state.problem[1]
+
+    def workload_of(self, problem: Problem) -> Workload | None:
+        """The workload of a problem; None if one of its findings strayed."""
+        return None if problem in self.strays else problem[1]
+
     def facts(self, problem: Problem) -> tuple[object, ...]:
         """The facts of a problem as of the newest scan: status, numbers of findings, reason, where it moved, clocks, workload."""
         members = self.members[problem].values()
@@ -298,11 +309,11 @@ class Replay:
             now = len(self.scans) - 1
             begins = "new" if self.first[problem] == now else "reopened"
             status = begins if self.opened[problem] == now else "open"
-            return status, len(still_open), "", frozenset(), *clocks, problem[1]
+            return status, len(still_open), "", frozenset(), *clocks, self.workload_of(problem)
         last = self.ended(problem)
         ends = [member for member in members if member.ended == last]
         moved_to = frozenset(member.moved_to for member in ends if member.moved_to is not None)
-        return "resolved", 0, weakest(member.reason for member in ends), moved_to, *clocks, problem[1]
+        return "resolved", 0, weakest(member.reason for member in ends), moved_to, *clocks, self.workload_of(problem)
 
     def ended(self, problem: Problem) -> int:
         """The revision that ended a problem."""
