@@ -163,6 +163,8 @@ def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanat
     paired = {now.number for _, now in pairs}
     come = [row for row in rows if period.is_open(row) and not row.unchecked and row.number not in paired]
     still_open = any(map(period.is_open, rows))
+    # A problem goes on from another one also if the later scan did not check the finding that moved.
+    elsewhere = any(period.was_open_elsewhere(row) for row in rows if period.is_open(row))
     was_open = bool(pairs or gone)
     if missed and not checked and not come:
         return _not_checked(pairs, gone, missed, explanation)
@@ -178,7 +180,7 @@ def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanat
         *((FindingChange.RESOLVED, explanation.gone(*each)) for each in gone if not each[1].open_elsewhere),
         *_changed(checked, explanation),
     ]
-    change = _change(come, period, was_open=was_open, still_open=still_open, parts=parts)
+    change = _change([] if elsewhere else come, period, was_open=was_open, still_open=still_open, parts=parts)
     resolved = change is ProblemChange.RESOLVED
     moved = [(FindingChange.RESOLVED, explanation.gone(*each)) for each in gone if each[1].open_elsewhere]
     return ProblemDifference(
@@ -265,12 +267,12 @@ def _changed(pairs: Sequence[_Pair], explanation: Explanation) -> Iterator[tuple
 
 
 def _change(
-    come: Sequence[ComparedFinding], period: Period, *, was_open: bool, still_open: bool, parts: Collection[Part]
+    begun: Sequence[ComparedFinding], period: Period, *, was_open: bool, still_open: bool, parts: Collection[Part]
 ) -> ProblemChange | None:
     if not was_open:
-        if not come or any(map(period.was_open_elsewhere, come)):
+        if not begun:
             return None
-        first = min(row.problem_first for row in come)
+        first = min(row.problem_first for row in begun)
         return ProblemChange.REOPENED if first <= period.before else ProblemChange.NEW
     if not still_open:
         return ProblemChange.RESOLVED

@@ -178,12 +178,13 @@ class Answers:
 
 def _expected_changes(replay: Replay, before: int) -> Iterator[tuple[Problem, tuple[object, ...]]]:
     """The problems that were open in one of two scans alone."""
+    checked = {state.problem for name, state in replay.states.items() if name in replay.seen}
     for problem in replay.members:
         was_open, is_open = replay.was_open(problem, before), replay.is_open(problem)
         if was_open and not is_open:
             _, _, reason, moved_to, *_ = replay.facts(problem)
             yield problem, ("resolved", reason, moved_to)
-        elif is_open and not was_open and not replay.continues_one_of(problem, before):
+        elif problem in checked and not was_open and not replay.continues_one_of(problem, before):
             yield problem, ("reopened" if replay.first[problem] <= before else "new", "", frozenset())
 
 

@@ -217,6 +217,7 @@ class Replay:
         self.scans: list[Kept] = []
         self.states: dict[str, State] = {}
         self.members: dict[Problem, dict[str, Member]] = {}
+        self._departures: dict[tuple[Problem, str], Member] = {}
         self.first: dict[Problem, int] = {}
         self.opened: dict[Problem, int] = {}
         self.fixes: Counter[tuple[str, int, int]] = Counter()
@@ -244,7 +245,7 @@ class Replay:
             first = min(seen[name].first, older.first)
             seen[name] = replace(seen[name], first=first, opened=older.opened, reopened=older.reopened, left=older.left)
             del self.states[of]
-            del self.members[older.problem][of]
+            self._forget(of, older.problem)
         ending = {*missing, *continued.values()}
         left = {name: state for name, state in still_open.items() if name not in seen and name not in ending}
         broken = {state.problem for state in (*seen.values(), *left.values())}
@@ -256,6 +257,9 @@ class Replay:
         self._set_clocks(still_open.values(), before, seen, moved)
         for name in moved:
             self.members[before[name].problem][name] = Member(now, "moved", seen[name].problem)
+        for name in before.keys() & seen.keys():
+            if (of := before[name].problem) != seen[name].problem:
+                self._departures[of, name] = self.members[of][name]
         for name, (reason, _) in ends.items():
             self.members[before[name].problem][name] = Member(now, reason)
         for name, state in seen.items():
@@ -290,6 +294,12 @@ class Replay:
         if state.opened < len(self.scans) - 1:
             return "open"
         return "reopened" if state.reopened else "new"
+
+    def _forget(self, name: str, problem: Problem) -> None:
+        """Forget a finding that goes on as another one, but for an earlier end: when it went from this problem to another one."""
+        del self.members[problem][name]
+        if departure := self._departures.get((problem, name)):
+            self.members[problem][name] = departure
 
     def _strays(self, state: State) -> bool:
         """Whether the object of a finding that was not checked has another workload now: answers have that of the object."""

@@ -107,6 +107,20 @@ def test_a_problem_that_moved_is_not_new_after_its_object_was_created_again(stor
     assert ["resolved"] == [change.value for _, change in diff.problems]
 
 
+def test_a_problem_that_moved_is_not_reopened_by_a_new_finding_beside_an_unchecked_one(store: SqlStore) -> None:
+    """The finding that moved is not checked by the last scan; the gate and the difference agree that the problem goes on."""
+    own = story(store)
+    own.scan([*RULES, WEB, running("web-x", WEB)])
+    own.scan([*RULES, WEB, OTHER, running("web-x", OTHER)], scope=Scope(operation="update"))
+    after = own.scan([*RULES, WEB, OTHER, running("other-x", OTHER)])
+
+    counts = store.problem_counts(after.scan.id)
+    assert counts.baseline is not None
+    assert (1, 0) == (counts.total, counts.new)
+    diff = store.diff(counts.baseline.id, after.scan.id)
+    assert ["resolved"] == [change.value for _, change in diff.problems]
+
+
 def test_a_move_has_its_cause_in_the_object_also_if_rules_changed(store: SqlStore) -> None:
     """Another action of the binding moves nothing."""
     own = story(store)
