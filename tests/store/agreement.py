@@ -171,8 +171,12 @@ class Answers:
             if each.change.value in (*_APPEARED, "resolved")
         }
         if before < len(replay.scans) - 2:
-            # The findings of a problem may have ended one after the other, in several scans.
-            expected, found = ({problem: facts[:1] for problem, facts in each.items()} for each in (expected, found))
+            # The findings of a problem may have ended one after the other in several scans, and others may have come before some moved.
+            moved = {state.problem for state in replay.states.values() if state.left}
+            expected, found = (
+                {problem: facts[:1] for problem, facts in each.items() if problem not in moved}
+                for each in (expected, found)
+            )
         yield from _differing(f"difference from scan {before}", expected, found)
 
 

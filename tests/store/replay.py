@@ -258,8 +258,8 @@ class Replay:
         for name in moved:
             self.members[before[name].problem][name] = Member(now, "moved", seen[name].problem)
         for name in before.keys() & seen.keys():
-            if (of := before[name].problem) != seen[name].problem:
-                self._departures[of, name] = self.members[of][name]
+            if (problem := before[name].problem) != seen[name].problem:
+                self._departures[problem, name] = self.members[problem][name]
         for name, (reason, _) in ends.items():
             self.members[before[name].problem][name] = Member(now, reason)
         for name, state in seen.items():
