@@ -402,7 +402,9 @@ def with_findings(
     verdicts = verdicts_of(connection, {row.columns.verdict for row in portion})
     there = _read_beside(connection, portion, labels.revision) if beside is None else beside
     intervals = {number: each.interval for number, each in there.items() if each.interval}
-    kept = iter(labels.of([_place(row, intervals[row.history.id]) for row in portion if row.history.id in intervals]))
+    placed = [(row.history.id, _place(row, intervals.get(row.history.id))) for row in portion]
+    places = {number: place for number, place in placed if place is not None}
+    kept = dict(zip(places, labels.of([*places.values()]), strict=True))
     causes = causes_of(connection, {cause for row in portion for cause in (row.history.cause, row.history.end_cause)})
     return [
         ReadFinding(
@@ -413,7 +415,7 @@ def with_findings(
             _workload(row, intervals.get(row.history.id)),
             causes[row.history.cause],
             causes[row.history.end_cause],
-            next(kept) if row.history.id in intervals else None,
+            kept.get(row.history.id),
         )
         for row in portion
     ]
@@ -440,7 +442,10 @@ def _workload(row: FindingRow, interval: IntervalOfObject | None) -> Workload | 
     return interval.workload or Workload(*own)
 
 
-def _place(row: FindingRow, interval: IntervalOfObject) -> PlaceOfObject:
+def _place(row: FindingRow, interval: IntervalOfObject | None) -> PlaceOfObject | None:
+    """Where the labels of the object of a row are; None if they are not known."""
+    if interval is None or interval.kept is None:
+        return None
     return PlaceOfObject(row.columns.kind, row.identity.namespace, interval.workload_id, interval.kept)
 
 

@@ -23,12 +23,12 @@ _CHUNK: Final = 1000
 class IntervalOfObject(NamedTuple):
     """What the population has of an object at a revision. `workload` is None for an object that is its own workload.
 
-    `workload_id` and `kept` are ids of rows, or 0.
+    `workload_id` and `kept` are ids of rows, or 0; `kept` is None for an object that is gone, whose labels are those of another time.
     """
 
     workload: Workload | None
     workload_id: int
-    kept: int
+    kept: int | None
 
 
 def intervals_at(connection: Connection, objects: Collection[int], revision: int) -> dict[int, IntervalOfObject]:
@@ -41,10 +41,12 @@ def intervals_at(connection: Connection, objects: Collection[int], revision: int
     at = wanted.where(own.since <= revision, own.until > revision)
     last = wanted.where(own.until <= revision).order_by(own.since)
     intervals: dict[int, IntervalOfObject] = {}
-    for query in (at, last):
-        for portion in chunks(sorted({*objects} - intervals.keys())):
-            rows = connection.execute(query.where(among(connection, own.object, portion)))
-            intervals.update((object_id, interval_of(*columns)) for object_id, *columns in rows)
+    for portion in chunks(sorted({*objects})):
+        rows = connection.execute(at.where(among(connection, own.object, portion)))
+        intervals.update((object_id, interval_of(*columns)) for object_id, *columns in rows)
+    for portion in chunks(sorted({*objects} - intervals.keys())):
+        rows = connection.execute(last.where(among(connection, own.object, portion)))
+        intervals.update((object_id, interval_of(*columns)._replace(kept=None)) for object_id, *columns in rows)
     return intervals
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import Connection, Engine, Select, and_, bindparam, delete, select, update
+from sqlalchemy import Connection, Engine, Select, and_, bindparam, delete, exists, or_, select, update
 
 from scanner.store.engine import among, lock_history, writing
 from scanner.store.interning import chunks
@@ -98,8 +98,8 @@ def _population(connection: Connection, cluster: int, asked: Needed, found: Unne
     own = POPULATION.c
     ended = select(own.object, own.since, own.until).where(own.cluster == cluster, own.until != OPEN)
     ordered = ended.order_by(own.object, own.since).execution_options(yield_per=1000)
-    with connection.execute(ordered) as rows, connection.execute(_of_kept_findings(cluster)) as kept:
-        needed = (tuple(row) for row in kept)
+    with connection.execute(ordered) as rows, connection.execute(_of_findings(cluster)) as of_findings:
+        needed = ((row.object, row.since) for row in of_findings if row.id not in found.findings)
         following = next(needed, None)
         for object_id, since, until in rows:
             while following is not None and following < (object_id, since):
@@ -109,13 +109,23 @@ def _population(connection: Connection, cluster: int, asked: Needed, found: Unne
                 found.since.append(since)
 
 
-def _of_kept_findings(cluster: int) -> Select[tuple[int, int]]:
-    """The intervals of the objects of ended findings that stay, as the last scans with these findings saw the objects."""
-    own, interval = FINDINGS.c, POPULATION.c
-    stays = own.last_seen.is_not(None), is_last_in_problem()
-    at = and_(interval.object == own.object, interval.since < own.until, interval.until > own.last_seen)
-    wanted = select(interval.object, interval.since).distinct().join_from(FINDINGS, POPULATION, at)
-    ordered = wanted.where(own.cluster == cluster, *stays).order_by(interval.object, interval.since)
+def _of_findings(cluster: int) -> Select[tuple[int, int, int]]:
+    """The intervals that name the workloads of findings while they stay: ids of findings and keys of intervals.
+
+    They are the intervals as the last scans with ended findings saw the objects, and the last ones of objects that were gone while
+    their findings were open, because no scan checked them.
+    """
+    own, interval, later = FINDINGS.c, POPULATION.c, POPULATION.alias("later").c
+    as_last_seen = and_(
+        *(own.last_seen.is_not(None), is_last_in_problem()),
+        *(interval.since < own.until, interval.until > own.last_seen),
+    )
+    goes_on = exists().where(later.object == interval.object, later.since == interval.until)
+    gone_before = and_(own.event.not_in(ALONE), interval.until > own.since, interval.until < own.until, ~goes_on)
+    wanted = select(own.id, interval.object, interval.since).join_from(
+        FINDINGS, POPULATION, and_(interval.object == own.object, or_(as_last_seen, gone_before))
+    )
+    ordered = wanted.where(own.cluster == cluster).order_by(interval.object, interval.since)
     return ordered.execution_options(yield_per=1000)
 
 
