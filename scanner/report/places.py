@@ -121,8 +121,10 @@ class Places:
             excepted=bool(finding.excepted_by),
         )
         words = chip, status, has, rule, cause, _status(each)
+        # A finding that moved to another problem is open there, at its own address.
+        address = f"{stored.id}-moved" if stored.moved_to else stored.id
         texts = (
-            stored.id,
+            address,
             _name(finding.kind),
             _name(object_name(finding)) or NO_NAME,
             self._admission(stored, rule),
@@ -138,7 +140,7 @@ class Places:
             *evidence_lines(evidence),
         )
         html = self._form.row(words, texts).replace("\n", "&#10;")
-        return PlacedFinding(stored.id, rule.number, rule.check_number, rule.param_number, html)
+        return PlacedFinding(address, rule.number, rule.check_number, rule.param_number, html)
 
     def _waiver(self, stored: StoredFinding) -> str:
         """The waiver of a finding with its end, and who accepted the finding, and why; empty without one."""
@@ -219,7 +221,8 @@ def _status(each: ProblemFinding) -> str:
         return _STATUSES[stored.status] if each.checked else "Open, but not checked by this scan"
     when = f" at {minute(stored.resolved_at)} UTC" if stored.resolved_at else ""
     why = RESOLUTIONS.get(stored.resolution, "")
-    return f"Resolved{when}{': ' if why else ''}{why}"
+    follows = f", see problem {stored.moved_to}" if stored.moved_to else ""
+    return f"Resolved{when}{': ' if why else ''}{why}{follows}"
 
 
 def _clocks(stored: StoredFinding) -> str:

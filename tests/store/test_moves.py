@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from scanner.model.scan import ScanRecord, Scope
 from scanner.posture.problem_rows import Problem, problems
+from scanner.report import FORMATS
+from scanner.report.document import document_of
 from scanner.store import SqlStore, prune
 from scanner.store.retention_plan import Rule
 from tests.documents import Document, binding, policy, rule
@@ -119,6 +123,20 @@ def test_a_problem_that_moved_is_not_reopened_by_a_new_finding_beside_an_uncheck
     assert (1, 0) == (counts.total, counts.new)
     diff = store.diff(counts.baseline.id, after.scan.id)
     assert ["resolved"] == [change.value for _, change in diff.problems]
+
+
+def test_a_page_leads_from_a_problem_that_moved_to_the_one_that_goes_on(store: SqlStore, tmp_path: Path) -> None:
+    """The finding is open at its own address, and its end in the earlier problem stands beside it."""
+    own = story(store)
+    own.scan([*RULES, WEB, running("web-x", WEB)])
+    record = own.scan([*RULES, WEB, running("web-x", None)])
+    [finding] = [each.stored for each in record.by_problem() if each.stored.moved_to]
+    FORMATS["html"].render(document_of(record), tmp_path / "report")
+    page = (tmp_path / "report" / "f" / f"{finding.id[:3]}.html").read_text()
+
+    assert f"the object has another workload now, see problem {finding.moved_to}" in page
+    articles = re.findall(r'<article class="place" id="([^"]+)"', page)
+    assert [f"f-{finding.id}", f"f-{finding.id}-moved"] == articles
 
 
 def test_a_move_has_its_cause_in_the_object_also_if_rules_changed(store: SqlStore) -> None:
