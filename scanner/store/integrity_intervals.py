@@ -173,7 +173,9 @@ def _of_population(
         before = -1, 0
         for object_id, since, until in rows:
             where = f"population {object_id}"
-            yield from ((problem, where) for problem in _of_times(since, until, revisions.newest))
+            # An object of the newest scan that an overlapping scan did not find later ends with it.
+            newest = max(revisions.newest, min(until, since + 1)) if since == revisions.newest else revisions.newest
+            yield from ((problem, where) for problem in _of_times(since, until, newest))
             if before[0] == object_id and before[1] > since:
                 yield IntervalProblem.OVERLAP, where
             # An object that is gone and comes back is another object: the intervals of one have no hole.
