@@ -109,7 +109,8 @@ class PopulationWriter:
         """Record the objects of a list."""
         tops, derived = self._sort(listed.pages())
         known = self._known_workloads(listed.same_kinds, derived)
-        newer = dict(self._newer(listed)) if listed.newer else {}
+        newer = dict(self._newer(listed, listed.newer)) if listed.newer else {}
+        ended = dict(self._ended(listed, listed.newer)) if listed.newer else {}
         ids = array("I", bytes(4 * len(tops)))
         changes = _Changes()
         current = NONE
@@ -118,6 +119,9 @@ class PopulationWriter:
                 case Close(object_id):
                     changes.closed.append(object_id)
                     continue
+                case Open(seen) if seen.identity in ended:
+                    current = ended[seen.identity]
+                    changes.opened.append(self._interval(current, listed.kind, seen, self._revision + 1))
                 case Open(seen):
                     if len(changes.new) >= CHUNK:
                         self._write(changes, listed, ids)
@@ -199,11 +203,30 @@ class PopulationWriter:
             del known.workloads[workload]
         return known
 
-    def _newer(self, listed: ListedObjects) -> Iterator[tuple[int, _Newer]]:
+    def _ended(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[Identity, int]]:
+        """The objects of a list, with their ids, that scans with newer lists found gone: this scan alone has them again."""
+        own, interval = OBJECTS.c, POPULATION.c
+        identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
+        wanted = (
+            select(*(own[name] for name in Identity._fields), own.id)
+            .join_from(_SORTED, OBJECTS, and_(own.cluster == self._cluster, own.kind.in_(listed.same_kinds), *identity))
+            .join(POPULATION, and_(interval.object == own.id, interval.until.in_(lists.scans)))
+            .execution_options(yield_per=CHUNK)
+        )
+        with self._connection.execute(wanted) as rows:
+            for *names, number in rows:
+                yield Identity(*names), number
+
+    def _newer(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[int, _Newer]]:
         """What newer lists have of the objects of a list, by the places of those of which they have something else."""
         own, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
         identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
-        itself = {"api_version": KINDS.c.api_version, "kind": KINDS.c.kind, "namespace": own.namespace, "name": own.name}
+        itself = {
+            "api_version": KINDS.c.api_version,
+            "kind": KINDS.c.kind,
+            "namespace": own.namespace,
+            "name": own.name,
+        }
         workload = (func.coalesce(top[name], column) for name, column in itself.items())
         wanted = (
             select(_SORTED.c.place, own.id, interval.since, interval.workload, interval.kept, *workload)
@@ -216,7 +239,7 @@ class PopulationWriter:
         )
         with self._connection.execute(wanted) as rows:
             for place, number, since, *content, api_version, kind, namespace, name in rows:
-                if listed.newer and listed.newer.have(number, since):
+                if lists.have(number, since):
                     key = workload_key(api_version.rpartition("/")[0], kind, namespace, name)
                     yield place, _Newer((*content,), key)
 
