@@ -27,7 +27,7 @@ def problem(explained: ExplainedProblem, flags: str) -> Iterator[str]:
     example = explained.findings[0]
     numbers = [f"{plural(explained.open, 'open finding')}"] if explained.open else []
     numbers += [f"{explained.resolved:,} resolved"] if explained.resolved else []
-    numbers += [f"{explained.alone:,} of one scan alone"] if explained.alone else []
+    numbers += [plural(explained.alone, "preview or outdated finding")] if explained.alone else []
     yield f"Problem {explained.id}: {', '.join(numbers)} of one check and one workload"
     yield from finding(example, of_problem=True)
     others = explained.findings[1:]
