@@ -296,7 +296,7 @@ class Replay:
                 )
                 for name, state in seen.items()
             }
-            | {name: ("outdated", self._at(found[name].first), self._at(now), (), "") for name in outdated},
+            | {name: self._outdated(found[name]) for name in outdated},
             resolved={
                 name: (*ends[name], self._at(state.first), self._at(state.opened)) for name, state in missing.items()
             },
@@ -380,6 +380,10 @@ class Replay:
         if before is not None and (before.ended is None or before.ended == now - 1):
             return before.ended is not None
         return later.operation == self.scans[now].operation and later.would_have(found.finding)
+
+    def _outdated(self, found: State) -> tuple[object, ...]:
+        """The facts of a finding that belongs to the newest scan alone."""
+        return "outdated", self._at(found.first), self._at(len(self.scans) - 1), (), ""
 
     def _seen(self, finding: Finding, before: State | None, workload: Workload, *, newer: bool) -> State:
         """The state of a finding that the newest scan found. If the scan before it is `newer`, a finding stays as that saw it."""
