@@ -27,6 +27,7 @@ def problem(explained: ExplainedProblem, flags: str) -> Iterator[str]:
     example = explained.findings[0]
     numbers = [f"{plural(explained.open, 'open finding')}"] if explained.open else []
     numbers += [f"{explained.resolved:,} resolved"] if explained.resolved else []
+    numbers += [plural(explained.alone, "preview or outdated finding")] if explained.alone else []
     yield f"Problem {explained.id}: {', '.join(numbers)} of one check and one workload"
     yield from finding(example, of_problem=True)
     others = explained.findings[1:]
@@ -34,7 +35,7 @@ def problem(explained: ExplainedProblem, flags: str) -> Iterator[str]:
         yield ""
         yield "Other findings of this problem:"
         yield from (f"    {line(each.stored)}" for each in others)
-    if hidden := explained.open + explained.resolved - len(explained.findings):
+    if hidden := explained.open + explained.resolved + explained.alone - len(explained.findings):
         command_line = f"assay findings {explained.id} --limit 0 {flags}".rstrip()
         yield f"    and {hidden:,} more: {command_line}"
 

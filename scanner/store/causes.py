@@ -81,13 +81,12 @@ class EarlierScan:
         """What changed since then for a finding that the scan does not have. If nothing else did, its object changed."""
         rules = self.comparison.deciding(finding.coordinates)
         yield from rules
-        examined = self._examined.get((_group(finding.api_version), finding.kind), ())
-        if any(finding.object_id in ids for ids in examined):
+        if self.examined(finding.api_version, finding.kind, finding.object_id):
             if self._missed(finding):
                 yield CauseKind.COVERAGE
             elif not rules:
                 yield CauseKind.OBJECT_CHANGED
-        elif not self._reach.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name):
+        elif not self.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name):
             yield CauseKind.COVERAGE
         elif self._recorded_objects:
             yield appeared(self.comparison)
@@ -99,10 +98,17 @@ class EarlierScan:
         key = finding.coordinates.policy_key, finding.coordinates.binding_key
         if key[0] not in self.comparison.before.policies or key[1] not in self.comparison.before.bindings:
             return False
-        examined = self._examined.get((_group(finding.api_version), finding.kind), ())
-        if any(finding.object_id in ids for ids in examined):
+        if self.examined(finding.api_version, finding.kind, finding.object_id):
             return not self._missed(finding)
-        return self._reach.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name)
+        return self.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name)
+
+    def examined(self, api_version: str, kind: str, object_id: int) -> bool:
+        """Return whether the scan examined an object."""
+        return any(object_id in ids for ids in self._examined.get((_group(api_version), kind), ()))
+
+    def lists(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
+        """Return whether the scan would have listed an object if it existed."""
+        return self._reach.lists(api_version, kind, namespace, name)
 
     def _missed(self, finding: FindingPlace) -> bool:
         """Return whether the scan examined the object of a finding, but could not evaluate the check."""

@@ -88,7 +88,7 @@ class Endings:
             record_fixes(self._connection, self._position.cluster, self._position.revision)
 
     def _overtaken(self, inserted: InsertedRows, later: LaterScans) -> Iterator[int]:
-        """The inserted rows that a later scan has overtaken: it listed the object later, and has no such finding, or another row."""
+        """The inserted rows that a later scan has overtaken: it listed the object later, and has no such finding, or the row before."""
         ended = [(0, inserted.new), *((key[0], numbers) for key, numbers in inserted.reopened.items())]
         for revision, numbers in ended:
             for portion in chunks(numbers):
@@ -97,11 +97,10 @@ class Endings:
                         yield number
         following = dict(zip(inserted.before, inserted.changed, strict=True))
         for portion in chunks(list(following)):
-            chosen = among(self._connection, FINDINGS.c.id, portion), FINDINGS.c.since > self._position.base
-            rows = self._connection.execute(select(FINDINGS.c.id, FINDINGS.c.since).where(*chosen)).all()
-            since = {following[number]: revision for number, revision in rows}
-            for number, place in self._causes.places(list(since)):
-                if later.changed(place, since[number]):
+            wanted = select(FINDINGS.c.id, FINDINGS.c.since).where(among(self._connection, FINDINGS.c.id, portion))
+            before = {following[row.id]: (row.id, row.since) for row in self._connection.execute(wanted)}
+            for number, place in self._causes.places(list(before)):
+                if later.saw(place, *before[number]):
                     yield number
 
     def _missing(self, reach: Reach) -> MissingFindings:

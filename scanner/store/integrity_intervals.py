@@ -171,13 +171,15 @@ def _of_population(
     ordered = wanted.order_by(own.object, own.since).execution_options(yield_per=1000)
     with connection.execute(ordered) as rows:
         before = -1, 0
+        # An object in a list that is older than that of a scan which ended first can be there for one scan alone, once more.
         for object_id, since, until in rows:
-            where = f"population {object_id}"
-            yield from ((problem, where) for problem in _of_times(since, until, revisions.newest))
+            where, is_alone = f"population {object_id}", until == since + 1
+            newest = max(revisions.newest, until) if is_alone and since <= revisions.newest else revisions.newest
+            yield from ((problem, where) for problem in _of_times(since, until, newest))
             if before[0] == object_id and before[1] > since:
                 yield IntervalProblem.OVERLAP, where
             # An object that is gone and comes back is another object: the intervals of one have no hole.
-            if before[0] == object_id and revisions.reported.within(before[1], since):
+            if before[0] == object_id and revisions.reported.within(before[1], since) and not is_alone:
                 yield IntervalProblem.GAP, where
             before = object_id, until
 

@@ -7,12 +7,12 @@ four bytes for each object of one list, and the objects of the kinds that contro
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
 import orjson
-from sqlalchemy import Column, Connection, Integer, MetaData, Table, and_, select, update
+from sqlalchemy import Column, Connection, Integer, MetaData, Table, and_, func, or_, select, update
 from sqlalchemy.sql.ddl import CreateTable, DropTable
 
 from scanner.model.population import Examined, Pairs, Workload
@@ -21,10 +21,11 @@ from scanner.posture.workloads import Workloads
 from scanner.store.engine import insert_rows
 from scanner.store.ids import reserve
 from scanner.store.interning import Interned, chunks
-from scanner.store.population_plan import Change, Close, Identity, InForce, Keep, Open, Repeat, Seen, plan
+from scanner.store.later_scans import NewerLists
+from scanner.store.population_plan import Change, Close, Content, Identity, InForce, Keep, Open, Repeat, Seen, plan
 from scanner.store.row_ids import RowIdSet
 from scanner.store.search_index import index_objects
-from scanner.store.tables import KEPT, OBJECTS, OPEN, POPULATION, TEXT, WORKLOADS
+from scanner.store.tables import KEPT, KINDS, OBJECTS, OPEN, POPULATION, TEXT, WORKLOADS
 
 CHUNK: Final = 1000
 NONE: Final = 0
@@ -47,12 +48,21 @@ _INTERVAL: Final = ("object", "since", "until", "cluster", "kind", "workload", "
 
 @dataclass(frozen=True, slots=True)
 class ListedObjects:
-    """The objects of one list: pages of packed objects, the ids of its kind, and which absent objects are gone."""
+    """The objects of one list: pages of packed objects, the ids of its kind, and which absent objects are gone.
+
+    `newer` are lists of the kind that overlapping scans read later, and recorded earlier: what they have stays.
+    """
 
     pages: Callable[[], Iterator[Sequence[Examined]]]
     kind: int
     same_kinds: Sequence[int]
     gone: Callable[[InForce], bool]
+    newer: NewerLists | None = None
+
+    def until(self, identity: Identity, revision: int) -> int:
+        """The end of the first interval of an object: an object that newer lists lack is there for the scan of this revision alone."""
+        lacking = self.newer and self.newer.lack(identity.namespace, identity.name)
+        return revision + 1 if lacking else OPEN
 
 
 class RecordedList(NamedTuple):
@@ -68,6 +78,13 @@ class _KnownWorkloads(NamedTuple):
     workloads: dict[int, int]
     of_place: dict[int, int]
     keys: dict[int, int]
+
+
+class _Newer(NamedTuple):
+    """What a newer list has of an object: the ids of its workload and labels, and the key of the workload."""
+
+    content: Content
+    key: int
 
 
 class PopulationWriter:
@@ -92,17 +109,22 @@ class PopulationWriter:
         """Record the objects of a list."""
         tops, derived = self._sort(listed.pages())
         known = self._known_workloads(listed.same_kinds, derived)
+        newer = dict(self._newer(listed, listed.newer)) if listed.newer else {}
+        ended = dict(self._ended(listed, listed.newer)) if listed.newer else {}
         ids = array("I", bytes(4 * len(tops)))
         changes = _Changes()
         current = NONE
-        for step in plan(self._in_force(listed.same_kinds), self._sorted(known, tops), self._gone(listed)):
+        for step in plan(self._in_force(listed.same_kinds), self._sorted(known, newer, tops), self._gone(listed)):
             match step:
                 case Close(object_id):
                     changes.closed.append(object_id)
                     continue
+                case Open(seen) if seen.identity in ended:
+                    current = ended[seen.identity]
+                    changes.opened.append(self._interval(current, listed.kind, seen, self._revision + 1))
                 case Open(seen):
                     if len(changes.new) >= CHUNK:
-                        self._write(changes, listed.kind, ids)
+                        self._write(changes, listed, ids)
                     changes.new.append((seen, [seen.item]))
                     current = NONE
                     continue
@@ -114,14 +136,14 @@ class PopulationWriter:
                     current = object_id
                     if current not in self._recorded:
                         changes.closed.append(current)
-                        changes.opened.append(self._interval(current, listed.kind, seen))
+                        changes.opened.append(self._interval(current, listed.kind, seen, OPEN))
                 case Keep(object_id, seen):
                     current = object_id
                 case _ as never:
                     assert_never(never)
             ids[seen.item] = current
             self._recorded.add(current)
-        self._write(changes, listed.kind, ids)
+        self._write(changes, listed, ids)
         return RecordedList(ids, tops)
 
     def recorded(self, object_id: int) -> bool:
@@ -181,6 +203,46 @@ class PopulationWriter:
             del known.workloads[workload]
         return known
 
+    def _ended(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[Identity, int]]:
+        """The objects of a list, with their ids, that scans with newer lists found gone: this scan alone has them again."""
+        own, interval = OBJECTS.c, POPULATION.c
+        identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
+        wanted = (
+            select(*(own[name] for name in Identity._fields), own.id)
+            .join_from(_SORTED, OBJECTS, and_(own.cluster == self._cluster, own.kind.in_(listed.same_kinds), *identity))
+            .join(POPULATION, and_(interval.object == own.id, interval.until.in_(lists.scans)))
+            .execution_options(yield_per=CHUNK)
+        )
+        with self._connection.execute(wanted) as rows:
+            for *names, number in rows:
+                yield Identity(*names), number
+
+    def _newer(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[int, _Newer]]:
+        """What newer lists have of the objects of a list, by the places of those of which they have something else."""
+        own, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
+        identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
+        itself = {
+            "api_version": KINDS.c.api_version,
+            "kind": KINDS.c.kind,
+            "namespace": own.namespace,
+            "name": own.name,
+        }
+        workload = (func.coalesce(top[name], column) for name, column in itself.items())
+        wanted = (
+            select(_SORTED.c.place, own.id, interval.since, interval.workload, interval.kept, *workload)
+            .join_from(_SORTED, OBJECTS, and_(own.cluster == self._cluster, own.kind.in_(listed.same_kinds), *identity))
+            .join(POPULATION, and_(interval.object == own.id, interval.until == OPEN))
+            .join(KINDS, KINDS.c.id == own.kind)
+            .outerjoin(WORKLOADS, top.id == interval.workload)
+            .where(or_(interval.workload != _SORTED.c.workload, interval.kept != _SORTED.c.kept))
+            .execution_options(yield_per=CHUNK)
+        )
+        with self._connection.execute(wanted) as rows:
+            for place, number, since, *content, api_version, kind, namespace, name in rows:
+                if lists.have(number, since):
+                    key = workload_key(api_version.rpartition("/")[0], kind, namespace, name)
+                    yield place, _Newer((*content,), key)
+
     def _workload(self, examined: Examined) -> tuple[str | bool, ...] | None:
         """The key of the workload of an object; None for an object that is its own workload."""
         if examined.controller is None:
@@ -189,17 +251,25 @@ class PopulationWriter:
         own = Workload(examined.kind.api_version, examined.kind.kind, examined.namespace, examined.name)
         return None if top == own else (top.api_version, top.kind, top.namespace, top.name, top.derived)
 
-    def _sorted(self, known: _KnownWorkloads, tops: array[int]) -> Iterator[Seen[int]]:
-        """The objects of the list in their order, with known workloads in place of derived ones, also in the keys of the list."""
+    def _sorted(self, known: _KnownWorkloads, newer: Mapping[int, _Newer], tops: array[int]) -> Iterator[Seen[int]]:
+        """The objects of the list in their order, with known workloads in place of derived ones, and with what newer lists have.
+
+        The keys of the list are changed, too.
+        """
         own = _SORTED.c
         ordered = select(own.namespace, own.name, own.uid, own.workload, own.kept, own.place)
         ordered = ordered.order_by(own.namespace, own.name, own.uid).execution_options(yield_per=CHUNK)
         with self._connection.execute(ordered) as rows:
             for namespace, name, uid, workload, kept, place in rows:
+                identity = Identity(namespace, name, uid)
+                if place in newer:
+                    tops[place] = newer[place].key
+                    yield Seen(identity, newer[place].content, place)
+                    continue
                 number = known.of_place.get(place) or known.workloads.get(workload, workload)
                 if number != workload:
                     tops[place] = known.keys[number]
-                yield Seen(Identity(namespace, name, uid), (number, kept), place)
+                yield Seen(identity, (number, kept), place)
 
     def _in_force(self, kinds: Sequence[int]) -> Iterator[InForce]:
         own, interval = OBJECTS.c, POPULATION.c
@@ -218,10 +288,10 @@ class PopulationWriter:
         """An object that another list of this scan has, in another version of its kind, is not gone."""
         return lambda row: row.object_id not in self._recorded and listed.gone(row)
 
-    def _interval(self, object_id: int, kind: int, seen: Seen[int]) -> tuple[int, ...]:
-        return (object_id, self._revision, OPEN, self._cluster, kind, *seen.content)
+    def _interval(self, object_id: int, kind: int, seen: Seen[int], until: int) -> tuple[int, ...]:
+        return (object_id, self._revision, until, self._cluster, kind, *seen.content)
 
-    def _write(self, changes: _Changes, kind: int, ids: array[int]) -> None:
+    def _write(self, changes: _Changes, listed: ListedObjects, ids: array[int]) -> None:
         """Write the changes so far, and give new objects their ids. Intervals end before others of the same object begin."""
         for portion in chunks(changes.closed):
             ended = update(POPULATION).where(POPULATION.c.object.in_(portion), POPULATION.c.until == OPEN)
@@ -229,8 +299,9 @@ class PopulationWriter:
         objects: list[tuple[int | str, ...]] = []
         numbers = reserve(self._connection, OBJECTS, len(changes.new))
         for number, (seen, places) in zip(numbers, changes.new, strict=True):
-            objects.append((number, self._cluster, kind, *seen.identity))
-            changes.opened.append(self._interval(number, kind, seen))
+            objects.append((number, self._cluster, listed.kind, *seen.identity))
+            until = listed.until(seen.identity, self._revision)
+            changes.opened.append(self._interval(number, listed.kind, seen, until))
             self._recorded.add(number)
             for place in places:
                 ids[place] = number

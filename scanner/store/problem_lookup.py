@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +15,7 @@ from scanner.store.clusters import find_cluster
 from scanner.store.findings import FindingRow, select_findings
 from scanner.store.lookup import ExplainedFinding, all_explained, explained, listed
 from scanner.store.problem_clocks import is_last_in_problem
-from scanner.store.tables import ALONE, FINDINGS, OPEN
+from scanner.store.tables import ALONE, FINDINGS, OPEN, OUTDATED
 
 _ID: Final = re.compile(r"p-([0-9a-f]{1,12})")
 _DIGITS: Final = 12
@@ -24,12 +25,16 @@ _AMBIGUOUS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class ExplainedProblem:
-    """A problem of one cluster: the latest state of its findings, at most 20, and the numbers of all that are open and resolved."""
+    """A problem of one cluster: the latest state of its findings, at most 20, and the numbers of all that are open and resolved.
+
+    `alone` is the number of previews and outdated findings, which belong to one scan alone.
+    """
 
     id: str
     findings: tuple[ExplainedFinding, ...]
     open: int
     resolved: int
+    alone: int
 
 
 def find_problem(connection: Connection, text: str, cluster: str | int | None = None) -> ExplainedProblem:
@@ -48,9 +53,9 @@ def find_problem(connection: Connection, text: str, cluster: str | int | None = 
         raise UsageError(f"The cluster {cluster!r} has no problem {text!r}.")
     still_open = sum(row.history.until == OPEN for row in rows)
     shown = all_explained(connection, rows[0].history.cluster, rows[:_MOST])
-    return ExplainedProblem(
-        problem_id(number), tuple(sorted(shown, key=_worst_first)), still_open, len(rows) - still_open
-    )
+    alone = sum(row.history.event in ALONE for row in rows)
+    resolved = len(rows) - still_open - alone
+    return ExplainedProblem(problem_id(number), tuple(sorted(shown, key=_worst_first)), still_open, resolved, alone)
 
 
 def _worst_first(finding: ExplainedFinding) -> tuple[bool, bool]:
@@ -77,7 +82,10 @@ def _there_is_none(text: str) -> UsageError:
 
 
 def _rows(connection: Connection, number: int, cluster: str | int | None) -> list[FindingRow]:
-    """The latest rows of the findings of a problem in one cluster: the open ones first, then those that were seen last."""
+    """The latest rows of the findings of a problem in one cluster: the open ones first, then those that were seen last.
+
+    An outdated finding was never open: its row explains a problem without other rows alone.
+    """
     own = FINDINGS.c
     latest = is_last_in_problem() | own.event.in_(ALONE)
     wanted = select_findings().where(own.problem == number, latest).order_by(own.since)
@@ -90,10 +98,15 @@ def _rows(connection: Connection, number: int, cluster: str | int | None) -> lis
     for row in map(FindingRow.of, connection.execute(wanted)):
         # A finding that left the problem may have come back: its last row in this problem counts.
         of_clusters.setdefault(row.history.cluster, {})[row.history.fingerprint, row.history.event in ALONE] = row
-    ordered = [sorted(rows.values(), key=_order) for rows in of_clusters.values()]
+    ordered = [sorted(_current(rows.values()), key=_order) for rows in of_clusters.values()]
     if len(ordered) <= 1:
         return ordered[0] if ordered else []
     return max(ordered, key=lambda rows: explained(connection, rows[0]).stored.last_seen)
+
+
+def _current(rows: Collection[FindingRow]) -> Collection[FindingRow]:
+    """The rows without outdated ones, if there are others."""
+    return [row for row in rows if row.history.event != OUTDATED] or rows
 
 
 def _order(row: FindingRow) -> tuple[bool, bool, int, bytes]:

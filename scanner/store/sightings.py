@@ -26,7 +26,7 @@ class MergedScan:
         return since <= self.revision and number not in self.unchecked
 
 
-def merged_scans(connection: Connection, cluster: int, *, after: int, before: int) -> Iterator[MergedScan]:
+def merged_scans(connection: Connection, cluster: int, *, after: int, before: int = OPEN) -> Iterator[MergedScan]:
     """The merged scans of a cluster whose revision lies between `after` and `before`, both excluded, newest first."""
     wanted = (
         select(SCANS.c.revision, UNCHECKED.c.findings)

@@ -207,21 +207,23 @@ def _merge(
     )
     reach = reach_of(scope, used, end, end.gaps, nothing=nothing)
     gone = GoneObjects(connection, reach, running.cluster, running.base)
+    later = LaterScans(connection, running.number, end.lists, causes.circumstances)
     for listed in lists:
         kind, same_kinds = kinds_of(connection, history.kinds, listed)
-        objects = population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of(listed)))
+        newer = later.newer_lists(listed.api_version, listed.kind)
+        objects = population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of(listed), newer))
         _merge_pages(listed.pages(), objects, history, ledger)
         ledger.sets[listed.api_version, listed.kind] = history.sets.write(objects.ids, listed.sets())
     for listed in lists.namespaces():
         kind, same_kinds = kinds_of(connection, history.kinds, listed)
-        population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of_labels(scope)))
+        newer = later.newer_lists(listed.api_version, listed.kind)
+        population.record(ListedObjects(listed.objects, kind, same_kinds, gone.of_labels(scope), newer))
     for kind, same_kinds, is_gone in gone.unserved():
         population.record(ListedObjects(lambda: iter(()), kind, same_kinds, is_gone))
     population.close()
     ledger.gaps.update(end.gaps)
     request = SimulatedRequest(scope.operation, running.requester)
     reach = reach_of(scope, used, end, ledger.gaps, causes.circumstances.policies, nothing=nothing)
-    later = LaterScans(connection, running.number, end.lists, causes.circumstances)
     listed_workloads = ListedWorkloads(
         kinds=reach.kinds,
         metadata_kinds=end.metadata_kinds,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Assay
-from tests.cli.manifests import bound, config_map
+from tests.cli.manifests import bound, config_map, policy
 
 Write = Callable[[str, str], Path]
 
@@ -117,6 +117,20 @@ def test_a_problem_is_explained_by_the_beginning_of_its_id(assay: Assay, write: 
     lines = ran.stdout.decode().splitlines()
     assert f"Problem {problem}: 1 open finding of one check and one workload" == lines[0]
     assert '    object.metadata.name is "one"' == lines[lines.index("Evidence:") + 1]
+
+
+def test_a_preview_is_not_counted_as_resolved(assay: Assay, write: Write) -> None:
+    """The finding of an assumed binding was never open."""
+    write("all.yaml", f"{config_map('one')}---\n{policy('strict')}")
+    assay("scan", "--from", "all.yaml", "-q", "--assume-bound", "strict")
+    problem = json.loads(assay("report", "-o", "json").stdout)["findings"][0]["problem"]
+
+    ran = assay("explain", problem)
+
+    assert (
+        f"Problem {problem}: 1 preview or outdated finding of one check and one workload"
+        == (ran.stdout.decode().splitlines()[0])
+    )
 
 
 def test_an_ambiguous_beginning_names_the_problems(assay: Assay, write: Write) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from itertools import count
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain, count, repeat
 from typing import Any
 
 from scanner.model.outcome import Finding
@@ -83,11 +84,18 @@ class World:
     server: str = "v1.36.0"
     assay: str = "1.0"
     serves_widgets: bool = True
+    resource_version: int = 100
     uids: Iterator[int] = field(default_factory=lambda: count(1))
 
     def do(self, verb: str, *arguments: Any) -> None:
         """Change the cluster."""
+        self.resource_version += 1
         getattr(self, verb)(*arguments)
+
+    def do_all(self, acts: Iterable[Sequence[Any]]) -> None:
+        """Change the cluster by several acts."""
+        for verb, *arguments in acts:
+            self.do(verb, *arguments)
 
     def rest(self) -> None:
         """Change nothing."""
@@ -285,11 +293,12 @@ class Versioned(FakeCluster):
 
 
 class Tee:
-    """Records a scan in a store, and keeps what it recorded."""
+    """Records a scan in a store, and keeps what it recorded. `meanwhile` happens after the lists, before the scan ends."""
 
-    def __init__(self, store: SqlStore, assay: str) -> None:
+    def __init__(self, store: SqlStore, assay: str, meanwhile: Callable[[], object]) -> None:
         self._store = store
         self._assay = assay
+        self._meanwhile = meanwhile
         self.findings: dict[str, Finding] = {}
         self.ends: list[ScanEnd] = []
 
@@ -317,6 +326,7 @@ class Tee:
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         self.ends.append(end)
+        self._meanwhile()
         return self._store.finish(scan_id, end)
 
 
@@ -330,19 +340,34 @@ class Question:
 
 
 def scan(
-    store: SqlStore, world: World, question: Question, name: str, at: datetime, scan_id: str
+    store: SqlStore,
+    world: World,
+    question: Question,
+    name: str,
+    at: datetime,
+    scan_id: str,
+    *,
+    takes: timedelta = timedelta(),
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> tuple[ScanRecord, Kept]:
-    """Scan the cluster as it is now. Returns the record, and everything that decided."""
+    """Scan the cluster as it is now, which `takes` some time. Returns the record, and everything that decided.
+
+    `meanwhile` happens after the lists, before the scan ends; it may change the cluster and scan it.
+    """
     lists = [place for kind in question.denied for place in (PLURALS[kind], f"metadata/{PLURALS[kind]}")]
     refused = {place: forbidden(place) for place in lists}
     documents = list(world.documents())
-    cluster = Versioned(documents, kinds=world.kinds, refused=refused, name=name, version=world.server)
-    options = Options(Scope(namespaces=question.namespaces, operation=question.operation), allow_empty=True)
-    tee = Tee(store, world.assay)
-    scanned = run(cluster, tee, options, scan_id=scan_id, clock=lambda: at)
-    [end] = tee.ends
-    kept = Kept(
-        at=at,
+    cluster = Versioned(
+        documents,
+        kinds=world.kinds,
+        refused=refused,
+        name=name,
+        version=world.server,
+        resource_version=str(world.resource_version),
+    )
+    as_it_is = partial(
+        Kept,
+        at=at + takes,
         policies=dict(world.policies),
         bindings={(policy, f"{policy}-{own}"): bound for (policy, own), bound in world.bindings.items()},
         params=dict(world.params),
@@ -352,6 +377,13 @@ def scan(
         operation=question.operation,
         server=world.server,
         assay=world.assay,
+    )
+    options = Options(Scope(namespaces=question.namespaces, operation=question.operation), allow_empty=True)
+    tee = Tee(store, world.assay, meanwhile)
+    moments = chain([at], repeat(at + takes))
+    scanned = run(cluster, tee, options, scan_id=scan_id, clock=lambda: next(moments))
+    [end] = tee.ends
+    kept = as_it_is(
         listed=frozenset(line.kind for line in end.coverage if line.state is CoverageState.LISTED),
         metadata=frozenset(kind for _, kind in end.metadata_kinds),
         served=frozenset(kind for _, kind in end.served),

@@ -119,6 +119,15 @@ class Kept:
         """Whether objects of a namespace were in the scope."""
         return not self.namespaces or namespace in self.namespaces
 
+    def sees(self, item: Item) -> bool:
+        """Whether the scan shows whether an object is there."""
+        return (item.kind in self.listed or item.kind not in self.served) and self.covers(item.namespace)
+
+    def would_have(self, finding: Finding) -> bool:
+        """Whether the scan would have found a finding. It keeps nothing about kinds that are not served."""
+        rules = finding.policy in self.policies and (finding.policy, finding.binding) in self.bindings
+        return rules and finding.kind in self.listed and self.covers(finding.namespace)
+
     def examined(self, uid: str) -> bool:
         """Whether an object was listed."""
         return any(item.uid == uid for item in self.of_kinds(self.listed))
@@ -228,17 +237,27 @@ class Replay:
         self.there: dict[str, Recorded] = {}
         self._names: dict[Check, Hashable] = {}
 
-    def scan(self, kept: Kept) -> Expected:
-        """The log of the next scan."""
+    def scan(self, kept: Kept, *, overtaken: bool = False) -> Expected:
+        """The log of the next scan; the newest one of an `overtaken` scan began after it, listed the cluster later, and ended first."""
         before, now = dict(self.states), len(self.scans)
+        later = self.scans[-1] if overtaken else None
         self._name_checks(kept)
         self.scans.append(kept)
-        self.there = dict(self._recorded(kept))
-        seen = {name: self._seen(name, finding, before.get(name)) for name, finding in kept.findings.items()}
+        workloads = self._record(kept, later)
+        found = {
+            name: self._seen(finding, before.get(name), workloads[finding.uid].workload, newer=later is not None)
+            for name, finding in kept.findings.items()
+        }
+        outdated = {name for name in found if later and self._is_outdated(found[name], before.get(name), later)}
+        seen = {name: state for name, state in found.items() if name not in outdated}
         appeared = [name for name in seen if name not in before or before[name].ended is not None]
         still_open = {name: state for name, state in before.items() if state.ended is None}
         moved = [name for name in seen if name in still_open and seen[name].problem != before[name].problem]
-        missing = {name: state for name, state in still_open.items() if name not in seen and self._notices(state)}
+        missing = {
+            name: state
+            for name, state in still_open.items()
+            if name not in seen and self._notices(state) and not (later and state.seen == now - 1)
+        }
         continued = dict(self._continuations(missing, {name: seen[name] for name in appeared}))
         for name, of in continued.items():
             older = missing.pop(of)
@@ -276,14 +295,15 @@ class Replay:
                     *(state.cause if state.since == now else (), continued.get(name, "")),
                 )
                 for name, state in seen.items()
-            },
+            }
+            | {name: self._outdated(found[name]) for name in outdated},
             resolved={
                 name: (*ends[name], self._at(state.first), self._at(state.opened)) for name, state in missing.items()
             },
             problems={problem: self.facts(problem) for problem in self.concerned},
-            problem_of={name: state.problem for name, state in {**missing, **seen}.items()},
+            problem_of={name: state.problem for name, state in {**missing, **found, **seen}.items()},
             unchecked=len(left),
-            numbers={"findings": len(seen), "new": len(new), "resolved": len(missing)},
+            numbers={"findings": len(found), "new": len(new), "resolved": len(missing)},
         )
 
     def _at(self, revision: int) -> datetime:
@@ -354,10 +374,23 @@ class Replay:
                 [[policy, *_], _] = cast("tuple[tuple[str, ...], object]", problem[0])
                 self.fixes[policy, self.opened[problem], now] += 1
 
-    def _seen(self, name: str, finding: Finding, before: State | None) -> State:
-        """The state of a finding that the newest scan found."""
+    def _is_outdated(self, found: State, before: State | None, later: Kept) -> bool:
+        """Whether a later scan shows that a finding is not open: it resolved the finding, or would have it."""
         now = len(self.scans) - 1
-        problem = self._names[check_of(self.scans[now], finding)], self.there[finding.uid].workload
+        if before is not None and (before.ended is None or before.ended == now - 1):
+            return before.ended is not None
+        return later.operation == self.scans[now].operation and later.would_have(found.finding)
+
+    def _outdated(self, found: State) -> tuple[object, ...]:
+        """The facts of a finding that belongs to the newest scan alone."""
+        return "outdated", self._at(found.first), self._at(len(self.scans) - 1), (), ""
+
+    def _seen(self, finding: Finding, before: State | None, workload: Workload, *, newer: bool) -> State:
+        """The state of a finding that the newest scan found. If the scan before it is `newer`, a finding stays as that saw it."""
+        now = len(self.scans) - 1
+        if newer and before is not None and before.ended is None and before.seen == now - 1:
+            return replace(before, seen=now)
+        problem = self._names[check_of(self.scans[now], finding)], workload
         state = State(finding, problem, now, now, now, finding.resource_version, since=now)
         if before is None:
             return replace(state, cause=self._cause(state, before))
@@ -370,6 +403,18 @@ class Replay:
         return replace(state, cause=self._cause(state, before))
 
     # The objects.
+
+    def _record(self, kept: Kept, later: Kept | None) -> Mapping[str, Recorded]:
+        """Record the objects that are there after a scan, and return these and all that it listed.
+
+        What a `later` scan saw of an object is newer.
+        """
+        recorded, newer = dict(self._recorded(kept)), dict[str, Recorded]()
+        if later is not None:
+            newer = {uid: earlier for uid, earlier in self.there.items() if later.sees(earlier.item)}
+        own = {uid: each for uid, each in recorded.items() if later is None or not later.sees(each.item)}
+        self.there = own | newer
+        return recorded | newer
 
     def _recorded(self, kept: Kept) -> Iterator[tuple[str, Recorded]]:
         """The objects that are there after a scan: those that it listed, and those that it could not list."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from difflib import unified_diff
 from itertools import count
 from typing import Any, TypeAlias
@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
+from scanner.model.scan import ScanRecord
 from scanner.store import SqlStore, prune
 from scanner.store.address import address_of
 from scanner.store.engine import reading_engine_for
@@ -25,10 +26,13 @@ from scanner.store.retention_plan import Rule as Retention
 from tests.store.agreement import Answers, check_problem_totals, differing_facts, report, verdict_differences
 from tests.store.changing import EXPRESSIONS, NAMES, Question, World, scan
 from tests.store.made import DAWN
-from tests.store.replay import Replay
+from tests.store.replay import Kept, Replay
 
-Step: TypeAlias = tuple[list[tuple[Any, ...]], Question, int, bool]
-"""Acts, how the scan after them is made, the minutes by which its clock is ahead, and whether a prune follows."""
+Act: TypeAlias = tuple[Any, ...]
+Overlap: TypeAlias = tuple[list[Act], Question]
+"""Acts after the lists of a scan, and how the scan is made that begins after them, and ends before the first one."""
+Step: TypeAlias = tuple[list[Act], Question, int, bool, Overlap | None]
+"""Acts, how the scan after them is made, the minutes by which its clock is ahead, whether a prune follows, and an overlapping scan."""
 
 kinds = st.sampled_from(["Pod", "Pod", "Pod", "Deployment", "Widget"])
 spaces, names, rules = (
@@ -59,7 +63,7 @@ def on_controllers(*verbs: str) -> st.SearchStrategy[tuple[Any, ...]]:
 
 above = on_controllers("cascade", "scale", "remove", "recreate")
 OWNERS: tuple[st.SearchStrategy[tuple[Any, ...]], ...] = (owned, owned, on_controllers("orphan"))
-OFTEN: tuple[st.SearchStrategy[tuple[Any, ...]], ...] = (
+OF_OBJECTS: tuple[st.SearchStrategy[tuple[Any, ...]], ...] = (
     st.tuples(st.just("store"), kinds, spaces, names, st.sampled_from([1, 3])),
     st.tuples(st.just("store"), st.just("ReplicaSet"), spaces, st.sampled_from(["a-1", "b-1"]), st.just(1)),
     st.tuples(st.just("rollout"), spaces, names, st.sampled_from([1, 3])),
@@ -67,6 +71,9 @@ OFTEN: tuple[st.SearchStrategy[tuple[Any, ...]], ...] = (
     above,
     st.tuples(st.just("recreate"), kinds, spaces, names),
     st.tuples(st.just("replace"), spaces, names, names),
+)
+OFTEN: tuple[st.SearchStrategy[tuple[Any, ...]], ...] = (
+    *OF_OBJECTS,
     st.tuples(st.just("edit"), rules, indexes, places),
     st.tuples(st.just("insert"), rules, indexes, places),
     st.tuples(st.just("rename"), rules, names, names),
@@ -103,8 +110,15 @@ SCANS, ACTS = 6, 2
 """The scans of a history after the first one, and the acts before each."""
 
 
-steps = st.tuples(st.lists(acts, min_size=ACTS, max_size=ACTS), questions, ahead, prunes)
+# Rules do not change between two overlapping scans: a scan compares its rules with those of the scan before it in history,
+# and the other one of two that overlap has read them later.
+meanwhile = st.tuples(st.lists(st.one_of(*OF_OBJECTS, *OWNERS), min_size=ACTS, max_size=ACTS), questions)
+overlaps = st.sampled_from([*[False] * 6, True]).flatmap(lambda overlap: meanwhile if overlap else st.none())
+steps = st.tuples(st.lists(acts, min_size=ACTS, max_size=ACTS), questions, ahead, prunes, overlaps)
 histories = st.lists(steps, min_size=SCANS, max_size=SCANS)
+FIRST: Step = ([], Question(), 0, False, None)
+TAKES = timedelta(minutes=20)
+"""The time that a scan takes; one that overlaps it ends after half of it."""
 NUMBERS = count(1)
 STEPS = 1 + SCANS * (1 + ACTS)
 SETTINGS = settings(
@@ -118,22 +132,31 @@ SETTINGS = settings(
 @SETTINGS
 def test_a_history_is_that_of_a_replay(store: SqlStore, url: str, history: list[Step]) -> None:
     """Findings, problems, views, explanations, gates, differences and times to fix; reports of a date do not change."""
-    name, world, replay, reports = f"cluster-{next(NUMBERS)}", World(), Replay(), {}
+    name, world, replay, reports = f"cluster-{next(NUMBERS)}", World(), Replay(), dict[datetime, list[str]]()
     with _reading(url) as engine:
         answers = Answers(store, engine, name, replay.strays)
-        for number, (changes, question, minutes, prunes) in enumerate([([], Question(), 0, False), *history]):
-            for verb, *arguments in changes:
-                world.do(verb, *arguments)
-            at = DAWN + timedelta(hours=number, minutes=minutes)
-            record, kept = scan(store, world, question, name, at, f"{name} scan {number}")
-            expected = replay.scan(kept)
+
+        def compare(record: ScanRecord, kept: Kept, *, overtaken: bool = False) -> None:
+            expected = replay.scan(kept, overtaken=overtaken)
             assert [] == differing_facts(expected, answers.recorded(record, expected))
-            reports[at] = report(record)
-            assert [] == list(verdict_differences(reports[at], replay))
+            reports[kept.at] = report(record)
+            assert [] == list(verdict_differences(reports[kept.at], replay))
             check_problem_totals(record)
             assert [] == list(answers.differences(record, replay))
+
+        for number, (changes, question, minutes, prunes, overlap) in enumerate([FIRST, *history]):
+            at, scan_id = DAWN + timedelta(hours=number, minutes=minutes), f"{name} scan {number}"
+
+            def scan_meanwhile(overlap: Overlap | None = overlap, at: datetime = at, scan_id: str = scan_id) -> None:
+                if overlap is not None:
+                    world.do_all(overlap[0])
+                    compare(*scan(store, world, overlap[1], name, at + TAKES / 2, f"{scan_id}, meanwhile"))
+
+            world.do_all(changes)
+            scanned = scan(store, world, question, name, at, scan_id, takes=TAKES, meanwhile=scan_meanwhile)
+            compare(*scanned, overtaken=overlap is not None)
             if prunes:
-                prune(url, Retention(days=0), at + timedelta(minutes=1))
+                prune(url, Retention(days=0), at + TAKES + timedelta(minutes=1))
                 assert [] == list(answers.lasting_differences(replay, replay.members))
     scans = {at: store.scan_at(at, name) for at in reports}
     pruned = store.pruned(list(scans.values()))
