@@ -15,6 +15,7 @@ import orjson
 from joserfc.errors import JoseError
 from joserfc.jwk import JWKRegistry, Key, KeySet
 
+from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json
 from scanner.web.access.exchange import document_at
 from scanner.web.access.refused import ProviderUnavailable
@@ -77,7 +78,7 @@ def keys_at(place: str) -> Keys:
 def key_document(path: Path) -> Json:
     """The document in a file. Raises ProviderUnavailable if it cannot be read."""
     try:
-        document: Json = orjson.loads(path.read_bytes())
+        document: Json = orjson.loads(read_file(path, SETTINGS))
     except (OSError, ValueError) as error:
         raise ProviderUnavailable(f"the keys in {path} cannot be read: {error}") from error
     return document
