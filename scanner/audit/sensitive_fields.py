@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
+import re2
+
 from scanner.model.json import Json
 from scanner.model.resource import LAST_APPLIED
 
@@ -19,15 +21,17 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _NAMED_SECRETS = (
-    re.compile(
-        r"(?P<kept>(?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[-_]?key|access[-_]?key|private[-_]?key)"
-        r"[\"']?(?:\s*=\s*|\s*:\s+|\s*:\s*(?=[\"']))[\"']?)[^\s\"',;&]+",
-        re.IGNORECASE,
+    re2.compile(
+        r"(?i)((?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[-_]?key|access[-_]?key|private[-_]?key)"
+        r"[\"']?[\s\pZ]*(?:=[\s\pZ]*[\"']?|:[\s\pZ]+[\"']?|:[\s\pZ]*[\"']))[^\s\pZ\"',;&]+",
     ),
-    re.compile(r"(?P<kept>://[^/\s:]*:)(?!\d{1,5}[?#])[^/\s@]+(?=@)"),
-    re.compile(r"(?P<kept>)\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
-    re.compile(r"(?P<kept>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+    re2.compile(r"()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
+    re2.compile(r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)"),
 )
+"""Each keeps its first group. RE2 reads a text once, however many beginnings of a match it has."""
+_KEPT = rf"\1{MASK}"
+_PASSWORD = re2.compile(r"(://[^/\s:]*:)([^/\s@]+)(@)")
+_PORT = re.compile(r"\d{1,5}[?#]")
 _WORD = re.compile(r'(?:[^\s"]|"(?![\s,:}\]]|\Z))+')
 _URL_USER = re.compile(r"://(?!\[)[^/\s:@]*:(?!//|\d{1,5}[/?#])")
 """The start of a URL with a password. Neither an IPv6 address, nor a port before a path, nor the scheme of a second URL is one."""
@@ -81,9 +85,17 @@ def without_named_secrets(text: str) -> str:
     """A text without named passwords, without the password of a URL, without tokens and private keys."""
     if text.isascii() and not _may_name_secrets(text):
         return text
+    text = text.encode("utf-8", "replace").decode()
+    text = _PASSWORD.sub(_without_password, text)
     for pattern in _NAMED_SECRETS:
-        text = pattern.sub(lambda match: f"{match['kept']}{MASK}", text)
+        text = pattern.sub(_KEPT, text)
     return _WORD.sub(_without_url_password, text) if "://" in text and "@" in text else text
+
+
+def _without_password(match: re2._Match[str]) -> str:
+    """The part of a URL before its host without the password; a port with the `@` of a query is none."""
+    before, password, end = match.groups()
+    return match[0] if _PORT.match(password) else f"{before}{MASK}{end}"
 
 
 def _without_url_password(word: re.Match[str]) -> str:

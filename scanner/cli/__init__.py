@@ -20,6 +20,7 @@ _NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
 _WINDOWS = "win32"
+_STDIN, _STDOUT, _STDERR = range(3)
 _GARBAGE = 20_000
 """New objects between two collections of garbage: at start, modules and statements are made, which all stay in memory."""
 
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
         )
         sys.exit(_COULD_NOT_RUN)
     gc.set_threshold(_GARBAGE)
+    _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets an escape, instead of an error that ends the command.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -49,6 +51,19 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
 
     flush_streams()
     sys.exit(code)
+
+
+def _replace_closed_streams() -> None:
+    """Give the null device the numbers of closed standard streams, before another file gets them. Standard input stays closed."""
+    for number in (_STDIN, _STDOUT, _STDERR):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = open(_STDOUT, "w", closefd=False)  # noqa: SIM115 - open as long as the process
+    if sys.stderr is None:
+        sys.stderr = open(_STDERR, "w", closefd=False)  # noqa: SIM115
 
 
 def _run(arguments: Sequence[str] | None, conclusion: Conclusion) -> int:

@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 import typer
 
 from scanner.errors import UsageError
+from scanner.files import SECRET, read_text
 
 if TYPE_CHECKING:
     from scanner.model.access_token import AccessToken
@@ -255,7 +256,7 @@ def session_key_of(path: Path | None) -> bytes:
 def secret_in(path: Path, flag: str) -> str:
     """The text of a file without the end of its line. Raises UsageError if it is empty or cannot be read."""
     try:
-        text = path.expanduser().read_text("utf-8").strip()
+        text = read_text(path.expanduser(), SECRET).strip()
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{flag} {path}: the file cannot be read ({getattr(error, 'strerror', None) or error})"

@@ -179,11 +179,12 @@ def _problems_in(path: Path) -> frozenset[str]:
     """The ids of the problems of a JSON report. Raises UsageError for another file."""
     import orjson
 
+    from scanner.files import OBJECTS, read_file
     from scanner.model.json import as_list, as_object, as_text, dig
     from scanner.model.scan import ALONE
 
     try:
-        report = as_object(orjson.loads(path.read_bytes()))
+        report = as_object(orjson.loads(read_file(path, OBJECTS)))
     except (OSError, ValueError) as error:
         raise UsageError(f"--baseline {path} cannot be read as a JSON report: {error}") from error
     if not isinstance(report.get("findings"), list):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from scanner.cli.settings import routes
 from scanner.errors import AssayError, UsageError
+from scanner.files import SECRET, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 30.0
 """The time limit of all notifications of a run."""
-_LARGEST: Final = 4096
 
 
 class Notifications:
@@ -179,8 +179,7 @@ def _secret(route: Route) -> str:
             raise UsageError(f"the variable {route.key_variable} with the key is not set")
         return os.environ[route.key_variable]
     try:
-        with Path(route.key_file).expanduser().open(encoding="utf-8") as file:
-            return file.read(_LARGEST)
+        return read_text(Path(route.key_file).expanduser(), SECRET)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise UsageError(f"the key in {route.key_file} cannot be read ({why})") from error

@@ -20,6 +20,7 @@ import typer
 from scanner.cli.settings import expected_now
 from scanner.config.environment import PUSH_METRICS_TOKEN
 from scanner.errors import AssayError, UsageError
+from scanner.files import SECRET, read_text
 
 if TYPE_CHECKING:
     from scanner.notify.pushgateway import Gateway
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 _LAST_COMPLETE = "assay_last_complete_scan_timestamp_seconds"
 _COULD_NOT_RUN = 4
-_LARGEST = 64_000
 
 PushMetricsOption = Annotated[
     str,
@@ -137,8 +137,7 @@ def _token(path: Path | None) -> str:
     if path is None:
         return os.environ.get(PUSH_METRICS_TOKEN, "").strip()
     try:
-        with path.expanduser().open(encoding="utf-8") as file:
-            token = file.read(_LARGEST).strip()
+        token = read_text(path.expanduser(), SECRET).strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise UsageError(

@@ -8,6 +8,7 @@ a gap.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -33,6 +34,12 @@ _BROKEN: Final = (
     "the discovery document describes some of its resources without their name, kind, scope or verbs, so they are unknown. "
     "Scan again, and see `kubectl api-resources`"
 )
+_NO_SEGMENT: Final = (
+    "the discovery document names it, or some of its resources, with characters that no path of the API has, so they are unknown. "
+    "Ask the owner of the API"
+)
+_SEGMENT: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")
+"""A name that stands for itself in a URL: `IsValidPathSegmentName` of apimachinery allows characters that would have to be escaped."""
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _NO_ADMISSION: Final = (
     "the server serves no {}, so the admission policies of the cluster are unknown. "
@@ -96,13 +103,15 @@ def legacy_group_versions(core: JsonObject, groups: JsonObject) -> tuple[tuple[s
     """
     names = list(texts(core.get("versions")))
     gaps: list[Gap] = []
+    gaps += [unanswered(name, _NO_SEGMENT) for name in names if name and not _is_group_version(name)]
     for group in as_list(groups.get("groups")):
         preferred = as_text(dig(group, "preferredVersion", "groupVersion"))
         served = [as_text(dig(version, "groupVersion")) for version in as_list(dig(group, "versions"))]
         if not all(served) or not served:
             gaps.append(unanswered(as_text(dig(group, "name")) or "/apis", _NO_VERSIONS))
+        gaps += [unanswered(name, _NO_SEGMENT) for name in served if name and not _is_group_version(name)]
         names.extend((*(name for name in served if name == preferred), *(name for name in served if name != preferred)))
-    return tuple(name for name in names if name), tuple(gaps)
+    return tuple(filter(_is_group_version, names)), tuple(gaps)
 
 
 def legacy_kinds(group_version: str, answer: JsonObject) -> Discovery:
@@ -139,16 +148,28 @@ def _served(group: str, version: str, entries: Iterable[_Entry]) -> Discovery:
     entries = tuple(entries)
     where = f"{group}/{version}" if group else version
     whole = [resource for resource in entries if version and all((resource.plural, resource.kind, resource.verbs))]
+    fitting = [resource for resource in whole if _are_segments(*where.split("/", 1), resource.plural)]
     kinds = tuple(
         Kind(group, version, resource.kind, resource.plural, resource.namespaced)
-        for resource in whole
+        for resource in fitting
         if resource.namespaced is not None and "list" in resource.verbs
     )
     if not entries and group not in _MAY_BE_EMPTY:
         return Discovery((), (unanswered(where, _EMPTY),))
     if len(whole) < len(entries) or any(resource.namespaced is None for resource in whole):
         return Discovery(kinds, (unanswered(where, _BROKEN),))
+    if len(fitting) < len(whole):
+        return Discovery(kinds, (unanswered(where, _NO_SEGMENT),))
     return Discovery(kinds)
+
+
+def _are_segments(*names: str) -> bool:
+    """Return whether names can stand in the path of a request as they are."""
+    return all(map(_SEGMENT.fullmatch, names))
+
+
+def _is_group_version(name: str) -> bool:
+    return _are_segments(*name.split("/", 1))
 
 
 def _aggregated_entry(item: Json) -> _Entry:

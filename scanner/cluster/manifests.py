@@ -7,7 +7,6 @@ In folders, hidden files and folders are ignored.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Final
 
 from scanner.cluster.streams import pieces
 from scanner.errors import UsageError
+from scanner.files import OBJECTS, read_file, read_standard_input
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.model.outcome import Gap, GapKind
 
@@ -93,7 +93,7 @@ def _unreadable(error: OSError) -> str:
 def _read(file: Path) -> Iterator[Document | Gap]:
     name = "standard input" if file == _STDIN else str(file)
     try:
-        data = sys.stdin.buffer.read() if file == _STDIN else file.read_bytes()
+        data = read_standard_input(OBJECTS) if file == _STDIN else read_file(file, OBJECTS)
     except OSError as error:
         yield _gap(name, _unreadable(error))
         return

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from scanner.files import SETTINGS, read_file
+
 
 def server_digest(configuration: Any) -> str:
     """SHA-256, in hex, of the certificates that the server is verified with and of its URL."""
@@ -23,5 +25,5 @@ def _authority(configuration: Any) -> bytes:
         return str(data).encode()
     if configuration.ssl_ca_cert:
         with suppress(OSError):
-            return Path(configuration.ssl_ca_cert).read_bytes()
+            return read_file(Path(configuration.ssl_ca_cert), SETTINGS)
     return b""

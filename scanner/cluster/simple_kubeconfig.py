@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from scanner.files import SECRET, SETTINGS, read_text
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -109,7 +110,7 @@ def _loaded(path: Path) -> JsonObject:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return as_object(yaml.load(path.read_text(encoding="utf-8"), Loader=loader))  # noqa: S506 - a safe loader
+        return as_object(yaml.load(read_text(path, SETTINGS), Loader=loader))  # noqa: S506 - a safe loader
     except (OSError, ValueError, yaml.YAMLError):
         return {}
 
@@ -179,6 +180,6 @@ def _decoded(data: str) -> str | None:
 
 def _content(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip()
+        return read_text(path, SECRET).strip()
     except (OSError, ValueError):
         return ""

@@ -12,6 +12,7 @@ from typing import Final
 
 from scanner.cluster.streams import pieces
 from scanner.errors import UsageError
+from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.suite import Suite, kyverno, plain
 
@@ -119,7 +120,7 @@ def _below(path: Path) -> Iterator[JsonObject]:
 
 def _documents(file: Path) -> Iterator[JsonObject]:
     try:
-        data = file.read_bytes()
+        data = read_file(file, SETTINGS)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     for piece in pieces(data):

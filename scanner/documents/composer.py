@@ -26,9 +26,8 @@ from yaml.events import (
 
 from scanner.cluster.scalars import BadScalar, json_value, resolve
 from scanner.documents.nodes import BadDocument, Node, Place, shown
+from scanner.files import SETTINGS
 
-LARGEST: Final = 8 * 1024 * 1024
-"""The size of the largest text that is read, in bytes."""
 DEEPEST: Final = 32
 _LOADER: Final = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -136,7 +135,7 @@ class _Composer:
 def compose(data: bytes, source: str) -> Iterator[Node]:
     """Every document of a text that is not empty. `source` is the name of the text in places.
 
-    Raises BadDocument, also for more than `LARGEST` bytes.
+    Raises BadDocument, also for more than `SETTINGS` bytes.
     """
     text = _text(data, source)
     composer = _Composer(source)
@@ -157,9 +156,9 @@ def compose(data: bytes, source: str) -> Iterator[Node]:
 
 def _text(data: bytes, source: str) -> str:
     """The text of a file. Raises BadDocument for a text that is too long, not UTF-8 or has control characters."""
-    if len(data) > LARGEST:
-        place = _place_at(data[:LARGEST].decode("utf-8", "replace"), source)
-        raise BadDocument(place, f"the file has more than {LARGEST >> 20} MiB: split it")
+    if len(data) > SETTINGS:
+        place = _place_at(data[:SETTINGS].decode("utf-8", "replace"), source)
+        raise BadDocument(place, f"the file has more than {SETTINGS >> 20} MiB: split it")
     try:
         text = data.removeprefix(_BOM).decode("utf-8")
     except UnicodeDecodeError as error:

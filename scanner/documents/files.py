@@ -6,14 +6,14 @@ In folders, hidden files and folders are ignored, and so are files whose names d
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NoReturn
 
-from scanner.documents.composer import LARGEST, compose
+from scanner.documents.composer import compose
 from scanner.documents.nodes import BadDocument, Node, Place
 from scanner.errors import UsageError
+from scanner.files import SETTINGS, read_file, read_standard_input
 from scanner.model.nearest import did_you_mean
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
@@ -62,18 +62,15 @@ def _is_read(name: str) -> bool:
 
 
 def _bytes(file: Path) -> bytes:
-    """The beginning of a file: enough to see that it is too large."""
-    if file == _STDIN:
-        return sys.stdin.buffer.read(LARGEST + 1)
+    """The content of a file: enough of it to see that it is too large."""
     try:
-        with file.open("rb") as stream:
-            return stream.read(LARGEST + 1)
+        return read_standard_input(SETTINGS) if file == _STDIN else read_file(file, SETTINGS)
     except OSError as error:
         _refuse(error)
 
 
 def _refuse(error: OSError) -> NoReturn:
-    raise UsageError(f"{error.filename} cannot be read: {error.strerror or error}") from error
+    raise UsageError(f"{error.filename or 'standard input'} cannot be read: {error.strerror or error}") from error
 
 
 def _alike(path: Path) -> str:

@@ -47,16 +47,23 @@ def replaced(folder: Path) -> Iterator[Path]:
             _mark(fresh)
             _swap(fresh, target, Path(beside) / "old")
     except OSError as error:
-        raise UsageError(
-            f"Cannot write the report to {folder}: {error.strerror or error}. "
-            "Name a folder in a writable place that is empty, new or holds an earlier report."
-        ) from error
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"Cannot write the report to {folder}: {error.strerror or error}. "
+        "Name a folder in a writable place that is empty, new or holds an earlier report."
+    )
 
 
 def reject_occupied(folder: Path) -> None:
     """Raise UsageError for a file, and for a folder with files that holds no report: the check that needs no file's content."""
     target = folder.expanduser().resolve()
-    _reject_no_report(target, target)
+    try:
+        _reject_no_report(target, target)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
 
 
 def _reject_no_report(folder: Path, target: Path) -> _Marker | None:
@@ -66,8 +73,7 @@ def _reject_no_report(folder: Path, target: Path) -> _Marker | None:
     if not folder.is_dir():
         raise UsageError(f"Cannot write the report to {target}: it is a file. Name a folder.")
     marker = _marker_of(folder)
-    if marker is None and (present := _files(folder)):
-        first = min(present)
+    if marker is None and (first := next(_paths(folder), "")):
         raise UsageError(f"Will not replace {target}: {first} in it is not part of an Assay report. {_NAME_ANOTHER}")
     return marker
 
@@ -77,7 +83,7 @@ def _reject_foreign(folder: Path, target: Path) -> None:
     marker = _reject_no_report(folder, target)
     if marker is None:
         return
-    present = _files(folder)
+    present = {*_paths(folder)}
     if (marker.folder, marker.marker) != (_number(folder), _number(folder / MARKER)):
         raise UsageError(
             f"Will not replace {target}: the report in it is a copy that Assay did not write there. {_NAME_ANOTHER}"
@@ -93,14 +99,13 @@ def _is_unchanged(file: Path, digest: str) -> bool:
     return not file.is_symlink() and file.is_file() and _digest(file) == digest
 
 
-def _files(folder: Path) -> set[str]:
-    """The paths of all files and links in a folder. Links are not followed."""
-    paths = set()
+def _paths(folder: Path) -> Iterator[str]:
+    """The paths of all files and links in a folder, in order of their names in each folder. Links are not followed."""
     for place, folders, files in os.walk(folder, onerror=_raise):
+        folders.sort()
         here = Path(place)
         links = {name for name in folders if (here / name).is_symlink()}
-        paths |= {(here / name).relative_to(folder).as_posix() for name in (*files, *links)}
-    return paths
+        yield from ((here / name).relative_to(folder).as_posix() for name in sorted((*files, *links)))
 
 
 def _raise(error: OSError) -> None:
@@ -118,7 +123,7 @@ def _marker_of(folder: Path) -> _Marker | None:
 
 
 def _mark(fresh: Path) -> None:
-    files = {path: _digest(fresh / path) for path in sorted(_files(fresh))}
+    files = {path: _digest(fresh / path) for path in sorted(_paths(fresh))}
     with (fresh / MARKER).open("wb") as file:
         file.write(msgspec.json.encode(_Marker(_number(fresh), os.fstat(file.fileno()).st_ino, files)))
 

@@ -80,7 +80,7 @@ def _routes_of_fleet(library: Library, counts: FleetCounts, rendered: RenderedPa
     yield Route("/compare", CompareClusters(library, counts, rendered).compare)
     yield Route("/clusters/{cluster}/compare", ComparePages(library, rendered).compare)
     yield Route("/clusters/{cluster}/runs", runs.runs)
-    yield Route("/clusters/{cluster}/runs/{number:int}", runs.sheet)
+    yield Route("/clusters/{cluster}/runs/{number}", runs.sheet)
 
 
 def _of_error(error: Exception) -> Unavailable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -40,6 +41,7 @@ DAYS: Final = 90
 _KINDS: Final = 2_000
 """The kinds of a sheet that a page shows."""
 _GAPS: Final = 500
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,11 @@ class RunPages:
     def sheet(self, request: Request) -> Response:
         """The completeness sheet of a run."""
         cluster = self.library.any_cluster(request.path_params["cluster"])
-        number: int = request.path_params["number"]
+        number: str = request.path_params["number"]
+        if not _NUMBER.fullmatch(number):
+            raise NotThere(f"The cluster {cluster.name} has no such run.")
         with self.library.reading() as reader:
-            details = reader.run_of_cluster(number, cluster.identity)
+            details = reader.run_of_cluster(int(number), cluster.identity)
         if details is None:
             raise NotThere(f"The cluster {cluster.name} has no run {number}.")
         key = "run", cluster, details, query_of(request), today(self.library)

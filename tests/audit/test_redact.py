@@ -14,7 +14,7 @@ from scanner.admission.context import EvaluationContext
 from scanner.audit.fast_path import FastPath
 from scanner.audit.page import PageEvaluator
 from scanner.audit.redact import WITHHELD, WITHHELD_ERROR, masked, without_data
-from scanner.audit.sensitive_fields import MASK
+from scanner.audit.sensitive_fields import MASK, without_named_secrets
 from scanner.model.resource import Kind, Page, resource_of
 from scanner.policies.plan import KindPlan, equivalents, plan
 from scanner.policies.validating.bind import bind, read_binding, read_policy
@@ -302,3 +302,33 @@ def page_result(expression: str, *, withholds: bool) -> Any:
     fast_path.drops_secret_data = withholds
     page = Page(SECRETS, 1, json.dumps({"items": [a_secret("hunter2")]}).encode())
     return PageEvaluator(context, fast_paths={SECRETS: fast_path}).evaluate(page, kind_plan)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "eyJ-",
+        "password:",
+        "token = ",
+        "://a:b",
+        "://:",
+        "-----BEGIN ",
+        "-----BEGIN A PRIVATE KEY",
+        "key:\u00a0\u00a0",
+        "a@b://",
+    ],
+)
+def test_a_hostile_text_is_read_once(part: str) -> None:
+    """Four million characters with a million beginnings of secrets: a pattern that begins anew at each would take days."""
+    text = part * (4_000_000 // len(part))
+    assert without_named_secrets(text).startswith(part[:3])
+
+
+def test_a_password_after_any_space_is_masked() -> None:
+    """A no-break space is one."""
+    assert f"password:\u00a0{MASK}" == without_named_secrets("password:\u00a0abc")
+
+
+def test_a_text_with_half_a_character_is_redacted() -> None:
+    """A lone surrogate is no text in UTF-8."""
+    assert f"password={MASK} ?" == without_named_secrets("password=abc \ud800")

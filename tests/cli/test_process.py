@@ -89,6 +89,64 @@ def test_a_closed_standard_error_does_not_stop_the_scan(home: Path, cluster: Pat
     assert "strict" in ran.stdout
 
 
+@pytest.mark.parametrize(
+    ("streams", "code", "state"),
+    [("-q >&-", 0, "complete"), ("2>&-", 0, "complete"), ("-q <&- >&- 2>&-", 0, "complete"), (">&-", 0, "complete")],
+)
+def test_a_scan_without_a_standard_stream_has_its_own_exit_code(
+    home: Path, cluster: Path, assay: Assay, streams: str, code: int, state: str
+) -> None:
+    """The scan is stored: its database does not get the number of a stream."""
+    ran = shell(home, f"assay scan --from {cluster} {streams}")
+
+    assert (code, "") == (ran.returncode, ran.stderr if "2>" in streams or "-q" in streams else "")
+    assert state in assay("scans").stdout.decode()
+
+
+def test_a_closed_standard_input_is_named(home: Path, cluster: Path) -> None:
+    """As the file with the settings, it is an error; as the cluster, it is a gap."""
+    settings = shell(home, f"assay scan --from {cluster} -f - -q <&-")
+    objects = shell(home, "assay scan --from - -q <&-")
+
+    assert (2, 3) == (settings.returncode, objects.returncode)
+    assert "standard input: cannot be read: it is closed" in settings.stderr
+    assert "standard input: cannot be read: it is closed" in objects.stdout
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        *("-f", "--config", "--waivers", "--controls", "--fail-on new --baseline"),
+        "--push-metrics https://127.0.0.1:1 --push-metrics-token-file",
+    ],
+)
+def test_a_named_pipe_does_not_make_a_command_wait(home: Path, cluster: Path, flags: str) -> None:
+    """The error names the pipe."""
+    os.mkfifo(home / "pipe")
+    ran = shell(home, f"assay scan --from {cluster} -q {flags} pipe")
+
+    assert 2 == ran.returncode, ran.stderr
+    assert "pipe" in ran.stderr
+    assert 1 == len(ran.stderr.splitlines())
+
+
+def test_a_named_pipe_among_the_objects_is_a_gap(home: Path, cluster: Path) -> None:
+    """The other files are scanned."""
+    os.mkfifo(home / cluster / "pipe.yaml")
+    ran = shell(home, f"assay scan --from {cluster} -q")
+
+    assert 3 == ran.returncode
+    assert "pipe.yaml: cannot be read: it is a named pipe; name a regular file" in ran.stdout
+
+
+def test_a_report_does_not_replace_the_top_folder(home: Path, cluster: Path) -> None:
+    """The tree below it is not read."""
+    ran = shell(home, f"assay scan --from {cluster} -q --html /")
+
+    assert 2 == ran.returncode
+    assert ran.stderr.startswith("assay: Will not replace /: ")
+
+
 def test_a_full_disk_ends_the_scan_with_one_sentence(home: Path, many: Path) -> None:
     """No half scan is called complete."""
 

@@ -191,6 +191,35 @@ def test_a_stale_group_version_is_a_gap(api: FakeApi, cluster: LiveCluster) -> N
     )
 
 
+ESCAPING = ["../../secrets", "pods?limit=1", "pods/../x", "..", "a b", "pods%2fexec", "p\u00f6ds", "pods#"]
+
+
+@pytest.mark.parametrize("name", ESCAPING)
+def test_a_resource_with_a_name_that_no_path_has_is_a_gap(api: FakeApi, cluster: LiveCluster, name: str) -> None:
+    """No request is made of it; the other resources are known."""
+    api.says("/api", aggregated(group("", version("v1", resource("pods", "Pod"), resource(name, "Odd")))))
+    api.says("/apis", aggregated(ADMISSION))
+    discovery = cluster.discover()
+
+    assert (PODS, POLICIES) == discovery.kinds
+    assert [(GapKind.DISCOVERY, "v1")] == [(gap.kind, gap.where) for gap in discovery.gaps]
+
+
+@pytest.mark.parametrize("name", ESCAPING)
+@pytest.mark.parametrize("place", ["{}", "{}/v1", "example.com/{}"])
+def test_a_group_version_with_a_name_that_no_path_has_is_not_asked(
+    api: FakeApi, cluster: LiveCluster, place: str, name: str
+) -> None:
+    """Neither in the older form of discovery, nor by the lists of its kinds."""
+    legacy(api)
+    own = place.format(name)
+    api.says("/apis", Reply({"kind": "APIGroupList", "groups": [{"name": "x", "versions": [{"groupVersion": own}]}]}))
+    discovery = cluster.discover()
+
+    assert own in [gap.where for gap in discovery.gaps]
+    assert [PODS] == list(discovery.kinds)
+
+
 def legacy(api: FakeApi) -> None:
     """Prepare documents in the older form: pods, and jobs in two versions."""
     api.says("/api", Reply({"kind": "APIVersions", "versions": ["v1"]}))

@@ -20,7 +20,8 @@ from scanner.policies.manifest import read_policy
 from tests.conformance.cases import load, parameters, part_of
 from tests.conformance.expressions import activation_for, compiled
 from tests.conformance.policies import ADMIN, policy_of, validation_of
-from tests.oracle.agreement import Agreement, differences
+from tests.oracle.agreement import Agreement, differences, recording_activation
+from tests.oracle.ours import tagged
 
 Evaluation = tuple[cel.Program, CompiledPolicy, Mapping[str, object]]
 
@@ -99,6 +100,33 @@ class Part:
             agreement.differences += differences(program, policy.activation, base, agreement)
         assert [] == agreement.differences
         assert agreement.pairs > 0
+
+    @pytest.mark.parametrize("path", parameters(*EVALUATIONS))
+    def test_nine_evaluations_have_one_answer(self, path: Path) -> None:
+        """Closures evaluate an expression at first, and a generated function later."""
+        data = part_of(load(path), self.number)
+        programs = {
+            id(program): (program, policy, base)
+            for program, policy, base in EVALUATIONS[path.name.removesuffix(".json.gz")](data)
+        }
+        different = [
+            program.text
+            for program, policy, base in programs.values()
+            if [answer(program.evaluate_exactly, policy, base)] * 9
+            != [answer(program.evaluate, policy, base) for _ in range(9)]
+        ]
+        assert [] == different
+
+
+def answer(
+    evaluate: Callable[[Mapping[str, object]], cel.Value], policy: CompiledPolicy, base: Mapping[str, object]
+) -> object:
+    """The value or the error of an evaluation."""
+    activation, _ = recording_activation(policy.activation, base)
+    try:
+        return tagged(evaluate(activation))
+    except cel.EvaluationError as error:
+        return str(error)
 
 
 class TestFirstPart(Part):

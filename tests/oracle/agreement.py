@@ -100,7 +100,7 @@ def differences(
 ) -> Iterator[str]:
     """Yield the differences between the evaluators; `base` has the inputs other than variables and authorizer."""
     agreement.pairs += 1
-    meter = program.count(_recording_activation(activate, base)[0], _ENDLESS)
+    meter = program.count(recording_activation(activate, base)[0], _ENDLESS)
     if isinstance(meter.stopped, CostExceeded | Interrupted):
         return
     exact = _evaluation(program.evaluate_exactly, activate, base)
@@ -150,7 +150,7 @@ def _absorbing_form(program: cel.Program) -> Callable[[Mapping[str, object]], ce
 def _evaluation(
     evaluate: Callable[[Mapping[str, object]], cel.Value], activate: _Activate, base: Mapping[str, object]
 ) -> Evaluation:
-    activation, read_inputs = _recording_activation(activate, base)
+    activation, read_inputs = recording_activation(activate, base)
     try:
         outcome = ours.tagged(evaluate(activation))
     except cel.EvaluationError as error:
@@ -160,7 +160,7 @@ def _evaluation(
     return Evaluation(outcome, frozenset(read_inputs))
 
 
-def _recording_activation(activate: _Activate, base: Mapping[str, object]) -> tuple[dict[str, object], set[str]]:
+def recording_activation(activate: _Activate, base: Mapping[str, object]) -> tuple[dict[str, object], set[str]]:
     """Return an activation that records the variables and questions that are read, and the record."""
     read_inputs: set[str] = set()
     authorizer = Authorizer(_RecordingDecider(read_inputs), Subject("alice", ("system:authenticated",), "1"))

@@ -6,8 +6,9 @@ from enum import StrEnum
 
 import pytest
 
-from scanner.documents.composer import DEEPEST, LARGEST, compose
+from scanner.documents.composer import DEEPEST, compose
 from scanner.documents.nodes import BadDocument, Node, Place
+from scanner.files import SETTINGS
 
 
 def _only(text: str | bytes) -> Node:
@@ -59,7 +60,7 @@ HOSTILE = [
     (b"a: 1\n\tb: 1\n", 2, 1, "this is not YAML: found a tab character that violates indentation"),
     (b"a: b: c\n", 1, 5, "this is not YAML: mapping values are not allowed in this context"),
     (b"[" * 100_000, 1, DEEPEST + 1, f"the document is nested deeper than {DEEPEST} levels"),
-    (b"a: x\n" * (50 * 1024 * 1024 // 5), LARGEST // 5 + 1, 4, "the file has more than 8 MiB: split it"),
+    (b"a: x\n" * (50 * 1024 * 1024 // 5), SETTINGS // 5 + 1, 4, "the file has more than 8 MiB: split it"),
 ]  # fmt: skip
 
 

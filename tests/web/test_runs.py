@@ -102,6 +102,8 @@ def test_a_run_of_another_cluster_is_not_there(fleet: Served) -> None:
     number = fleet.get(f"{partial}/runs").links(f"{partial}/runs/")[0].rpartition("/")[2]
     assert _MISSING == fleet.get(f"{prod}/runs/{number}").status
     assert _MISSING == fleet.get(f"{prod}/runs/99999").status
+    assert _MISSING == fleet.get(f"{prod}/runs/99999999999999999999").status
+    assert _MISSING == fleet.get(f"{prod}/runs/{'9' * 5000}").status
     assert _MISSING == fleet.get(f"{prod}/runs/x").status
 
 

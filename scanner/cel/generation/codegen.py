@@ -158,7 +158,8 @@ class _Generator(Loops):
         terms = [self._argument(argument, function) for argument in nodes]
         if all(term.kind is Kind.PARSED for term in terms):
             run = function.unguarded(resolution.overload_ids) or run
-        return self._operations.inlined(function.python, terms, run) or self._applied(node, terms, run)
+        overload = function.resolved(resolution.overload_ids)
+        return self._operations.inlined(function.python, terms, run, overload) or self._applied(node, terms, run)
 
     def _applied(self, node: Call, terms: Sequence[Term], run: Callable[..., Value]) -> Term:
         called = ast.Call(self._names.shared(run, node.function), [term.code for term in terms], [])

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.functions.python_forms import Arithmetic, Comparison, Division, Form, Method
 from scanner.cel.generation.python_terms import PLAIN, WHOLE, Kind, Names, Term, class_of, either, is_class, name_of
+from scanner.cel.types.type_system import STRING
 from scanner.cel.values import equality
 from scanner.cel.values.values import INT_MAX, INT_MIN, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from scanner.cel.functions.declaration import Overload
     from scanner.cel.functions.python_forms import PythonForm
 
 _EXACT_DOUBLES = 2**53
@@ -74,10 +76,13 @@ class Operations:
             self._names.call(function, name_of(name), right.code),
         )
 
-    def inlined(self, form: PythonForm | None, terms: Sequence[Term], run: Callable[..., Value]) -> Term | None:
+    def inlined(
+        self, form: PythonForm | None, terms: Sequence[Term], run: Callable[..., Value], overload: Overload | None
+    ) -> Term | None:
         """Return Python's operation where its result is CEL's, or where it raises; None where there is no such form.
 
-        `run` is the exact implementation, which the term calls for values of other classes.
+        `run` is the exact implementation, which the term calls for values of other classes. `overload` is the only candidate: a
+        value of another type is an error, and the types of some variables are not those of their values.
         """
         match form, terms:
             case Form.SIZE, [operand] if operand.kind in PLAIN | {Kind.LIST}:
@@ -89,7 +94,7 @@ class Operations:
             case Form.CONTAINS, [operand, other]:
                 return self._contains(operand, other, run)
             case Form.TEXT, [operand]:
-                return operand if operand.kind is Kind.STRING else self._as_text(operand, run)
+                return operand if operand.kind is Kind.STRING else self._as_text(operand, run, overload)
             case Form.MEMBERSHIP, [element, container]:
                 return self._is_in(element, container)
             case Comparison(sign=sign), [left, right]:
@@ -101,12 +106,15 @@ class Operations:
             case _:
                 return None
 
-    def _as_text(self, operand: Term, run: Callable[..., Value]) -> Term:
+    def _as_text(self, operand: Term, run: Callable[..., Value], overload: Overload | None) -> Term | None:
+        if overload is not None and overload.arguments != (STRING,):
+            return None
         kept, name = self._names.kept(operand.code)
-        printed = ast.Call(self._names.class_(str), [name_of(name)], [])
-        converted = ast.Call(self._names.shared(run, "string"), [name_of(name)], [])
-        whole = either(is_class(name_of(name), self._names.class_(int)), printed, converted)
-        return Term(either(is_class(kept, self._names.class_(str)), name_of(name), whole), Kind.STRING)
+        converted: ast.expr = ast.Call(self._names.shared(run, "string"), [name_of(name)], [])
+        if overload is None:
+            printed = ast.Call(self._names.class_(str), [name_of(name)], [])
+            converted = either(is_class(name_of(name), self._names.class_(int)), printed, converted)
+        return Term(either(is_class(kept, self._names.class_(str)), name_of(name), converted), Kind.STRING)
 
     def _contains(self, operand: Term, other: Term, run: Callable[..., Value]) -> Term:
         if operand.kind is Kind.STRING:

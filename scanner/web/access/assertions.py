@@ -26,6 +26,8 @@ _REGISTRY: Final = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
 _LEEWAY: Final = 60
 """Seconds that the clocks may differ."""
 _LONGEST_NAME: Final = 200
+_UNREADABLE: Final = (JoseError, ValueError, RecursionError)
+"""The errors of a token that is not valid: a header or claims nested without end are a RecursionError."""
 _NAMES: Final = ("email", "preferred_username", "sub")
 
 
@@ -42,7 +44,7 @@ async def verified(text: str, keys: Keys, *, issuer: str, audience: str, nonce: 
         if newer is None:
             raise Refused("the token is signed by an unknown key") from error
         claims = _refusing(text, newer)
-    except (JoseError, ValueError) as error:
+    except _UNREADABLE as error:
         raise _refused(error) from error
     _check(claims, issuer, audience, nonce)
     return claims
@@ -51,7 +53,7 @@ async def verified(text: str, keys: Keys, *, issuer: str, audience: str, nonce: 
 def _refusing(text: str, keys: KeySet) -> JsonObject:
     try:
         return _decoded(text, keys)
-    except (JoseError, ValueError) as error:
+    except _UNREADABLE as error:
         raise _refused(error) from error
 
 

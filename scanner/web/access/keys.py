@@ -5,7 +5,6 @@ A token that names an unknown key makes the set be read again, but not more than
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import monotonic
@@ -15,8 +14,9 @@ import orjson
 from joserfc.errors import JoseError
 from joserfc.jwk import JWKRegistry, Key, KeySet
 
+from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json
-from scanner.web.access.exchange import document_at
+from scanner.web.access.exchange import Shared, document_at
 from scanner.web.access.refused import ProviderUnavailable
 
 _OLD: Final = 3600.0
@@ -33,7 +33,7 @@ class Keys:
     def __init__(self, load: Callable[[], Awaitable[Json]], clock: Callable[[], float] = monotonic) -> None:
         self._load = load
         self._clock = clock
-        self._lock = asyncio.Lock()
+        self._reading = Shared(self._read)
         self._keys: KeySet | None = None
         self._read_at = float("-inf")
         self._tried_at = float("-inf")
@@ -41,26 +41,25 @@ class Keys:
     async def current(self) -> KeySet:
         """The keys. Raises ProviderUnavailable if they could never be read."""
         if self._keys is None or self._clock() - self._read_at > _OLD:
-            return await self._read()
+            return await self._reading.answer()
         return self._keys
 
     async def newer(self, keys: KeySet) -> KeySet | None:
         """Keys that are newer than some that do not have the right one; None if there are none yet."""
-        newer = await self._read()
+        newer = await self._reading.answer()
         return newer if newer is not keys else None
 
     async def _read(self) -> KeySet:
         """Read the keys again, unless that was tried just now; the old ones count as long as new ones cannot be read."""
-        async with self._lock:
-            if self._keys is None or self._clock() - self._tried_at >= _PAUSE:
-                self._tried_at = self._clock()
-                try:
-                    self._keys = key_set_of(await self._load())
-                    self._read_at = self._clock()
-                except ProviderUnavailable:
-                    if self._keys is None:
-                        raise
-            return self._keys
+        if self._keys is None or self._clock() - self._tried_at >= _PAUSE:
+            self._tried_at = self._clock()
+            try:
+                self._keys = key_set_of(await self._load())
+                self._read_at = self._clock()
+            except ProviderUnavailable:
+                if self._keys is None:
+                    raise
+        return self._keys
 
 
 def keys_at(place: str) -> Keys:
@@ -77,7 +76,7 @@ def keys_at(place: str) -> Keys:
 def key_document(path: Path) -> Json:
     """The document in a file. Raises ProviderUnavailable if it cannot be read."""
     try:
-        document: Json = orjson.loads(path.read_bytes())
+        document: Json = orjson.loads(read_file(path, SETTINGS))
     except (OSError, ValueError) as error:
         raise ProviderUnavailable(f"the keys in {path} cannot be read: {error}") from error
     return document

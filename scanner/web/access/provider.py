@@ -6,7 +6,6 @@ https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth, RFC 7636, RF
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from secrets import compare_digest, token_urlsafe
 from typing import Final
@@ -18,7 +17,7 @@ from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 from scanner.model.json import Json, JsonObject
 from scanner.web.access.assertions import name_of, subject_of, verified
-from scanner.web.access.exchange import TIMEOUT, document_at
+from scanner.web.access.exchange import TIMEOUT, LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys
 from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused
 from scanner.web.access.settings import EVERYONE, OidcSettings
@@ -44,7 +43,7 @@ class Provider:
     def __init__(self, settings: OidcSettings, redirect_uri: str) -> None:
         self._settings = settings
         self._redirect_uri = redirect_uri
-        self._lock = asyncio.Lock()
+        self._discovery = Shared(self._discover)
         self._endpoints: Endpoints | None = None
         self._keys: Keys | None = None
 
@@ -84,7 +83,7 @@ class Provider:
                 )
         except OAuthError as error:
             raise Refused(f"the provider refuses the code: {error.error}") from error
-        except (httpx2.HTTPError, ValueError) as error:
+        except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise ProviderUnavailable(
                 f"{endpoints.token} does not answer as it must: {type(error).__name__}"
             ) from error
@@ -123,16 +122,17 @@ class Provider:
             token_endpoint_auth_method=with_secret if settings.client_secret else "none",
             timeout=TIMEOUT,
             follow_redirects=False,
+            transport=LimitedTransport(),
         )
 
     async def _discovered(self) -> Endpoints:
-        async with self._lock:
-            if self._endpoints is None:
-                document = await document_at(self._settings.issuer.rstrip("/") + _DISCOVERY)
-                endpoints = endpoints_of(document, self._settings.issuer)
-                self._endpoints = endpoints
-                self._keys = Keys(lambda: document_at(endpoints.keys))
-            return self._endpoints
+        return self._endpoints or await self._discovery.answer()
+
+    async def _discover(self) -> Endpoints:
+        document = await document_at(self._settings.issuer.rstrip("/") + _DISCOVERY)
+        endpoints = endpoints_of(document, self._settings.issuer)
+        self._endpoints, self._keys = endpoints, Keys(lambda: document_at(endpoints.keys))
+        return endpoints
 
 
 def endpoints_of(document: Json, issuer: str) -> Endpoints:

@@ -1,0 +1,114 @@
+"""Answers of identity providers: of a limited size, within a limited time, of a limited depth."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import httpx2
+import pytest
+from joserfc import jws
+
+from scanner.model.json import Json
+from scanner.web.access.assertions import verified
+from scanner.web.access.exchange import LimitedTransport, Shared, document_at
+from scanner.web.access.keys import Keys
+from scanner.web.access.refused import ProviderUnavailable, Refused
+from tests.web.access.provider import key, key_set, signed
+
+NESTED = b"[" * 200_000
+MANY = 3_000
+
+
+@contextmanager
+def serving(pieces: list[bytes], *, pause: float = 0, encoding: str = "") -> Iterator[str]:
+    """A server that answers every request with these pieces of a body, with a pause after each."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            if encoding:
+                self.send_header("Content-Encoding", encoding)
+            self.end_headers()
+            try:
+                for piece in pieces:
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+                    time.sleep(pause)
+            except OSError:
+                return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("pieces", "encoding", "fault"),
+    [
+        pytest.param([b" " * 10_000] * MANY, "", "the answer has more than 1 MiB", id="spaces without end"),
+        pytest.param([gzip.compress(b" " * 50_000_000)], "gzip", "the answer is compressed", id="a small bomb"),
+        pytest.param([NESTED], "", "JSONDecodeError", id="nested without end"),
+    ],
+)
+def test_an_answer_that_is_too_much_is_refused(pieces: list[bytes], encoding: str, fault: str) -> None:
+    """Without reading the rest of it."""
+    with serving(pieces, encoding=encoding) as url, pytest.raises(ProviderUnavailable, match=fault):
+        asyncio.run(document_at(url))
+
+
+def test_an_answer_that_drips_ends_in_time() -> None:
+    """The limit is for the whole answer, not for each of its bytes."""
+
+    async def ask(url: str) -> None:
+        async with httpx2.AsyncClient(transport=LimitedTransport(0.3)) as client:
+            await client.get(url)
+
+    with serving([b" "] * 100, pause=0.05) as url, pytest.raises(httpx2.ReadTimeout, match=r"no whole answer in 0\.3"):
+        asyncio.run(ask(url))
+
+
+def test_who_asks_at_the_same_time_shares_one_answer() -> None:
+    """A slow provider makes all wait as long as one; a later question is asked again."""
+    asked: list[int] = []
+
+    async def ask() -> int:
+        asked.append(1)
+        await asyncio.sleep(0.01)
+        return len(asked)
+
+    async def all_ask() -> tuple[list[int], int]:
+        shared = Shared(ask)
+        together = await asyncio.gather(*(shared.answer() for _ in range(50)))
+        return together, await shared.answer()
+
+    assert ([1] * 50, 2) == asyncio.run(all_ask())
+
+
+def test_a_signed_token_that_is_nested_without_end_is_refused() -> None:
+    """Anyone can send such a header, and an issuer such claims."""
+    _, _, rest = signed({"sub": "u-1"}).partition(".")
+    claims = jws.serialize_compact({"alg": "RS256", "kid": "first"}, NESTED[:50_000], key())
+
+    async def keys() -> Json:
+        return key_set()
+
+    for token in (f"{urlsafe_b64encode(NESTED).decode().rstrip('=')}.{rest}", claims):
+        with pytest.raises(Refused):
+            asyncio.run(verified(token, Keys(keys), issuer="a", audience="b"))
