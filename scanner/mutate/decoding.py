@@ -14,7 +14,7 @@ from scanner.mutate.gotypes import GoPlain, Special, is_known
 from scanner.mutate.native import PatchFault
 from scanner.mutate.rewriting import Order, Place, Reader, Rewriting, as_given, by_field, by_name
 from scanner.mutate.schema import Schema
-from scanner.mutate.values import RequestFault
+from scanner.mutate.native import RequestFault
 
 INTERNAL = "Internal error occurred: "
 _UNIDENTIFIED = "couldn't get version/kind; json parse error: json: cannot unmarshal"

@@ -15,7 +15,7 @@ from scanner.model.json import Json, JsonObject
 from scanner.mutate import custom, typed
 from scanner.mutate.decoding import converted, strictly_decoded
 from scanner.mutate.merge import merged
-from scanner.mutate.native import ForeignKey, Native, PatchFault, misnamed, native_object
+from scanner.mutate.native import ForeignKey, Native, PatchFault, RequestFault, misnamed, native_object
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
 from scanner.mutate.origin import Data
 from scanner.mutate.schema import Schema
@@ -72,6 +72,8 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
         changed = apply(operations, cast("Node", live))
     except TestFailed:
         return live
+    except RequestFault:
+        raise
     except PatchFault as fault:
         raise PatchFault(f"JSON Patch: {fault}") from None
     document = cast("Json", changed)

@@ -16,7 +16,7 @@ from scanner.mutate.difference import difference
 from scanner.mutate.openapi import schemas_of
 from scanner.mutate.schema import Custom
 from scanner.mutate.storing import mutated, stored
-from scanner.mutate.values import RequestFault
+from scanner.mutate.native import RequestFault
 
 TEXT: Json = {"type": "string"}
 DEEP: Json = {

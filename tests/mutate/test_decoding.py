@@ -15,7 +15,7 @@ from scanner.mutate.native import PatchFault
 from scanner.mutate.openapi import schemas_of
 from scanner.mutate.operations import Operation, apply, same
 from scanner.mutate.schema import Schema
-from scanner.mutate.values import RequestFault
+from scanner.mutate.native import RequestFault
 
 FOLDER = Path(__file__).parent
 RECORDED = json.loads((FOLDER / "go_answers.json").read_text(encoding="utf-8"))

@@ -43,7 +43,7 @@ from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema, Schemas
 from scanner.mutate.storing import between_passes, stored
 from scanner.mutate.unchanged import is_configured, is_patched
-from scanner.mutate.values import RequestFault
+from scanner.mutate.native import RequestFault
 
 _INTERNAL_ERROR = 500
 _ENDED = "an earlier mutation ends the request"
@@ -332,13 +332,21 @@ def _outcomes(run: Run, first: Pass, last: Pass, changes: tuple[Change, ...], *,
         after = run.after_first(body)
         patch = changes if is_alone else (*difference_of(before, after), *(more if index == heir else ()))
         before = after
-        again = last.steps[index][0]
-        if isinstance(outcome, Passed) and isinstance(again, Errored):
-            yield again
-        elif isinstance(outcome, Passed) and changes and patch:
+        decided = _decided(outcome, last.steps[index][0])
+        if isinstance(decided, Passed) and changes and patch:
             yield Skipped(SkipReason.NOT_AUDITABLE, _TOO_DEEP) if is_deep(patch) else WouldChange(patch, converges)
         else:
-            yield outcome
+            yield decided
+
+
+def _decided(first: Outcome, last: Outcome) -> Outcome:
+    """The outcome of a mutation: an error that denies, or else that of the pass in which it was applied.
+
+    The server drops an error that failurePolicy ignores, and keeps what the other pass made of the object.
+    """
+    if isinstance(first, Skipped) or not isinstance(last, Errored):
+        return first if isinstance(first, Skipped) else last
+    return first if isinstance(first, Passed) and not last.would_deny else last
 
 
 def is_deep(patch: tuple[Change, ...]) -> bool:
