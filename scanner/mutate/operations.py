@@ -9,7 +9,6 @@ Rules: `docs/semantics/mutation.md#json-patch`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from copy import deepcopy
@@ -18,6 +17,7 @@ from typing import TypeAlias
 
 from scanner.cel.values.text import quoted
 from scanner.mutate.native import PatchFault, connection_ends
+from scanner.mutate.size import LARGEST, json_size
 
 Node: TypeAlias = "bool | int | float | str | list[Node] | dict[str, Node] | None"
 Container: TypeAlias = "list[Node] | dict[str, Node]"
@@ -25,10 +25,6 @@ _INDEX = re.compile(r"[+-]?[0-9]+")
 _MOST = 2**63
 _MISSING = "missing value"
 _INVALID = "invalid index referenced"
-_ESCAPED = {"<": 5, ">": 5, "&": 5, "\u2028": 3, "\u2029": 3}
-"""The characters that Go escapes beside those that every JSON escapes, and the bytes that an escape takes more."""
-_MOST_COPIED = 3 * 1024 * 1024
-"""The bytes that the copies of one patch may add, as JSON (`Config.JSONPatchMaxCopyBytes` of apiserver)."""
 
 
 class TestFailed(Exception):
@@ -169,13 +165,13 @@ class _Root:
         return deepcopy(operation.value)
 
     def _charge(self, value: Node) -> None:
-        """Count a copy. Raises PatchFault beyond the limit."""
+        """Count a copy. Raises PatchFault beyond the limit (`Config.JSONPatchMaxCopyBytes` of apiserver)."""
         # `deepCopy` counts nothing for a null of the document.
-        self._copied += 0 if value is None else _json_size(_plain(value))
-        if self._copied > _MOST_COPIED:
+        self._copied += 0 if value is None else json_size(_plain(value))
+        if self._copied > LARGEST:
             raise PatchFault(
                 f"Unable to complete the copy, the accumulated size increase of copy is {self._copied}, exceeding the limit "
-                f"{_MOST_COPIED}"
+                f"{LARGEST}"
             )
 
     def _find(self, path: str, missing: str) -> tuple[Container, str]:
@@ -284,14 +280,6 @@ def _reject_null(container: Container) -> None:
         raise connection_ends("a JSON patch writes into a null that it wrote before")
 
 
-def _json_size(value: Node) -> int:
-    """The bytes of a value as Go writes it in JSON: without blanks, and with escapes for what HTML reserves."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return len(text.encode("utf-8", "surrogatepass")) + sum(
-        growth * text.count(character) for character, growth in _ESCAPED.items()
-    )
-
-
 def _plain(value: Node) -> Node:
     """A copy of a value, with None for every written null."""
     if isinstance(value, WrittenNull):
@@ -314,7 +302,9 @@ def _holds(actual: Node, expected: Node) -> bool:
         )
     if isinstance(actual, list):
         elements = [] if isinstance(expected, WrittenNull) else expected
-        return isinstance(elements, list) and len(actual) == len(elements) and all(map(_elements_hold, actual, elements))
+        return (
+            isinstance(elements, list) and len(actual) == len(elements) and all(map(_elements_hold, actual, elements))
+        )
     return same(actual, expected)
 
 

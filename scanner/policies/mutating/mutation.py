@@ -41,6 +41,7 @@ from scanner.mutate.native import PatchFault
 from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema, Schemas
+from scanner.mutate.size import TOO_LARGE, is_large, is_large_value
 from scanner.mutate.storing import between_passes, stored
 from scanner.mutate.unchanged import is_configured, is_patched
 from scanner.mutate.native import RequestFault
@@ -243,8 +244,13 @@ class Run:
             data = Data(_sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True)
             with wrapping(lambda part: bool(data.wrapping(part))):
                 value = _evaluated(expression, activation, self.request)
+        if is_large_value(value):
+            raise _Undecided(TOO_LARGE)
         apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
-        return apply(value, body, self.schema, data)
+        after = apply(value, body, self.schema, data)
+        if after is not body and is_large(after) and not is_large(body):
+            raise _Undecided(TOO_LARGE)
+        return after
 
     def _wrapped(self, body: JsonObject) -> Iterator[tuple[Schema, object]]:
         """The values that 1.37 wraps: the object only if the policy has conditions, others of compiled-in kinds always.
