@@ -21,7 +21,6 @@ from scanner.admission.auditability import AUDITABLE
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import InvocationResult, evaluate_object
 from scanner.admission.match import exempt
-from scanner.admission.versions import convert
 from scanner.cel import Decider, Remembering
 from scanner.errors import InvalidManifest, SchemaUnknown, UsageError
 from scanner.model.json import JsonObject, as_text, dig
@@ -29,6 +28,7 @@ from scanner.model.policy import Binding, Operation, Policy
 from scanner.model.release import Minor, release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.mutate.schema import Schemas
+from scanner.mutate.versions import convert
 from scanner.policies.bound_language import BindingContext
 from scanner.policies.documents import PolicyDocuments, Supporting
 from scanner.policies.kyverno.bind import KyvernoContext

@@ -16,10 +16,10 @@ import orjson
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, as_text, dig
 from scanner.mutate.decoding import INTERNAL, with_identity
+from scanner.mutate.native import RequestFault
 from scanner.mutate.objectmeta import object_meta
 from scanner.mutate.registry import kept_metadata
 from scanner.mutate.schema import Custom
-from scanner.mutate.native import RequestFault
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"

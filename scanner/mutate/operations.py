@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from scanner.cel.values.text import quoted
-from scanner.mutate.native import PatchFault, connection_ends
+from scanner.mutate.native import PatchFault, RequestFault, connection_ends
 from scanner.mutate.size import LARGEST, json_size
 
 Node: TypeAlias = "bool | int | float | str | list[Node] | dict[str, Node] | None"
@@ -208,7 +208,7 @@ class _wrapped:  # noqa: N801 - used as a statement
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, PatchFault):
+        if isinstance(error, PatchFault) and not isinstance(error, RequestFault):
             raise PatchFault(f"{self._prefix}: {error}") from None
 
 

@@ -14,8 +14,8 @@ import orjson
 from scanner.cel.values.text import quoted
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.mutate.defaulting.rules import when_absent
-from scanner.mutate.schema import Schema
 from scanner.mutate.native import RequestFault
+from scanner.mutate.schema import Schema
 from scanner.mutate.walk import Rule, RuleSet, each, in_order, where, with_member, within, without
 
 _CORE = "io.k8s.api.core.v1."

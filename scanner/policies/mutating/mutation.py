@@ -17,7 +17,7 @@ from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.conditions import before_checks
 from scanner.admission.cost_budget import RUNTIME, CostBudget, Fault, Variables, run
 from scanner.admission.evaluate import inputs
-from scanner.admission.request import Request
+from scanner.admission.request import Request, typed_object
 from scanner.admission.results import left_out
 from scanner.cel.releases import MISSING_KEYS, WRAPPED_OBJECTS
 from scanner.cel.values.wrapped_values import wrapping
@@ -36,15 +36,15 @@ from scanner.model.outcome import (
 from scanner.model.policy import Mutation, Policy
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import NAMESPACES, Kind, Resource
+from scanner.mutate.decoding import unreturnable
 from scanner.mutate.difference import difference
-from scanner.mutate.native import PatchFault
+from scanner.mutate.native import PatchFault, RequestFault
 from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema, Schemas
 from scanner.mutate.size import TOO_LARGE, is_large, is_large_value
 from scanner.mutate.storing import between_passes, stored
 from scanner.mutate.unchanged import is_configured, is_patched
-from scanner.mutate.native import RequestFault
 
 _INTERNAL_ERROR = 500
 _ENDED = "an earlier mutation ends the request"
@@ -110,11 +110,11 @@ def _schema_of(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
 
 
 def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
-    """The param as mutations read it: a param of a built-in kind has neither apiVersion nor kind there."""
+    """The param as mutations read it: a param of a built-in kind is an informer's, like a Namespace (`typed_namespace`)."""
     schema = schemas.schema(param.kind) if param else None
     if param is None or schema is None or not schema.builtin:
         return param
-    return param._replace(body={key: value for key, value in param.body.items() if key not in ("apiVersion", "kind")})
+    return param._replace(body=typed_object(param.body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,10 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A policy, a request and a param, ready to be evaluated. The result of a pass on an object is computed once."""
+    """A policy, a request and a param, ready to be evaluated. The result of a pass on an object is computed once.
+
+    `fault` is the error of every mutation that would be applied, where the server cannot convert its result back.
+    """
 
     compiled: CompiledPolicy
     request: Request
@@ -148,6 +151,7 @@ class Run:
     schema: Schema
     schemas: Schemas
     rules: Minor
+    fault: str = ""
     _passes: dict[int, tuple[JsonObject, Pass]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _rounds: dict[int, tuple[JsonObject, JsonObject]] = field(
         default_factory=dict, init=False, compare=False, repr=False
@@ -237,7 +241,7 @@ class Run:
         if not WRAPPED_OBJECTS.holds(self.rules):
             with cel.recording_lists() as made:
                 value = _evaluated(expression, activation, self.request)
-            if is_left(self.compiled.policy.mutations[index], self.schema, body, value):
+            if not self.fault and is_left(self.compiled.policy.mutations[index], self.schema, body, value):
                 return body
             data = Data(_sources(activation), made=made)
         else:
@@ -248,6 +252,8 @@ class Run:
             raise _Undecided(TOO_LARGE)
         apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
         after = apply(value, body, self.schema, data)
+        if self.fault:
+            raise PatchFault(self.fault)
         if after is not body and is_large(after) and not is_large(body):
             raise _Undecided(TOO_LARGE)
         return after
@@ -286,7 +292,8 @@ class _Runs:
         _, run = self._runs.get(key, (None, None))
         if run is None or run.schemas is not schemas or run.rules != rules:
             schema = _schema_of(schemas, request.matched, rules)
-            run = Run(compiled, request, _bare(param, schemas), schema, schemas, rules)
+            fault = unreturnable(request.original, request.matched) if schema.builtin else ""
+            run = Run(compiled, request, _bare(param, schemas), schema, schemas, rules, fault)
             # The param is kept as well: while it exists, no other object has its id.
             self._runs[key] = param, run
         return run

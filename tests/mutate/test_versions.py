@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scanner.admission.versions import convert
+from scanner.mutate.versions import convert
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
 
