@@ -77,7 +77,9 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
     except PatchFault as fault:
         raise PatchFault(f"JSON Patch: {fault}") from None
     document = cast("Json", changed)
-    decoded = strictly_decoded(schema, document, live) if schema.builtin else custom.decoded(document, live)
+    decoded = (
+        strictly_decoded(schema, document, live) if schema.builtin else custom.decoded(schema.custom, document, live)
+    )
     return mutated(schema, live, decoded)
 
 

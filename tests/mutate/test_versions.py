@@ -23,7 +23,7 @@ AUTOSCALER: JsonObject = {
     "apiVersion": "autoscaling/v2",
     "kind": "HorizontalPodAutoscaler",
     "metadata": {"name": "web", "namespace": "shop"},
-    "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3, "metrics": [CPU, MEMORY]},
+    "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3, "metrics": [MEMORY, CPU]},
     "status": {"desiredReplicas": 0, "currentMetrics": None},
 }
 

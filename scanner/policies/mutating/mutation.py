@@ -21,7 +21,7 @@ from scanner.admission.request import Request, typed_object
 from scanner.admission.results import left_out
 from scanner.cel.releases import MISSING_KEYS, WRAPPED_OBJECTS
 from scanner.cel.values.wrapped_values import wrapping
-from scanner.errors import SchemaUnknown
+from scanner.errors import ConversionUnknown, SchemaUnknown
 from scanner.model.json import Json, JsonObject, dig, text_map
 from scanner.model.outcome import (
     Change,
@@ -109,6 +109,21 @@ def _schema_of(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
     return schema if MISSING_KEYS.holds(rules) else replace(schema, needs_all_keys=True)
 
 
+def _requested_schema(schemas: Schemas, request: Request, schema: Schema, rules: Minor) -> Schema:
+    """The schema of the version of the request: a custom resource is converted back to it. Raises SchemaUnknown."""
+    original, matched = request.original, request.matched
+    if schema.builtin or original.api_version == matched.api_version:
+        return schema
+    versions = schema.custom.versions if schema.custom else None
+    if versions is None or not versions.relabels:
+        raise ConversionUnknown(
+            f"{matched.api_version}/{matched.kind}",
+            definition=f"{matched.plural}.{matched.group}",
+            webhook=versions is not None,
+        )
+    return _schema_of(schemas, original, rules)
+
+
 def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
     """The param as mutations read it: a param of a built-in kind is an informer's, like a Namespace (`typed_namespace`)."""
     schema = schemas.schema(param.kind) if param else None
@@ -142,13 +157,15 @@ class Pass:
 class Run:
     """A policy, a request and a param, ready to be evaluated. The result of a pass on an object is computed once.
 
-    `fault` is the error of every mutation that would be applied, where the server cannot convert its result back.
+    `schema` is of the version in which the policy reads the object, `requested` of the version of the request. `fault` is the error
+    of every mutation that would be applied, where the server cannot convert its result back.
     """
 
     compiled: CompiledPolicy
     request: Request
     param: Resource | None
     schema: Schema
+    requested: Schema
     schemas: Schemas
     rules: Minor
     fault: str = ""
@@ -209,7 +226,7 @@ class Run:
 
     def stored(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after all mutations."""
-        return stored(self.schema, self.request.resource.body, body)
+        return stored(self.requested, self.request.resource.body, body)
 
     def after_first(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after a first pass, if a second pass changes nothing."""
@@ -293,7 +310,8 @@ class _Runs:
         if run is None or run.schemas is not schemas or run.rules != rules:
             schema = _schema_of(schemas, request.matched, rules)
             fault = unreturnable(request.original, request.matched) if schema.builtin else ""
-            run = Run(compiled, request, _bare(param, schemas), schema, schemas, rules, fault)
+            requested = _requested_schema(schemas, request, schema, rules)
+            run = Run(compiled, request, _bare(param, schemas), schema, requested, schemas, rules, fault)
             # The param is kept as well: while it exists, no other object has its id.
             self._runs[key] = param, run
         return run
