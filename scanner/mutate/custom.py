@@ -26,10 +26,11 @@ _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
 
 
-def decoded(custom: Custom | None, document: Json, live: JsonObject) -> JsonObject:
+def decoded(custom: Custom | None, document: Json, live: JsonObject, target: str) -> JsonObject:
     """The document that a JSON patch produced. Raises RequestFault for a document whose kind or version cannot be read.
 
-    Another version of the definition is converted to that of the request in the end (`crConverter.ConvertToVersion`).
+    Another version of the definition is converted to `target`, the apiVersion of the request, in the end
+    (`crConverter.ConvertToVersion`).
     """
     decoded_object = EMPTY if document is None else with_identity(document)
     if not decoded_object.get("kind"):
@@ -41,7 +42,7 @@ def decoded(custom: Custom | None, document: Json, live: JsonObject) -> JsonObje
     group, _, version = written.rpartition("/")
     if group != own.rpartition("/")[0]:
         kind = f"{group}/{version}, Kind={decoded_object['kind']}"
-        why = f'{kind} is unstructured and is not suitable for converting to "{own}"'
+        why = f'{kind} is unstructured and is not suitable for converting to "{target}"'
     elif custom and custom.versions and version in custom.versions.names:
         return {**decoded_object, "apiVersion": own}
     else:

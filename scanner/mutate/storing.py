@@ -20,6 +20,18 @@ from scanner.mutate.registry.restoring import completed, restored
 from scanner.mutate.schema import Schema
 
 
+def requested(schema: Schema, body: JsonObject) -> JsonObject:
+    """The object of a request that writes a stored object again, as admission reads it.
+
+    A custom resource that is stored in another version than that of the request gets the defaults of both: those of the stored one
+    when it is read, those of the other when the request is decoded.
+    """
+    versions = schema.custom.versions if schema.custom else None
+    if schema.custom is None or versions is None or versions.schema == schema.custom.schema:
+        return body
+    return custom.defaulted(schema.custom, body)
+
+
 def mutated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object as the next mutation reads it. Raises RequestFault for one that cannot be converted to its internal type."""
     if same(before, after):

@@ -13,10 +13,10 @@ from scanner.cluster.schemas import custom_schemas
 from scanner.model.json import Json, JsonObject
 from scanner.mutate import custom
 from scanner.mutate.difference import difference
+from scanner.mutate.native import RequestFault
 from scanner.mutate.openapi import schemas_of
 from scanner.mutate.schema import Custom
 from scanner.mutate.storing import mutated, stored
-from scanner.mutate.native import RequestFault
 
 TEXT: Json = {"type": "string"}
 DEEP: Json = {

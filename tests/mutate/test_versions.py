@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scanner.mutate.versions import convert
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
+from scanner.mutate.versions import convert
 
 V1 = Kind("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True)
 V2 = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True)

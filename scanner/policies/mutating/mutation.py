@@ -43,7 +43,7 @@ from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema, Schemas
 from scanner.mutate.size import TOO_LARGE, is_large, is_large_value
-from scanner.mutate.storing import between_passes, stored
+from scanner.mutate.storing import between_passes, requested, stored
 from scanner.mutate.unchanged import is_configured, is_patched
 
 _INTERNAL_ERROR = 500
@@ -71,9 +71,10 @@ def predict(
     if compiled.excess:
         return Prediction(left_out(compiled), before)
     run = run_of(compiled, request, param, schemas, rules)
-    if stopped := run.conditions(before):
+    begin = run.begin
+    if stopped := run.conditions(begin):
         return Prediction(stopped, before)
-    first = run.mutations(before)
+    first = run.mutations(begin)
     between = run.between_passes(first.after)
     stopped = run.conditions(between) if run.is_evaluated_again(first) else ()
     if any(denies(check_result.outcome) for check_result in stopped):
@@ -169,10 +170,18 @@ class Run:
     schemas: Schemas
     rules: Minor
     fault: str = ""
+    _begin: list[JsonObject] = field(default_factory=list, init=False, compare=False, repr=False)
     _passes: dict[int, tuple[JsonObject, Pass]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _rounds: dict[int, tuple[JsonObject, JsonObject]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
+
+    @property
+    def begin(self) -> JsonObject:
+        """The object of the request as the first mutation reads it."""
+        if not self._begin:
+            self._begin.append(requested(self.requested, self.request.resource.body))
+        return self._begin[0]
 
     def conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
         """The results of the match conditions for an object; empty if all conditions are true."""
@@ -238,7 +247,8 @@ class Run:
             return True
         request = self.request._replace(resource=self.request.resource._replace(body=body))
         run = replace(self, request=request)
-        return bool(run.conditions(body)) or not difference_of(body, run.after_first(run.mutations(body).after))
+        begin = run.begin
+        return bool(run.conditions(begin)) or not difference_of(body, run.after_first(run.mutations(begin).after))
 
     def _step(self, index: int, body: JsonObject) -> tuple[Outcome, JsonObject]:
         try:
