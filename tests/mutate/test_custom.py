@@ -182,7 +182,7 @@ def test_what_a_file_leaves_out_is_no_change() -> None:
 def test_a_document_of_another_version_ends_the_request(document: JsonObject, expected: str) -> None:
     """A JSON patch can write any version."""
     with pytest.raises(RequestFault) as refused:
-        custom.decoded(None, document, thing())
+        custom.decoded(None, document, thing(), str(thing()["apiVersion"]))
 
     assert f"Internal error occurred: {expected}" == str(refused.value)
 

@@ -277,8 +277,10 @@ class Run:
                 value = _evaluated(expression, activation, self.request)
         if is_large_value(value):
             raise _Undecided(TOO_LARGE)
-        apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
-        after = apply(value, body, self.schema, data)
+        if self.compiled.policy.mutations[index].patch_type == "JSONPatch":
+            after = patched(value, body, self.schema, data, self.request.original.api_version)
+        else:
+            after = configured(value, body, self.schema, data)
         if self.fault:
             raise PatchFault(self.fault)
         if after is not body and is_large(after) and not is_large(body):
