@@ -15,10 +15,10 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from scanner.mutate.goread import Malformed, Mismatch, plain, special
 
 PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
-_METRICS, _CURRENT = f"{PREFIX}metrics", f"{PREFIX}current-metrics"
+METRICS, _CURRENT = f"{PREFIX}metrics", f"{PREFIX}current-metrics"
 _CONDITIONS, _BEHAVIOR = f"{PREFIX}conditions", f"{PREFIX}behavior"
 ROUND_TRIP: Final = (
-    _METRICS,
+    METRICS,
     _CURRENT,
     _CONDITIONS,
     _BEHAVIOR,
@@ -26,6 +26,8 @@ ROUND_TRIP: Final = (
     f"{PREFIX}scale-up-tolerance",
 )
 """The annotations that a conversion drops, and writes anew for v1."""
+STATUS_NOTES: Final = (_CURRENT, _CONDITIONS)
+"""The annotations for what v1 has no field for in its status."""
 _CPU_TARGET, _CPU_READING = "targetCPUUtilizationPercentage", "currentCPUUtilizationPercentage"
 _DEFAULT_UTILIZATION: Final = 80
 _ZERO: Final = "0"
@@ -51,7 +53,7 @@ def first_version(body: JsonObject) -> JsonObject:
     metrics, current = as_list(spec.get("metrics")), as_list(status.get("currentMetrics"))
     others = [_metric_v1(metric, _TARGETS) for metric in metrics if _utilization(metric, "target") is None]
     notes: dict[str, Json] = {
-        _METRICS: others or None,
+        METRICS: others or None,
         _CURRENT: [_metric_v1(metric, _READINGS) for metric in current] or None,
         _BEHAVIOR: None if spec.get("behavior") is None else _internal_behavior(as_object(spec["behavior"])),
         _CONDITIONS: [_in_order(condition, _CONDITION) for condition in as_list(status.get("conditions"))] or None,
@@ -80,7 +82,7 @@ def second_version(body: JsonObject) -> JsonObject:
     spec, status = as_object(body.get("spec")), as_object(body.get("status"))
     notes = as_object(dig(body, "metadata", "annotations"))
     targets = [] if spec.get(_CPU_TARGET) is None else [_cpu("target", spec[_CPU_TARGET], type="Utilization")]
-    others = _noted(notes, _METRICS, lambda note: _listed(note, lambda metric: _metric_v2(metric, _TARGETS)))
+    others = _noted(notes, METRICS, lambda note: _listed(note, lambda metric: _metric_v2(metric, _TARGETS)))
     metrics = [*as_list(others), *targets] or [_cpu("target", _DEFAULT_UTILIZATION, type="Utilization")]
     readings = [] if status.get(_CPU_READING) is None else [_cpu("current", status[_CPU_READING])]
     current = _noted(notes, _CURRENT, lambda note: _listed(note, lambda metric: _metric_v2(metric, _READINGS)))

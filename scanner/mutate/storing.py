@@ -56,12 +56,12 @@ def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> Jso
     return registry.between_passes(schema, before, after) if schema.builtin and after is not before else after
 
 
-def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as the server would store it in the place of the stored one."""
+def stored(schema: Schema, before: JsonObject, after: JsonObject, *, created: bool = False) -> JsonObject:
+    """The object as the server would store it in the place of the stored one; with `created` as if it were new."""
     if after is before:
         return before
     if schema.builtin:
-        return registry.stored(schema, before, after)
+        return registry.stored(schema, before, after, created=created)
     if schema.custom is None:
         return aggregated.stored(schema, before, after)
     start = custom.stored(schema.custom, before, before)

@@ -235,7 +235,7 @@ class Run:
 
     def stored(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after all mutations."""
-        return stored(self.requested, self.request.resource.body, body)
+        return stored(self.requested, self.request.resource.body, body, created=self.request.operation == "CREATE")
 
     def after_first(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after a first pass, if a second pass changes nothing."""
