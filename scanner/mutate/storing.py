@@ -51,6 +51,14 @@ def _with_defaults(schema: Schema, before: JsonObject, after: JsonObject) -> Jso
     return defaulted(schema, after if start is before else completed(before, start, after))
 
 
+def in_version(schema: Schema, after: JsonObject) -> JsonObject:
+    """A custom resource after a mutation in another version than that of the request: it has the defaults of that version.
+
+    The server sets them after every mutation, whether or not it changes anything.
+    """
+    return custom.defaulted(schema.custom, after) if schema.custom else after
+
+
 def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object of the first pass of admission as the second pass reads it, whether or not that changes anything."""
     return registry.between_passes(schema, before, after) if schema.builtin and after is not before else after

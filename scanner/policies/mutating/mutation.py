@@ -43,7 +43,7 @@ from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema, Schemas
 from scanner.mutate.size import TOO_LARGE, is_large, is_large_value
-from scanner.mutate.storing import between_passes, requested, stored
+from scanner.mutate.storing import between_passes, in_version, requested, stored
 from scanner.mutate.unchanged import is_configured, is_patched
 
 _INTERNAL_ERROR = 500
@@ -268,7 +268,7 @@ class Run:
         if not WRAPPED_OBJECTS.holds(self.rules):
             with cel.recording_lists() as made:
                 value = _evaluated(expression, activation, self.request)
-            if not self.fault and is_left(self.compiled.policy.mutations[index], self.schema, body, value):
+            if self._is_of_request and is_left(self.compiled.policy.mutations[index], self.schema, body, value):
                 return body
             data = Data(_sources(activation), made=made)
         else:
@@ -283,9 +283,15 @@ class Run:
             after = configured(value, body, self.schema, data)
         if self.fault:
             raise PatchFault(self.fault)
+        after = after if self._is_of_request else in_version(self.schema, after)
         if after is not body and is_large(after) and not is_large(body):
             raise _Undecided(TOO_LARGE)
         return after
+
+    @property
+    def _is_of_request(self) -> bool:
+        """Return whether the policy reads the object in the version of the request."""
+        return self.request.original.api_version == self.request.matched.api_version
 
     def _wrapped(self, body: JsonObject) -> Iterator[tuple[Schema, object]]:
         """The values that 1.37 wraps: the object only if the policy has conditions, others of compiled-in kinds always.

@@ -36,10 +36,11 @@ def _patch(path: str, chance: Random) -> str:
 
 def _in_version(case: Case, kind: Kind) -> Case:
     """The same case by a policy whose rule names one version alone."""
-    return Case(tuple(_named(policy, kind) for policy in case.policies), case.user, case.shown, case.path)
+    return Case(tuple(named(policy, kind) for policy in case.policies), case.user, case.shown, case.path)
 
 
-def _named(policy: JsonObject, kind: Kind) -> JsonObject:
+def named(policy: JsonObject, kind: Kind) -> JsonObject:
+    """The policy with rules that name the version of a kind alone."""
     spec = as_object(policy["spec"])
     constraints = as_object(spec["matchConstraints"])
     rules = [{**as_object(rule), "apiVersions": [kind.version]} for rule in as_list(constraints["resourceRules"])]
