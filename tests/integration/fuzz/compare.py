@@ -16,7 +16,7 @@ _ADMITTED = (200, 201)
 ENDED = 0
 """The status of a write that ended the connection."""
 _NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|\b[0-9.]+\b|(?<=: )\.[^: ]+(?=: )")
-_UNDECLARED = re.compile(r"(?<=original object to typed object: ).*: field not declared in schema$", re.DOTALL)
+_UNDECLARED = re.compile(r"(?<= object to typed object: ).*: field not declared in schema$", re.DOTALL)
 _UNMARSHALLED = re.compile(r".*json: cannot unmarshal \w+ into Go (?:struct field (\S+)|value) of type (.+)", re.DOTALL)
 
 
@@ -100,11 +100,15 @@ def is_changed(outcome: Outcome, before: JsonObject) -> bool:
 
 
 def _are_alike(theirs: Outcome, ours: Outcome) -> bool:
-    """Whether two refusals say the same: a server that ends the connection says nothing, and of several fields it names any."""
+    """Whether two refusals say the same: a server that ends the connection says nothing, and it walks maps in any order."""
     if not isinstance(theirs, Refused) or not isinstance(ours, Refused):
         return False
-    undeclared = [_UNDECLARED.sub("", refused.message) for refused in (theirs, ours)]
-    return theirs.code == ENDED or (undeclared[0] == undeclared[1] and undeclared[0] != theirs.message)
+    return theirs.code == ENDED or _unordered(theirs.message) == _unordered(ours.message)
+
+
+def _unordered(message: str) -> list[str]:
+    """The lines of a message without their order; of the fields that a schema does not declare it names any one."""
+    return sorted(_UNDECLARED.sub("", message).splitlines())
 
 
 def _refusals(theirs: Outcome, ours: Outcome) -> str:
