@@ -21,14 +21,14 @@ from scanner.admission.auditability import AUDITABLE
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import InvocationResult, evaluate_object
 from scanner.admission.match import exempt
-from scanner.admission.versions import convert
 from scanner.cel import Decider, Remembering
 from scanner.errors import InvalidManifest, SchemaUnknown, UsageError
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.policy import Binding, Operation, Policy
 from scanner.model.release import Minor, release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
-from scanner.mutate.schema import Schemas
+from scanner.mutate.schema import NO_SCHEMAS, Schemas
+from scanner.mutate.versions import convert, relabelled
 from scanner.policies.bound_language import BindingContext
 from scanner.policies.documents import PolicyDocuments, Supporting
 from scanner.policies.kyverno.bind import KyvernoContext
@@ -78,6 +78,7 @@ class Auditor:
         source = "document" if validate else "cluster"
         self.release = release_of(kubernetes_version)
         rules = self.release.rules
+        self._schemas = schemas or NO_SCHEMAS
         served = tuple(kinds)
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         now = datetime.now(tz=UTC)
@@ -127,8 +128,15 @@ class Auditor:
         """The object in each of its kinds, as far as Assay converts without a server."""
         yield resource_of(kind, document)
         for other in self.context.equivalents.get(kind, ()):
-            if (converted := convert(document, other)) is not None:
+            converted = relabelled(document, other) if self._relabels(kind) else convert(document, other)
+            if converted is not None:
                 yield resource_of(other, converted)
+
+    def _relabels(self, kind: Kind) -> bool:
+        """Return whether the versions of a custom resource are known to differ in the apiVersion alone."""
+        schema = self._schemas.schema(kind)
+        versions = schema.custom.versions if schema and schema.custom else None
+        return versions is not None and versions.relabels
 
 
 def _read(

@@ -72,6 +72,24 @@ class SchemaUnknown(AssayError):
         self.kind = kind
 
 
+class ConversionUnknown(SchemaUnknown):
+    """A custom resource whose conversion to another of its versions is unknown, which a mutation in that version needs.
+
+    `kind` is a text such as `example.com/v1/Widget`, `group` and `plural` name its CustomResourceDefinition.
+    """
+
+    def __init__(self, kind: str, *, definition: str, webhook: bool) -> None:
+        why = (
+            f"a webhook converts {kind}, so only a server knows what a mutation in another version makes of an object: name "
+            "the version of the requests in the rules of the policy, or compare with assay verify-parity"
+            if webhook
+            else f"the CustomResourceDefinition {definition} is unknown, so mutations of {kind} in another version cannot be "
+            f"evaluated: grant get on customresourcedefinitions, or add the definition to the files"
+        )
+        AssayError.__init__(self, why)
+        self.kind = kind
+
+
 class ListFailed(AssayError):
     """A kind could not be listed completely: the scan continues and records a gap.
 

@@ -26,6 +26,9 @@ from scanner.scan.param_table import ParamTable
 from scanner.scan.prepare import prepare
 
 _REVIEWS: Final = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
+DEFINITIONS: Final = Kind(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
 METRICS: Final = "/metrics"
 """The path of the API server's metrics."""
 _HOME: Final = "kube-system"
@@ -87,8 +90,19 @@ def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> Ne
     for kind_plan in kind_plans:
         names = sorted({bound.policy.name for bound, _ in kind_plan.policies})
         wanted.extend(_lists(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
+    wanted.extend(_conversions(kind_plans))
     wanted.extend(_workloads(kinds, kind_plans, options.scope.namespaces))
     return Needs(_merged(wanted), prepared.gaps)
+
+
+def _conversions(kind_plans: Iterable[KindPlan]) -> Iterator[Need]:
+    """The definitions of custom resources that mutating policies read in another version than that of the request."""
+    for kind_plan in kind_plans:
+        kind = kind_plan.kind
+        names = {bound.policy.name for bound, original in kind_plan.policies if bound.combination and original != kind}
+        if names and "." in kind.group and not kind.group.endswith(".k8s.io"):
+            why = f"the conversion of its versions, for policy {', '.join(sorted(names))}"
+            yield Need(DEFINITIONS.group, DEFINITIONS.plural, "get", name=f"{kind.plural}.{kind.group}", why=why)
 
 
 def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Need]:

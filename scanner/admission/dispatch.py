@@ -17,7 +17,7 @@ from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.evaluator import ADMISSION, Evaluator
 from scanner.admission.match import Target, applies
 from scanner.admission.params import resolve, unserved
-from scanner.admission.request import Request
+from scanner.admission.request import Request, typed_namespace
 from scanner.admission.results import misconfigured
 from scanner.errors import ConfigurationError
 from scanner.model.json import JsonObject, dig, text_map
@@ -277,5 +277,5 @@ def _namespace_object(
     if not target.namespace:
         return None
     if (resource.kind.group, resource.kind.plural) != ("", "namespaces"):
-        return context.namespace(target.namespace)
+        return typed_namespace(context.namespace(target.namespace))
     return resource.body if bound.own_namespace_object and target.operation != "CREATE" else None

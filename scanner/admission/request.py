@@ -36,6 +36,8 @@ _NAMESPACE_METADATA = (
     "finalizers",
 )
 
+_MOST_NAMESPACES = 1024
+
 
 class Request(NamedTuple):
     """A simulated admission request on a stored object. `matched` is the kind in which the object is evaluated.
@@ -161,6 +163,42 @@ def _group_version_kind(kind: Kind) -> dict[str, str]:
 def group_version_resource(kind: Kind) -> dict[str, str]:
     """The value of `request.resource`: the keys `group`, `version` and `resource`, the plural."""
     return {"group": kind.group, "version": kind.version, "resource": kind.plural}
+
+
+class _TypedNamespaces:
+    """The namespaces without the parts that a typed object of an informer lacks; the same object for the same namespace."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[JsonObject, JsonObject]] = {}
+
+    def of(self, namespace: JsonObject) -> JsonObject:
+        """See typed_namespace."""
+        known = self._known.get(id(namespace))
+        if known is None or known[0] is not namespace:
+            if len(self._known) >= _MOST_NAMESPACES:
+                self._known.clear()
+            known = self._known[id(namespace)] = namespace, typed_object(namespace)
+        return known[1]
+
+
+_TYPED = _TypedNamespaces()
+
+
+def typed_namespace(namespace: JsonObject | None) -> JsonObject | None:
+    """A Namespace as the API server holds it for expressions: without apiVersion, kind and managedFields.
+
+    Mirrors the informers of kube-apiserver, whose objects have no TypeMeta and lose their managed fields (`trim`).
+    """
+    return None if namespace is None else _TYPED.of(namespace)
+
+
+def typed_object(body: JsonObject) -> JsonObject:
+    """An object of a built-in kind as an informer of the API server holds it."""
+    typed = {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
+    if dig(body, "metadata", "managedFields") is not None:
+        metadata = as_object(body["metadata"])
+        typed["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return typed
 
 
 def filtered_namespace(namespace: JsonObject | None) -> JsonObject | None:

@@ -142,4 +142,7 @@ def annotation_result(compiled: CompiledPolicy, expression: Expression, value: c
 
 
 def _clipped(text: str) -> str:
-    return text.encode("utf-8", "surrogatepass")[:_LONGEST_ANNOTATION].decode("utf-8", "ignore")
+    """The first bytes of a text; each byte of a character that is cut becomes a replacement character, as in Go's JSON."""
+    clipped = text.encode("utf-8", "surrogatepass")[:_LONGEST_ANNOTATION]
+    kept = clipped.decode("utf-8", "ignore")
+    return kept + "\ufffd" * (len(clipped) - len(kept.encode()))

@@ -26,11 +26,11 @@ class Traits(NamedTuple):
     reads_namespace: bool
 
 
-def traits_of(bound: BoundPolicy, kind: Kind) -> Traits:
+def traits_of(bound: BoundPolicy, original: Kind, kind: Kind) -> Traits:
     """The properties of a policy and a kind that the fast path needs."""
     matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
     selects = any(match is not None and not match.namespace_selector.empty for match in matches)
-    plain = (kind.group, kind.plural) != ("", "namespaces") and _is_plain(bound, kind)
+    plain = (kind.group, kind.plural) != ("", "namespaces") and _is_plain(bound, original, kind)
     return Traits(plain, not selects and bound.policy.param_kind is None, reads_namespace(bound.compiled))
 
 
@@ -81,12 +81,13 @@ def may_read_secret_data(policy: tuple[BoundPolicy, Kind]) -> bool:
     return sees or bound.evaluator.reads_whole_object
 
 
-def _is_plain(bound: BoundPolicy, kind: Kind) -> bool:
+def _is_plain(bound: BoundPolicy, original: Kind, kind: Kind) -> bool:
     """Return whether the result of the policy depends only on the kind, namespace and content of an object."""
     compiled, policy = bound.compiled, bound.policy
     narrowings = (policy.match, *(binding.match for binding in bound.bindings))
     return (
-        bound.evaluator.fast_form(compiled, kind) is not None
+        (bound.combination is None or original == kind)
+        and bound.evaluator.fast_form(compiled, kind) is not None
         and not bound.reading.reason
         and not bound.namespace
         and all(_matches_every_object(match) for match in narrowings if match is not None)

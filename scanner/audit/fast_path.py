@@ -252,7 +252,7 @@ class FastPath:
         """Take the policies of a list, and decide which of them the fast path may evaluate."""
         self._context = context
         self._plan = plan
-        self._traits = [traits_of(bound, plan.kind) for bound, _ in plan.policies]
+        self._traits = [traits_of(bound, original, plan.kind) for bound, original in plan.policies]
         self._everywhere: dict[int, BindingChoice | None] = {}
         self._fast_policies: dict[tuple[object, ...], FastPolicy | None] = {}
         self._shared: dict[tuple[FastPolicy | None, ...], NamespacePolicies] = {}

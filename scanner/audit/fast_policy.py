@@ -14,7 +14,7 @@ from scanner.admission.cost_budget import run
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import uncounted
 from scanner.admission.evaluator import FastForm
-from scanner.admission.request import Request, filtered_namespace, request_form
+from scanner.admission.request import Request, filtered_namespace, request_form, typed_namespace
 from scanner.admission.results import validation_result
 from scanner.audit.fast_variables import FastVariables, functions_of
 from scanner.audit.findings import FindingForms
@@ -115,7 +115,7 @@ class FastPolicy:
         self._messages_read_request = any(message.reads("request") for message in messages)
         self._user = context.user
         wants_namespace = reads_namespace(compiled)
-        self._whole_namespace = context.namespace(namespace) if namespace and wants_namespace else None
+        self._whole_namespace = typed_namespace(context.namespace(namespace) if namespace and wants_namespace else None)
         self._namespace = filtered_namespace(self._whole_namespace)
         self._form = request_form(choice.operation, kind, original, context.user)
         self._fixed = {

@@ -18,7 +18,6 @@ from typing import Final
 
 import orjson
 
-from scanner.admission.versions import convert
 from scanner.cluster.definitions import (
     BrokenDefinition,
     Definition,
@@ -38,6 +37,7 @@ from scanner.model.place import Place, PlacedObject
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import FILES, STDIN, ClusterIdentity
+from scanner.mutate.versions import convert
 from scanner.policies import manifest
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.edges import Discovery

@@ -7,6 +7,7 @@ list is read.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -78,6 +79,7 @@ class LiveCluster:
         self._requester: UserInfo | None = None
         self._server_version = ""
         self._list_kinds: dict[Kind, str] = {}
+        self._several: frozenset[tuple[str, str]] = frozenset()
         self._session = Session(
             kubeconfig=kubeconfig,
             context=context,
@@ -146,7 +148,7 @@ class LiveCluster:
 
     def schemas(self) -> ServedSchemas:
         """The merge schemas in the server's OpenAPI documents."""
-        return ServedSchemas(self._session)
+        return ServedSchemas(self._session, lambda: self._several)
 
     def dry_runs(self) -> DryRuns:
         """Dry-run writes with the same credentials."""
@@ -166,6 +168,8 @@ class LiveCluster:
         parts = (*modern, *(self._group_version(name) for name in names))
         kinds = tuple(kind for part in parts for kind in part.kinds)
         gaps = (*missing, *broken, *nameless, *(gap for part in parts for gap in part.gaps))
+        names = Counter((kind.group, kind.kind) for kind in kinds)
+        self._several = frozenset(name for name, versions in names.items() if versions > 1)
         return Discovery(kinds, (*gaps, *discovery.missing_policies(kinds, gaps, self._server_version)))
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:

@@ -5,17 +5,22 @@ Source of truth: `TypeConverterManager` of apiserver 1.36: schemas that are comp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from urllib.parse import quote
 
 from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.schemas import versions_of
 from scanner.cluster.session import Session, Unanswered
 from scanner.errors import ClusterError
 from scanner.model.json import as_list, as_text, dig
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import schemas_of
-from scanner.mutate.schema import Schema
+from scanner.mutate.schema import Schema, Versions
 
 _OK = 200
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ATTEMPTS = 2
 
 
@@ -23,19 +28,40 @@ _GROUP_VERSION_KIND = "x-kubernetes-group-version-kind"
 
 
 class ServedSchemas:
-    """The schemas of a server."""
+    """The schemas of a server. `several` are the custom kinds, as group and kind, that it serves in several versions.
 
-    def __init__(self, session: Session) -> None:
+    Of these alone it also reads the CustomResourceDefinitions, which say how an object is converted and stored.
+    """
+
+    def __init__(self, session: Session, several: Callable[[], AbstractSet[tuple[str, str]]] = frozenset) -> None:
         self._session = session
+        self._several = several
+        self._schemas: dict[Kind, Schema | None] = {}
         self._compiled = frozenset((kind.group, kind.kind) for kind in builtin_kinds())
         self._known: dict[str, Mapping[tuple[str, str, str], Schema]] = {}
 
     def schema(self, kind: Kind) -> Schema | None:
         """The schema of a kind, or None if the server has none. Raises ClusterError for expired credentials."""
+        if kind not in self._schemas:
+            self._schemas[kind] = self._schema(kind)
+        return self._schemas[kind]
+
+    def _schema(self, kind: Kind) -> Schema | None:
         path = f"/openapi/v3/apis/{kind.group}/{kind.version}" if kind.group else f"/openapi/v3/api/{kind.version}"
         if path not in self._known:
             self._known[path] = self._read(path, builtin=(kind.group, kind.kind) in self._compiled)
-        return self._known[path].get((kind.group, kind.version, kind.kind))
+        schema = self._known[path].get((kind.group, kind.version, kind.kind))
+        if schema is None or schema.custom is None or (kind.group, kind.kind) not in self._several():
+            return schema
+        return replace(schema, custom=replace(schema.custom, versions=self._versions_of(kind)))
+
+    def _versions_of(self, kind: Kind) -> Versions | None:
+        """The versions of a custom kind, None if its definition cannot be read."""
+        try:
+            answer = self._session.get(f"{_DEFINITIONS}/{quote(f'{kind.plural}.{kind.group}', safe='')}")
+        except Unanswered:
+            return None
+        return versions_of(answer.body()) if answer.status == _OK else None
 
     def _read(self, path: str, *, builtin: bool) -> Mapping[tuple[str, str, str], Schema]:
         try:

@@ -16,7 +16,7 @@ import orjson
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import Compactor
-from scanner.mutate.schema import Custom, Schema
+from scanner.mutate.schema import Custom, Schema, Versions
 
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -43,16 +43,30 @@ def custom_schemas(definition: JsonObject) -> Mapping[tuple[str, str, str], Sche
     """The schemas of the versions of a CustomResourceDefinition."""
     group = as_text(dig(definition, "spec", "group"))
     kind = as_text(dig(definition, "spec", "names", "kind"))
-    versions = as_list(dig(definition, "spec", "versions"))
-    return {(group, as_text(dig(version, "name")), kind): _custom(version) for version in versions}
+    written, versions = as_list(dig(definition, "spec", "versions")), versions_of(definition)
+    return {(group, as_text(dig(version, "name")), kind): _custom(version, versions) for version in written}
 
 
-def _custom(version: Json) -> Schema:
+def versions_of(definition: JsonObject) -> Versions | None:
+    """The versions of a CustomResourceDefinition, None for a definition without a stored version."""
+    written = as_list(dig(definition, "spec", "versions"))
+    stored = next((version for version in written if dig(version, "storage") is True), None)
+    if stored is None:
+        return None
+    return Versions(
+        names=tuple(as_text(dig(version, "name")) for version in written),
+        stored=as_text(dig(stored, "name")),
+        schema=as_object(dig(stored, "schema", "openAPIV3Schema")),
+        relabels=dig(definition, "spec", "conversion", "strategy") in (None, "None"),
+    )
+
+
+def _custom(version: Json, versions: Versions | None) -> Schema:
     table = _table()
     written = as_object(dig(version, "schema", "openAPIV3Schema"))
     shape = as_object(Compactor(EMPTY).shape(written))
     fields = {**as_object(shape.get("f")), "apiVersion": "s", "kind": "s", "metadata": table.names.index(_METADATA)}
-    custom = Custom(written, has_status=dig(version, "subresources", "status") is not None)
+    custom = Custom(written, has_status=dig(version, "subresources", "status") is not None, versions=versions)
     return Schema({**shape, "f": fields}, table.types, table.names, builtin=False, custom=custom)
 
 

@@ -16,28 +16,38 @@ import orjson
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, as_text, dig
 from scanner.mutate.decoding import INTERNAL, with_identity
+from scanner.mutate.native import RequestFault
 from scanner.mutate.objectmeta import object_meta
 from scanner.mutate.registry import kept_metadata
 from scanner.mutate.schema import Custom
-from scanner.mutate.values import RequestFault
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
 
 
-def decoded(document: Json, live: JsonObject) -> JsonObject:
-    """The document that a JSON patch produced. Raises RequestFault for a document whose kind or version cannot be read."""
+def decoded(custom: Custom | None, document: Json, live: JsonObject, target: str) -> JsonObject:
+    """The document that a JSON patch produced. Raises RequestFault for a document whose kind or version cannot be read.
+
+    Another version of the definition is converted to `target`, the apiVersion of the request, in the end
+    (`crConverter.ConvertToVersion`).
+    """
     decoded_object = EMPTY if document is None else with_identity(document)
     if not decoded_object.get("kind"):
         text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
         raise RequestFault(f"{INTERNAL}Object 'Kind' is missing in '{text}'")
-    if decoded_object.get("apiVersion") != live.get("apiVersion"):
-        group, _, version = as_text(decoded_object.get("apiVersion")).rpartition("/")
+    written, own = as_text(decoded_object.get("apiVersion")), as_text(live.get("apiVersion"))
+    if written == own:
+        return decoded_object
+    group, _, version = written.rpartition("/")
+    if group != own.rpartition("/")[0]:
         kind = f"{group}/{version}, Kind={decoded_object['kind']}"
-        why = f'{kind} is unstructured and is not suitable for converting to "{live.get("apiVersion")}"'
-        raise RequestFault(f"{INTERNAL}failed to convert object: {why}")
-    return decoded_object
+        why = f'{kind} is unstructured and is not suitable for converting to "{target}"'
+    elif custom and custom.versions and version in custom.versions.names:
+        return {**decoded_object, "apiVersion": own}
+    else:
+        why = f"request to convert CR from an invalid group/version: {written}"
+    raise RequestFault(f"{INTERNAL}failed to convert object: {why}")
 
 
 def reject_unwritable(value: object) -> None:
@@ -63,12 +73,15 @@ def stored(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object as the API server reads it after the mutated object `after` has replaced the stored object `before`.
 
     Fields that the schema does not define are removed (`structuralpruning.Prune`), and so are changes of the status where
-    status is a subresource.
+    status is a subresource. The schema of the stored version comes first: it also sets the defaults. Then that of the version of
+    the request prunes the object once more (`schemaCoercingConverter`).
     """
     own = ("status",) if custom.has_status else ()
-    document = _kept(before, _typed(after, custom.schema), own)
+    schema = custom.schema if custom.versions is None else custom.versions.schema
+    document = _kept(before, _typed(after, schema), own)
     typed = {**document, "metadata": object_meta(document.get("metadata"))}
-    return defaulted(custom, kept_metadata(before, typed))
+    read = as_object(_defaulted(kept_metadata(before, typed), schema))
+    return read if schema == custom.schema else _kept(before, _typed(read, custom.schema), own)
 
 
 def _typed(document: JsonObject, schema: JsonObject) -> Json:

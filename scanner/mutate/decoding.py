@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from scanner.cel.values.text import quoted
 from scanner.model.json import EMPTY, Json, JsonObject, as_text
+from scanner.model.resource import Kind
 from scanner.mutate import goread
 from scanner.mutate.goread import BadBytes, Malformed, Mismatch, word
 from scanner.mutate.gotypes import GoPlain, Special, is_known
-from scanner.mutate.native import PatchFault
+from scanner.mutate.native import PatchFault, RequestFault
 from scanner.mutate.rewriting import Order, Place, Reader, Rewriting, as_given, by_field, by_name
 from scanner.mutate.schema import Schema
-from scanner.mutate.values import RequestFault
 
 INTERNAL = "Internal error occurred: "
 _UNIDENTIFIED = "couldn't get version/kind; json parse error: json: cannot unmarshal"
@@ -100,6 +100,20 @@ def _other_kind(version: str, kind: str, own_version: str, own_kind: str) -> str
         theirs, ours = f"{short}.{kind}", f"{own_version.rpartition('/')[2]}.{own_kind}"
         return f"failed to convert object: converting ({theirs}) to ({ours}): unknown conversion"
     return f"no kind {quoted(kind)} is registered for version {quoted(version)} in scheme {quoted(_SCHEME)}"
+
+
+def unreturnable(original: Kind, matched: Kind) -> str:
+    """The error for a mutated object of a built-in kind in another version than the request's; empty for the same version.
+
+    Mirrors `dispatchOne`: it converts from version to version, while every conversion of a built-in kind is to or from its
+    internal type. So no mutation of such an object is ever applied.
+    """
+    if original.api_version == matched.api_version:
+        return ""
+    theirs, ours = f"{matched.version}.{matched.kind}", f"{original.version}.{original.kind}"
+    if original.group == matched.group:
+        return f"converting ({theirs}) to ({ours}): unknown conversion"
+    return f"{theirs} is not suitable for converting to {quoted(original.api_version)} in scheme {quoted(_SCHEME)}"
 
 
 class Ended(ValueError):

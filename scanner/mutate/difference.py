@@ -13,26 +13,40 @@ from scanner.model.outcome import Change
 from scanner.mutate.operations import Node, same
 
 NAMING = ("name", "key", "containerPort", "port", "mountPath", "type", "ip", "topologyKey", "uid")
-_LARGEST_TABLE = 250_000
+_MOST_PAIRS = 250_000
+
+
+class _Comparisons:
+    """The pairs of elements that a difference may still compare; beyond them, lists are compared place by place."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_PAIRS
+
+    def allow(self, pairs: int) -> bool:
+        """Return whether a table of so many pairs may be made, and count it."""
+        if pairs > self._left:
+            return False
+        self._left -= pairs
+        return True
 
 
 def difference(before: Node, after: Node) -> tuple[Change, ...]:
     """The changes from `before` to `after`, in the order in which they apply; none when the values are equal."""
-    return tuple(_changes(before, after, ""))
+    return tuple(_changes(before, after, "", _Comparisons()))
 
 
-def _changes(before: Node, after: Node, path: str) -> Iterator[Change]:
+def _changes(before: Node, after: Node, path: str, comparisons: _Comparisons) -> Iterator[Change]:
     if same(before, after):
         return
     if isinstance(before, dict) and isinstance(after, dict):
-        yield from _members(before, after, path)
+        yield from _members(before, after, path, comparisons)
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _elements(before, after, path)
+        yield from _elements(before, after, path, comparisons)
     else:
         yield Change("replace", path, after, was=before)
 
 
-def _members(before: dict[str, Node], after: dict[str, Node], path: str) -> Iterator[Change]:
+def _members(before: dict[str, Node], after: dict[str, Node], path: str, comparisons: _Comparisons) -> Iterator[Change]:
     for name in dict.fromkeys((*before, *after)):
         place = f"{path}/{escaped(name)}"
         if name not in after:
@@ -40,7 +54,7 @@ def _members(before: dict[str, Node], after: dict[str, Node], path: str) -> Iter
         elif name not in before:
             yield Change("add", place, after[name])
         else:
-            yield from _changes(before[name], after[name], place)
+            yield from _changes(before[name], after[name], place, comparisons)
 
 
 def escaped(name: str) -> str:
@@ -48,18 +62,23 @@ def escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def _elements(before: Sequence[Node], after: Sequence[Node], path: str) -> Iterator[Change]:
+def _elements(before: Sequence[Node], after: Sequence[Node], path: str, comparisons: _Comparisons) -> Iterator[Change]:
     """The changes from the end of the list to its beginning, so that every index still refers to the original list."""
     at, to = len(before), len(after)
-    for left, right in (*reversed(aligned(before, after)), (-1, -1)):
-        yield from _gap(before, after, (left + 1, at), (right + 1, to), path)
+    for left, right in (*reversed(_aligned(before, after, comparisons)), (-1, -1)):
+        yield from _gap(before, after, (left + 1, at), (right + 1, to), path, comparisons)
         if left >= 0:
-            yield from _changes(before[left], after[right], f"{path}/{left}")
+            yield from _changes(before[left], after[right], f"{path}/{left}", comparisons)
         at, to = left, right
 
 
 def _gap(
-    before: Sequence[Node], after: Sequence[Node], ours: tuple[int, int], theirs: tuple[int, int], path: str
+    before: Sequence[Node],
+    after: Sequence[Node],
+    ours: tuple[int, int],
+    theirs: tuple[int, int],
+    path: str,
+    comparisons: _Comparisons,
 ) -> Iterator[Change]:
     """The changes between two aligned pairs: elements are replaced while both lists have them, then removed or added."""
     (first, end), (start, stop) = ours, theirs
@@ -69,15 +88,19 @@ def _gap(
     )
     yield from (Change("add", f"{path}/{first + common}", value) for value in reversed(after[start + common : stop]))
     for offset in reversed(range(common)):
-        yield from _changes(before[first + offset], after[start + offset], f"{path}/{first + offset}")
+        yield from _changes(before[first + offset], after[start + offset], f"{path}/{first + offset}", comparisons)
 
 
 def aligned(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, int]]:
     """Pairs of the indexes of elements that are equal or have the same name, in order."""
+    return _aligned(before, after, _Comparisons())
+
+
+def _aligned(before: Sequence[Node], after: Sequence[Node], comparisons: _Comparisons) -> list[tuple[int, int]]:
     head = sum(1 for _ in takewhile(lambda pair: same(*pair), zip(before, after, strict=False)))
     rest = zip(reversed(before[head:]), reversed(after[head:]), strict=False)
     tail = sum(1 for _ in takewhile(lambda pair: same(*pair), rest))
-    middle = _longest(before[head : len(before) - tail], after[head : len(after) - tail])
+    middle = _longest(before[head : len(before) - tail], after[head : len(after) - tail], comparisons)
     return [
         *((index, index) for index in range(head)),
         *((head + left, head + right) for left, right in middle),
@@ -85,9 +108,9 @@ def aligned(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, in
     ]
 
 
-def _longest(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, int]]:
+def _longest(before: Sequence[Node], after: Sequence[Node], comparisons: _Comparisons) -> list[tuple[int, int]]:
     """The longest common subsequence; an equal pair counts for more than one of the same name."""
-    if not before or not after or len(before) * len(after) > _LARGEST_TABLE:
+    if not before or not after or not comparisons.allow(len(before) * len(after)):
         return []
     weights = [[_weight(left, right) for right in after] for left in before]
     best = [[0] * (len(after) + 1) for _ in range(len(before) + 1)]

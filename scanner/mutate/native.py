@@ -29,6 +29,18 @@ class PatchFault(ValueError):
     """The failure of a mutation; the message is the API server's."""
 
 
+class RequestFault(PatchFault):
+    """The error that ends the request with the code of an internal error, under either failure policy."""
+
+
+CONNECTION_ENDS = "the API server ends the connection"
+
+
+def connection_ends(cause: str) -> RequestFault:
+    """The fault of a mutation on which the API server panics: the client gets no answer, so the request is refused."""
+    return RequestFault(f"{CONNECTION_ENDS}: {cause}")
+
+
 class ForeignKey(PatchFault):
     """A field whose value is a map with a key that is not a string."""
 

@@ -1,7 +1,8 @@
 """JSON patch as the API server applies it: RFC 6902 with the behaviour of the Go library json-patch v4.
 
 It differs from the RFC where that library does: negative indexes count from the end, `replace` adds a member that is not
-there, `copy` of an absent member copies null, and text before the first slash of a path is dropped.
+there, `copy` of an absent member copies null, and text before the first slash of a path is dropped. The library panics where it
+needs a value and has none, and the copies of one patch have a limit.
 
 Rules: `docs/semantics/mutation.md#json-patch`.
 """
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from scanner.cel.values.text import quoted
-from scanner.mutate.native import PatchFault
+from scanner.mutate.native import PatchFault, RequestFault, connection_ends
+from scanner.mutate.size import LARGEST, json_size
 
 Node: TypeAlias = "bool | int | float | str | list[Node] | dict[str, Node] | None"
 Container: TypeAlias = "list[Node] | dict[str, Node]"
@@ -29,6 +31,13 @@ class TestFailed(Exception):
     """A `test` operation that fails: no operation of the patch is applied, and that is not a fault."""
 
     __test__ = False
+
+
+class WrittenNull(dict[str, Node]):
+    """A null that is the whole value of an operation: the library reads it as a map that it cannot write to."""
+
+
+_WRITTEN_NULL = WrittenNull()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,8 @@ class Operation:
 def apply(operations: Iterable[Operation], document: Node) -> Node:
     """A changed copy of a document; the document itself does not change.
 
-    Mirrors evanphx/json-patch. Raises PatchFault with the library's text, TestFailed for a test that fails.
+    Mirrors evanphx/json-patch. Raises PatchFault with the library's text, TestFailed for a test that fails, RequestFault where
+    the library panics.
     """
     root = _Root(document)
     for operation in operations:
@@ -64,7 +74,7 @@ def apply(operations: Iterable[Operation], document: Node) -> Node:
                 root.test(operation)
             case other:
                 raise PatchFault(f"Unexpected kind: {other}")
-    return root.document
+    return root.finished()
 
 
 class _Root:
@@ -73,12 +83,18 @@ class _Root:
     def __init__(self, document: Node) -> None:
         self.document = document
         self._own: dict[int, Container] = {}
+        self._copied = 0
+        self._has_written_null = False
+
+    def finished(self) -> Node:
+        """The changed document, in which a null is a null whatever wrote it."""
+        return _plain(self.document) if self._has_written_null else self.document
 
     def add(self, operation: Operation) -> None:
         path = operation.path
         container, key = self._find(path, f'add operation does not apply: doc is missing path: "{path}"')
         with _wrapped(f"error in add for path: '{path}'"):
-            _add(container, key, deepcopy(operation.value))
+            _add(container, key, self._value(operation))
 
     def remove(self, operation: Operation) -> None:
         path = operation.path
@@ -89,16 +105,18 @@ class _Root:
     def replace(self, operation: Operation) -> None:
         path = operation.path
         if not path:
+            if not operation.given:
+                raise connection_ends("a JSON patch that replaces the whole document needs a value")
             if not isinstance(operation.value, list | dict | None):
                 raise PatchFault("replace operation value must be object or array: %!w(<nil>)")
-            self.document = deepcopy(operation.value)
+            self.document = self._value(operation)
             return
         container, key = self._find(path, f"replace operation does not apply: doc is missing path: {path}")
         try:
             _get(container, key)
         except PatchFault:
             raise PatchFault(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
-        _set(container, key, deepcopy(operation.value))
+        _set(container, key, self._value(operation))
 
     def move(self, operation: Operation) -> None:
         source, path = operation.source, operation.path
@@ -116,21 +134,45 @@ class _Root:
         _reject_without_source("copy", source)
         container, key = self._find(source, f"copy operation does not apply: doc is missing from path: {source}")
         with _wrapped(f"error in copy for from: '{source}'"):
-            value = deepcopy(_get(container, key))
+            value = _get(container, key)
         container, key = self._find(path, f"copy operation does not apply: doc is missing destination path: {path}")
+        self._charge(value)
         with _wrapped("error while adding value during copy"):
-            _add(container, key, value)
+            _add(container, key, value if isinstance(value, WrittenNull) else _plain(value))
 
     def test(self, operation: Operation) -> None:
         path = operation.path
         if not path:
-            actual = self.document
+            if not operation.given:
+                raise connection_ends("a JSON patch that tests the whole document needs a value")
+            actual = _WRITTEN_NULL if self.document is None else self.document
         else:
             container, key = self._find(path, f"test operation does not apply: is missing path: {path}")
             with _wrapped(f"error in test for path: '{path}'"):
                 actual = _get(container, key)
-        if not (_same(actual, operation.value) if actual is not None else not operation.given):
+        if actual is None or not operation.given:
+            holds = actual is None and not operation.given
+        else:
+            holds = _holds(actual, _WRITTEN_NULL if operation.value is None else operation.value)
+        if not holds:
             raise TestFailed(path)
+
+    def _value(self, operation: Operation) -> Node:
+        """The value of an operation, as the document holds it from now on."""
+        if operation.value is None and operation.given:
+            self._has_written_null = True
+            return _WRITTEN_NULL
+        return deepcopy(operation.value)
+
+    def _charge(self, value: Node) -> None:
+        """Count a copy. Raises PatchFault beyond the limit (`Config.JSONPatchMaxCopyBytes` of apiserver)."""
+        # `deepCopy` counts nothing for a null of the document.
+        self._copied += 0 if value is None else json_size(_plain(value))
+        if self._copied > LARGEST:
+            raise PatchFault(
+                f"Unable to complete the copy, the accumulated size increase of copy is {self._copied}, exceeding the limit "
+                f"{LARGEST}"
+            )
 
     def _find(self, path: str, missing: str) -> tuple[Container, str]:
         """The container at the parent of a path, as our own copy, and the key in it."""
@@ -149,7 +191,7 @@ class _Root:
         return node, _decoded(parts[-1])
 
     def _owned(self, container: Container) -> Container:
-        if id(container) in self._own:
+        if id(container) in self._own or isinstance(container, WrittenNull):
             return container
         copied = container.copy()
         self._own[id(copied)] = copied
@@ -166,7 +208,7 @@ class _wrapped:  # noqa: N801 - used as a statement
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, PatchFault):
+        if isinstance(error, PatchFault) and not isinstance(error, RequestFault):
             raise PatchFault(f"{self._prefix}: {error}") from None
 
 
@@ -194,6 +236,7 @@ def _get(container: Container, key: str) -> Node:
 
 def _set(container: Container, key: str, value: Node) -> None:
     if isinstance(container, dict):
+        _reject_null(container)
         container[key] = value
     else:
         container[_position(key, len(container), len(container) - 1)] = value
@@ -201,6 +244,7 @@ def _set(container: Container, key: str, value: Node) -> None:
 
 def _add(container: Container, key: str, value: Node) -> None:
     if isinstance(container, dict):
+        _reject_null(container)
         container[key] = value
     elif key == "-":
         container.append(value)
@@ -230,11 +274,50 @@ def _position(key: str, length: int, last: int, prefix: str = "") -> int:
     return index if index >= 0 else index + length
 
 
-def _same(actual: Node, expected: Node) -> bool:
-    """Return whether a test holds. Null equals an empty object or list, as both are read alike."""
-    if expected is None:
-        return actual in ({}, [])
+def _reject_null(container: Container) -> None:
+    """Raise RequestFault for a null that an earlier operation wrote: Go panics on an assignment to a nil map."""
+    if isinstance(container, WrittenNull):
+        raise connection_ends("a JSON patch writes into a null that it wrote before")
+
+
+def _plain(value: Node) -> Node:
+    """A copy of a value, with None for every written null."""
+    if isinstance(value, WrittenNull):
+        return None
+    if isinstance(value, dict):
+        return {name: _plain(member) for name, member in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _holds(actual: Node, expected: Node) -> bool:
+    """Return whether a test holds (`lazyNode.equal`). A null inside a list has no value to compare.
+
+    The whole value null equals an empty object or list, as it is read alike.
+    """
+    if isinstance(actual, dict):
+        return (
+            isinstance(expected, dict)
+            and actual.keys() == expected.keys()
+            and all(_members_hold(member, expected[name]) for name, member in actual.items())
+        )
+    if isinstance(actual, list):
+        elements = [] if isinstance(expected, WrittenNull) else expected
+        return (
+            isinstance(elements, list) and len(actual) == len(elements) and all(map(_elements_hold, actual, elements))
+        )
     return same(actual, expected)
+
+
+def _members_hold(actual: Node, expected: Node) -> bool:
+    if actual is None or expected is None:
+        return actual is expected
+    return _holds(actual, expected)
+
+
+def _elements_hold(actual: Node, expected: Node) -> bool:
+    if actual is None or expected is None:
+        raise connection_ends("a JSON patch tests a null inside a list")
+    return _holds(actual, expected)
 
 
 def same(left: object, right: object) -> bool:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import cast
 
 from scanner import cel
-from scanner.model.json import Json, JsonObject
+from scanner.model.json import Json, JsonObject, as_text
 from scanner.mutate import custom, typed
 from scanner.mutate.decoding import converted, strictly_decoded
 from scanner.mutate.merge import merged
-from scanner.mutate.native import ForeignKey, Native, PatchFault, misnamed, native_object
+from scanner.mutate.native import ForeignKey, Native, PatchFault, RequestFault, misnamed, native_object
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
 from scanner.mutate.origin import Data
 from scanner.mutate.schema import Schema
@@ -63,8 +63,11 @@ def _identity(live: JsonObject) -> dict[str, Native]:
     return {key: str(live[key]) for key in ("apiVersion", "kind") if key in live}
 
 
-def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> JsonObject:
-    """The object with JSON patch operations applied; itself when a test fails. Raises PatchFault and RequestFault."""
+def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data, target: str = "") -> JsonObject:
+    """The object with JSON patch operations applied; itself when a test fails. Raises PatchFault and RequestFault.
+
+    `target` is the apiVersion of the request if it is not that of the object.
+    """
     if not isinstance(value, list):
         raise PatchFault("type mismatch: JSONPatchType.expression should evaluate to array")
     operations = [_operation(operation, data) for operation in value]
@@ -72,11 +75,15 @@ def patched(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> J
         changed = apply(operations, cast("Node", live))
     except TestFailed:
         return live
+    except RequestFault:
+        raise
     except PatchFault as fault:
         raise PatchFault(f"JSON Patch: {fault}") from None
     document = cast("Json", changed)
-    decoded = strictly_decoded(schema, document, live) if schema.builtin else custom.decoded(document, live)
-    return mutated(schema, live, decoded)
+    if schema.builtin:
+        return mutated(schema, live, strictly_decoded(schema, document, live))
+    target = target or as_text(live.get("apiVersion"))
+    return mutated(schema, live, custom.decoded(schema.custom, document, live, target))
 
 
 def _operation(value: cel.Value, data: Data) -> Operation:

@@ -88,11 +88,28 @@ DEDUCED = Atom(scalar="untyped", list=ListType("*"), map=MapType(element="?"))
 
 
 @dataclass(frozen=True, slots=True)
+class Versions:
+    """The versions of a CustomResourceDefinition: their names, and the schema of the one in which objects are stored.
+
+    If it `relabels`, a conversion changes the apiVersion alone; else a webhook converts, and only a server can ask it.
+    """
+
+    names: tuple[str, ...]
+    stored: str
+    schema: JsonObject
+    relabels: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Custom:
-    """A version of a custom resource as its CustomResourceDefinition describes it, and whether `status` is a subresource."""
+    """A version of a custom resource as its CustomResourceDefinition describes it, and whether `status` is a subresource.
+
+    `versions` are all versions of the definition, None if the definition is unknown.
+    """
 
     schema: JsonObject
     has_status: bool = False
+    versions: Versions | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,18 @@ from scanner.mutate.registry.restoring import completed, restored
 from scanner.mutate.schema import Schema
 
 
+def requested(schema: Schema, body: JsonObject) -> JsonObject:
+    """The object of a request that writes a stored object again, as admission reads it.
+
+    A custom resource that is stored in another version than that of the request gets the defaults of both: those of the stored one
+    when it is read, those of the other when the request is decoded.
+    """
+    versions = schema.custom.versions if schema.custom else None
+    if schema.custom is None or versions is None or versions.schema == schema.custom.schema:
+        return body
+    return custom.defaulted(schema.custom, body)
+
+
 def mutated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object as the next mutation reads it. Raises RequestFault for one that cannot be converted to its internal type."""
     if same(before, after):
@@ -39,17 +51,25 @@ def _with_defaults(schema: Schema, before: JsonObject, after: JsonObject) -> Jso
     return defaulted(schema, after if start is before else completed(before, start, after))
 
 
+def in_version(schema: Schema, after: JsonObject) -> JsonObject:
+    """A custom resource after a mutation in another version than that of the request: it has the defaults of that version.
+
+    The server sets them after every mutation, whether or not it changes anything.
+    """
+    return custom.defaulted(schema.custom, after) if schema.custom else after
+
+
 def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object of the first pass of admission as the second pass reads it, whether or not that changes anything."""
     return registry.between_passes(schema, before, after) if schema.builtin and after is not before else after
 
 
-def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
-    """The object as the server would store it in the place of the stored one."""
+def stored(schema: Schema, before: JsonObject, after: JsonObject, *, created: bool = False) -> JsonObject:
+    """The object as the server would store it in the place of the stored one; with `created` as if it were new."""
     if after is before:
         return before
     if schema.builtin:
-        return registry.stored(schema, before, after)
+        return registry.stored(schema, before, after, created=created)
     if schema.custom is None:
         return aggregated.stored(schema, before, after)
     start = custom.stored(schema.custom, before, before)

@@ -14,11 +14,10 @@ from typing import cast
 from scanner import cel
 from scanner.cel.values.conversions import to_string
 from scanner.cel.values.runtime import rewrapped
-from scanner.mutate.native import Foreign, ForeignKey, PatchFault, misnamed, native_object
+from scanner.mutate.native import Foreign, ForeignKey, PatchFault, connection_ends, misnamed, native_object
 from scanner.mutate.operations import Node
 from scanner.mutate.origin import Data
 
-CONNECTION_ENDS = "the API server ends the connection"
 _LARGEST = 2**53 - 1
 # Go's protobuf separates its prefix by a blank that does not break.
 _INVALID_TYPE = "proto:\u00a0invalid type"
@@ -35,10 +34,6 @@ _NAMES = {
     "net.IP": "IP",
     "net.CIDR": "CIDR",
 }
-
-
-class RequestFault(PatchFault):
-    """The error that ends the request with the code of an internal error, under either failure policy."""
 
 
 def json_value(value: cel.Value, data: Data) -> Node:
@@ -142,7 +137,7 @@ def _struct_inside(value: cel.Struct, data: Data) -> Node:
     if value.type == cel.JSON_PATCH:
         raise PatchFault(f"{_PREFIX}cannot convert to native type: *structpb.Value")
     if not data.rebuilds:
-        raise RequestFault(f"{CONNECTION_ENDS}: an Object inside a list or map of a JSON patch")
+        raise connection_ends("an Object inside a list or map of a JSON patch")
     return _struct(value, data)
 
 

@@ -16,8 +16,8 @@ from scanner.audit.secret_values import is_secret
 from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.resource import Resource
 from scanner.mutate.difference import difference
+from scanner.mutate.native import CONNECTION_ENDS
 from scanner.mutate.operations import same
-from scanner.mutate.values import CONNECTION_ENDS
 from scanner.parity.answers import Response, aside_of, denial_of
 from scanner.parity.compare import OTHER_DENIAL, SILENCE, Comparison, Difference
 from scanner.policies.mutating.together import Answer, answers

@@ -20,7 +20,7 @@ from tests.integration.fuzz.stage import Stage, documents, staged
 SEED = int(os.environ.get("FUSEED", "20261122"))
 SECONDS = 600.0
 PATCHES = 0.008
-CONFIGURED, TOGETHER = 30, 10
+CONFIGURED, TOGETHER, VERSIONED = 30, 10, 3
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_the_server_takes_every_object_back_as_it_is(stage: Stage) -> None:
 
 
 def test_json_patches_do_what_is_predicted(fuzz: Fuzz) -> None:
-    """Some of the twelve patches of every path of every object, in updates and creates."""
+    """Some of the patches of every path of every object, in updates and creates."""
     fuzz.patched(fuzz.stage.objects, PATCHES)
 
     assert fuzz.tally.is_right, report(fuzz.tally)
@@ -63,6 +63,14 @@ def test_apply_configurations_do_what_is_predicted(fuzz: Fuzz) -> None:
 
     assert fuzz.tally.is_right, report(fuzz.tally)
     assert fuzz.tally.comparisons.total() >= 2 * CONFIGURED
+
+
+def test_policies_in_another_version_do_what_is_predicted(fuzz: Fuzz) -> None:
+    """Some generated policies for each object in each other version of its kind."""
+    fuzz.versioned(fuzz.stage.objects, VERSIONED)
+
+    assert fuzz.tally.is_right, report(fuzz.tally)
+    assert fuzz.tally.comparisons.total() >= 100
 
 
 def test_sets_of_policies_do_what_is_predicted(fuzz: Fuzz) -> None:

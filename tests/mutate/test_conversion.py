@@ -6,8 +6,8 @@ import pytest
 
 from scanner.cluster.schemas import builtin_schemas
 from scanner.model.json import JsonObject
+from scanner.mutate.native import RequestFault
 from scanner.mutate.registry.conversion import reject_unconvertible, round_tripped
-from scanner.mutate.values import RequestFault
 
 DEFINITION = builtin_schemas()["apiextensions.k8s.io", "v1", "CustomResourceDefinition"]
 

@@ -13,10 +13,10 @@ from scanner.cluster.schemas import custom_schemas
 from scanner.model.json import Json, JsonObject
 from scanner.mutate import custom
 from scanner.mutate.difference import difference
+from scanner.mutate.native import RequestFault
 from scanner.mutate.openapi import schemas_of
 from scanner.mutate.schema import Custom
 from scanner.mutate.storing import mutated, stored
-from scanner.mutate.values import RequestFault
 
 TEXT: Json = {"type": "string"}
 DEEP: Json = {
@@ -182,7 +182,7 @@ def test_what_a_file_leaves_out_is_no_change() -> None:
 def test_a_document_of_another_version_ends_the_request(document: JsonObject, expected: str) -> None:
     """A JSON patch can write any version."""
     with pytest.raises(RequestFault) as refused:
-        custom.decoded(document, thing())
+        custom.decoded(None, document, thing(), str(thing()["apiVersion"]))
 
     assert f"Internal error occurred: {expected}" == str(refused.value)
 

@@ -11,11 +11,10 @@ import pytest
 from scanner.cluster.schemas import builtin_schemas
 from scanner.model.json import JsonObject
 from scanner.mutate.decoding import converted, strictly_decoded
-from scanner.mutate.native import PatchFault
+from scanner.mutate.native import PatchFault, RequestFault
 from scanner.mutate.openapi import schemas_of
 from scanner.mutate.operations import Operation, apply, same
 from scanner.mutate.schema import Schema
-from scanner.mutate.values import RequestFault
 
 FOLDER = Path(__file__).parent
 RECORDED = json.loads((FOLDER / "go_answers.json").read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.mutate.native import PatchFault
+from scanner.mutate.native import CONNECTION_ENDS, PatchFault, RequestFault
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
 
 DOCUMENT: Node = {"a": {"b": 1}, "l": [1, 2, 3], "s": "x", "a/b": 0, "m~n": 0, "n": None}
@@ -121,3 +121,61 @@ def test_the_document_itself_is_never_changed() -> None:
     apply([Operation("add", "/a/b/-", 2), Operation("remove", "/a")], before)
 
     assert {"a": {"b": [1]}} == before
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [Operation("replace", "", given=False)],
+        [Operation("test", "", given=False)],
+        [Operation("replace", ""), Operation("add", "/a", 1)],
+        [Operation("add", "/a"), Operation("add", "/a/b", 1)],
+        [Operation("add", "/a"), Operation("replace", "/a/b", 1)],
+        [Operation("add", "/a"), Operation("copy", "/z", source="/a"), Operation("add", "/z/b", 1)],
+        [Operation("add", "/l", [None]), Operation("test", "/l", [None])],
+        [Operation("test", "/l", [1, 2, None])],
+    ],
+)
+def test_a_patch_on_which_the_library_panics_ends_the_connection(operations: list[Operation]) -> None:
+    """A value that is missing, a write into a null that the patch wrote, and a null inside a tested list."""
+    with pytest.raises(RequestFault, match=CONNECTION_ENDS):
+        apply(operations, DOCUMENT)
+
+
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [
+        ([Operation("replace", "")], None),
+        ([Operation("add", "/a"), Operation("test", "/a")], None),
+        ([Operation("add", "/a"), Operation("test", "/a", {})], None),
+        ([Operation("replace", ""), Operation("test", "", {})], None),
+        ([Operation("add", "/a"), Operation("move", "/l", source="/a"), Operation("test", "/l")], None),
+    ],
+)
+def test_a_null_that_a_patch_wrote_is_read_as_an_empty_map_and_stays_null(
+    operations: list[Operation], expected: Node
+) -> None:
+    """The tests hold, and the document has null there."""
+    changed = apply(operations, DOCUMENT)
+
+    assert expected == (changed.get("a") if isinstance(changed, dict) else changed)
+
+
+def test_a_null_that_a_patch_wrote_is_a_value() -> None:
+    """A test without a value fails on it, while it holds for a null of the document."""
+    with pytest.raises(TestFailed):
+        apply([Operation("add", "/a"), Operation("test", "/a", given=False)], DOCUMENT)
+
+
+def test_the_copies_of_a_patch_have_a_limit() -> None:
+    """The text has the bytes as Go writes them, in which a character that HTML reserves takes six."""
+    document: Node = {"data": {"a": "<é\u2028"}}
+    copies = [Operation("copy", f"/data/a{number}", source="/data") for number in range(18)]
+
+    with pytest.raises(PatchFault) as fault:
+        apply(copies, document)
+
+    assert (
+        "Unable to complete the copy, the accumulated size increase of copy is 3670006, exceeding the limit 3145728"
+        == str(fault.value)
+    )

@@ -11,9 +11,9 @@ import pytest
 
 from scanner import cel
 from scanner.model.json import Json
-from scanner.mutate.native import PatchFault
+from scanner.mutate.native import PatchFault, RequestFault
 from scanner.mutate.origin import Data
-from scanner.mutate.values import RequestFault, json_value
+from scanner.mutate.values import json_value
 
 ENVIRONMENT = cel.for_patches(cel.Environment())
 LIVE: Any = {"xs": ["x", "y"], "none": []}

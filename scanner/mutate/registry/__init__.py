@@ -11,7 +11,7 @@ causes is not a change of the policy, and is reverted.
 
 from __future__ import annotations
 
-from scanner.model.json import JsonObject
+from scanner.model.json import EMPTY, JsonObject
 from scanner.mutate.defaulting import defaulted
 from scanner.mutate.operations import same
 from scanner.mutate.registry.conversion import converted_into, round_tripped
@@ -19,7 +19,7 @@ from scanner.mutate.registry.features import without_disabled
 from scanner.mutate.registry.metadata import kept_metadata, with_status
 from scanner.mutate.registry.plugins import after_plugins
 from scanner.mutate.registry.restoring import completed, restored
-from scanner.mutate.registry.strategies import strategy_of
+from scanner.mutate.registry.strategies import creation_of, strategy_of
 from scanner.mutate.schema import Schema
 
 __all__ = ["between_passes", "kept_metadata", "round_tripped", "stored"]
@@ -27,21 +27,22 @@ __all__ = ["between_passes", "kept_metadata", "round_tripped", "stored"]
 _REMEMBERED = 8
 
 
-def stored(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+def stored(schema: Schema, before: JsonObject, after: JsonObject, *, created: bool = False) -> JsonObject:
     """The object that an update stores, given the stored object and the object that admission produced.
 
-    The same object as `before` if the update changes nothing.
+    With `created`, the object that a request to create the same object stores. The same object as `before` if the request changes
+    nothing.
     """
-    return before if same(before, after) else _LATEST.of(schema, before).stored(after)
+    return before if same(before, after) else _LATEST.of(schema, before, created=created).stored(after)
 
 
 class _Update:
     """The updates of one object: its stored form, and the stored form of each object that admission produces."""
 
-    def __init__(self, schema: Schema, before: JsonObject) -> None:
-        self.schema, self.before = schema, before
+    def __init__(self, schema: Schema, before: JsonObject, *, created: bool) -> None:
+        self.schema, self.before, self.created = schema, before, created
         self._old = _decoded(schema, before)
-        self._start = _updated(schema, self._old, self._old)
+        self._start = self._updated(self._old, self._old)
         self._known: list[tuple[JsonObject, JsonObject]] = []
 
     def stored(self, after: JsonObject) -> JsonObject:
@@ -56,12 +57,20 @@ class _Update:
         schema, before, start = self.schema, self.before, self._start
         after = converted_into(schema, before, after)
         if start is before or same(start, before):
-            updated = _updated(schema, self._old, _decoded(schema, after))
+            updated = self._updated(self._old, _decoded(schema, after))
         else:
-            updated = restored(
-                before, start, _updated(schema, start, _decoded(schema, completed(before, start, after)))
-            )
+            updated = restored(before, start, self._updated(start, _decoded(schema, completed(before, start, after))))
         return before if same(before, updated) else updated
+
+    def _updated(self, old: JsonObject, new: JsonObject) -> JsonObject:
+        """The stored object after the request."""
+        name = self.schema.resolve(self.schema.root).name
+        new = with_status(old, kept_metadata(old, new))
+        if self.created:
+            prepared = creation_of(name)(old, without_disabled(self.schema, EMPTY, new))
+        else:
+            prepared = strategy_of(name)(old, without_disabled(self.schema, old, new))
+        return new if prepared is new else defaulted(self.schema, prepared)
 
 
 class _Latest:
@@ -70,10 +79,15 @@ class _Latest:
     def __init__(self) -> None:
         self._update: _Update | None = None
 
-    def of(self, schema: Schema, before: JsonObject) -> _Update:
+    def of(self, schema: Schema, before: JsonObject, *, created: bool) -> _Update:
         update = self._update
-        if update is None or update.schema is not schema or update.before is not before:
-            update = self._update = _Update(schema, before)
+        if (
+            update is None
+            or update.schema is not schema
+            or update.before is not before
+            or update.created is not created
+        ):
+            update = self._update = _Update(schema, before, created=created)
         return update
 
 
@@ -89,11 +103,3 @@ def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> Jso
 def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
     """An object as the server stores it."""
     return round_tripped(schema, defaulted(schema, document))
-
-
-def _updated(schema: Schema, old: JsonObject, new: JsonObject) -> JsonObject:
-    """The stored object after an update."""
-    name = schema.resolve(schema.root).name
-    new = with_status(old, kept_metadata(old, new))
-    prepared = strategy_of(name)(old, without_disabled(schema, old, new))
-    return new if prepared is new else defaulted(schema, prepared)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import base64
 import re
 
-import orjson
-
 from scanner.cel.values.text import quoted
-from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
+from scanner.mutate.autoscalers import METRICS, ROUND_TRIP, first_version, second_version
 from scanner.mutate.defaulting.rules import when_absent
+from scanner.mutate.native import RequestFault
 from scanner.mutate.schema import Schema
-from scanner.mutate.values import RequestFault
 from scanner.mutate.walk import Rule, RuleSet, each, in_order, where, with_member, within, without
 
 _CORE = "io.k8s.api.core.v1."
@@ -25,11 +24,7 @@ _INIT_CONTAINERS = tuple(
 _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 _COUNTER = "deprecated.daemonset.template.generation"
 _ROLLBACK = "deprecated.deployment.rollback.rollbackTo"
-_AUTOSCALING = "autoscaling.alpha.kubernetes.io/"
-_METRICS, _BEHAVIOR = f"{_AUTOSCALING}metrics", f"{_AUTOSCALING}behavior"
-_TOLERANCES = (f"{_AUTOSCALING}scale-down-tolerance", f"{_AUTOSCALING}scale-up-tolerance")
-_STATUSES = (f"{_AUTOSCALING}current-metrics", f"{_AUTOSCALING}conditions")
-_CPU, _BUSY = "targetCPUUtilizationPercentage", 80
+_CPU = "targetCPUUtilizationPercentage"
 _EMPTY_SELECTOR = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "operator": "Exists"}]}
 
@@ -47,7 +42,7 @@ def converted_into(schema: Schema, before: JsonObject, after: JsonObject) -> Jso
     if schema.resolve(schema.root).name != "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler":
         return after
     busy, spec = dig(before, "spec", _CPU), as_object(after.get("spec"))
-    has_metrics = any(dig(document, "metadata", "annotations", _METRICS) is not None for document in (before, after))
+    has_metrics = any(dig(document, "metadata", "annotations", METRICS) is not None for document in (before, after))
     return (
         after if busy is None or has_metrics or spec.get(_CPU) is not None else with_spec(after, {**spec, _CPU: busy})
     )
@@ -138,30 +133,13 @@ def _rollback(annotations: JsonObject) -> JsonObject:
 
 
 def _first_autoscaler(autoscaler: JsonObject) -> JsonObject:
-    """Metrics of v1 that its fields cannot hold are in annotations; without any, the processor's use decides.
+    """Metrics of v1 that its fields cannot hold are in annotations, which are written anew.
 
     `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler` and back.
     """
-    autoscaler = _annotations(_readable(_METRICS, list))(autoscaler)
-    autoscaler = _annotations(_readable(_BEHAVIOR, dict))(autoscaler)
-    autoscaler = _annotations(_dropping(*_TOLERANCES))(autoscaler)
-    spec, metadata = as_object(autoscaler.get("spec")), as_object(autoscaler.get("metadata"))
-    if _METRICS in as_object(metadata.get("annotations")) or spec.get(_CPU) is not None:
-        return autoscaler
-    return with_spec(autoscaler, {**spec, _CPU: _BUSY})
-
-
-def _readable(name: str, shape: type[list[Json] | dict[str, Json]]) -> Rule:
-    """Drop an annotation that cannot be read."""
-
-    def apply(annotations: JsonObject) -> JsonObject:
-        try:
-            value = orjson.loads(as_text(annotations.get(name)))
-        except orjson.JSONDecodeError:
-            value = None
-        return annotations if value and isinstance(value, shape) else without(annotations, name)
-
-    return apply
+    written = first_version(second_version(autoscaler))
+    parts = {name: written[name] for name in ("metadata", "spec") if written[name] or name in autoscaler}
+    return autoscaler if all(autoscaler.get(name) == part for name, part in parts.items()) else {**autoscaler, **parts}
 
 
 def _selector(spec: JsonObject) -> JsonObject:
@@ -205,9 +183,7 @@ _ROUND_TRIP = RuleSet(
         f"{_EXTENSIONS}CustomResourceConversion": _webhook,
         f"{_EXTENSIONS}JSONSchemaProps": _items,
         "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _first_autoscaler,
-        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _annotations(
-            _dropping(_METRICS, _BEHAVIOR, *_STATUSES, *_TOLERANCES)
-        ),
+        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _annotations(_dropping(*ROUND_TRIP)),
         "io.k8s.api.resource.v1beta1.Device": when_absent(basic={}),  # Convert_resource_Device_To_v1beta1_Device
         "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _selector,
     }

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.mutate.autoscalers import STATUS_NOTES
 from scanner.mutate.operations import same
+from scanner.mutate.registry.conversion import without_empty
 from scanner.mutate.registry.service import updated_service
-from scanner.mutate.walk import Rule, each, with_member, within, without
+from scanner.mutate.walk import Rule, each, in_order, with_member, within, without
 
 Strategy: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject]
 """A function of the stored object and the new object that returns the object to store."""
@@ -27,6 +29,12 @@ def strategy_of(type_name: str) -> Strategy:
     """The strategy of a kind, by the name of its definition."""
     *_, group, _, kind = ("", "", *type_name.split("."))
     return _STRATEGIES.get((group, kind), _unchanged)
+
+
+def creation_of(type_name: str) -> Strategy:
+    """The strategy of a kind for a new object (`PrepareForCreate`), as far as it is not that of an update."""
+    *_, group, _, kind = ("", "", *type_name.split("."))
+    return _CREATIONS.get((group, kind), strategy_of(type_name))
 
 
 def _unchanged(before: JsonObject, after: JsonObject) -> JsonObject:
@@ -117,6 +125,61 @@ def _copied(reference: Json) -> JsonObject:
     return {name: member for name, member in as_object(reference).items() if name in _COPIED}
 
 
+def _new_claim(before: JsonObject, after: JsonObject) -> JsonObject:
+    """A new claim uses no source yet."""
+    del before
+    return _claim(EMPTY, after)
+
+
+def _new_pod(before: JsonObject, after: JsonObject) -> JsonObject:
+    """Add the pod's labels that its terms name to their selectors (`mutatePodAffinity`, `mutateTopologySpreadConstraints`)."""
+    del before
+    labels = as_object(dig(after, "metadata", "labels"))
+
+    def with_labels(term: JsonObject) -> JsonObject:
+        selector = term.get("labelSelector")
+        wanted = [
+            {"key": key, "operator": operator, "values": [labels[key]]}
+            for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+            for key in map(as_text, as_list(term.get(name)))
+            if key in labels
+        ]
+        if not isinstance(selector, Mapping) or not wanted:
+            return term
+        expressions = [*as_list(selector.get("matchExpressions")), *wanted]
+        return {**term, "labelSelector": {**selector, "matchExpressions": expressions}}
+
+    terms = in_order(
+        each("requiredDuringSchedulingIgnoredDuringExecution", with_labels),
+        each("preferredDuringSchedulingIgnoredDuringExecution", within("podAffinityTerm", with_labels)),
+    )
+    affinity = in_order(within("podAffinity", terms), within("podAntiAffinity", terms))
+    spec = in_order(within("affinity", affinity), each("topologySpreadConstraints", with_labels))
+    return within("spec", spec)(after)
+
+
+def _autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
+    """Keep the status, which v1 has in annotations."""
+    notes = as_object(dig(before, "metadata", "annotations"))
+    return _with_status_notes({name: notes[name] for name in STATUS_NOTES if name in notes}, after)
+
+
+def _new_autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
+    """A new autoscaler has no status."""
+    del before
+    return _with_status_notes({}, after)
+
+
+def _with_status_notes(kept: JsonObject, after: JsonObject) -> JsonObject:
+    notes = as_object(dig(after, "metadata", "annotations"))
+    others = {name: note for name, note in notes.items() if name not in STATUS_NOTES}
+    if {**others, **kept} == notes:
+        return after
+    return within(
+        "metadata", lambda metadata: without_empty({**metadata, "annotations": {**others, **kept}}, "annotations")
+    )(after)
+
+
 def _service_account(before: JsonObject, after: JsonObject) -> JsonObject:
     """Of a secret reference only the name is kept (`cleanSecretReferences`)."""
     del before
@@ -148,7 +211,13 @@ def _definition(before: JsonObject, after: JsonObject) -> JsonObject:
     return within("status", lambda status: {**status, "storedVersions": [*stored, *new]})(after) if new else after
 
 
+_CREATIONS: Mapping[tuple[str, str], Strategy] = {
+    ("autoscaling", "HorizontalPodAutoscaler"): _new_autoscaler,
+    ("core", "PersistentVolumeClaim"): _new_claim,
+    ("core", "Pod"): _new_pod,
+}
 _STRATEGIES: Mapping[tuple[str, str], Strategy] = {
+    ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
     ("apps", "DaemonSet"): _daemon_set,
     ("apiextensions", "CustomResourceDefinition"): _definition,
     ("certificates", "CertificateSigningRequest"): _kept("spec"),

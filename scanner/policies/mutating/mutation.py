@@ -17,11 +17,11 @@ from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.conditions import before_checks
 from scanner.admission.cost_budget import RUNTIME, CostBudget, Fault, Variables, run
 from scanner.admission.evaluate import inputs
-from scanner.admission.request import Request
+from scanner.admission.request import Request, typed_object
 from scanner.admission.results import left_out
 from scanner.cel.releases import MISSING_KEYS, WRAPPED_OBJECTS
 from scanner.cel.values.wrapped_values import wrapping
-from scanner.errors import SchemaUnknown
+from scanner.errors import ConversionUnknown, SchemaUnknown
 from scanner.model.json import Json, JsonObject, dig, text_map
 from scanner.model.outcome import (
     Change,
@@ -36,14 +36,15 @@ from scanner.model.outcome import (
 from scanner.model.policy import Mutation, Policy
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import NAMESPACES, Kind, Resource
+from scanner.mutate.decoding import unreturnable
 from scanner.mutate.difference import difference
-from scanner.mutate.native import PatchFault
+from scanner.mutate.native import PatchFault, RequestFault
 from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema, Schemas
-from scanner.mutate.storing import between_passes, stored
+from scanner.mutate.size import TOO_LARGE, is_large, is_large_value
+from scanner.mutate.storing import between_passes, in_version, requested, stored
 from scanner.mutate.unchanged import is_configured, is_patched
-from scanner.mutate.values import RequestFault
 
 _INTERNAL_ERROR = 500
 _ENDED = "an earlier mutation ends the request"
@@ -70,9 +71,10 @@ def predict(
     if compiled.excess:
         return Prediction(left_out(compiled), before)
     run = run_of(compiled, request, param, schemas, rules)
-    if stopped := run.conditions(before):
+    begin = run.begin
+    if stopped := run.conditions(begin):
         return Prediction(stopped, before)
-    first = run.mutations(before)
+    first = run.mutations(begin)
     between = run.between_passes(first.after)
     stopped = run.conditions(between) if run.is_evaluated_again(first) else ()
     if any(denies(check_result.outcome) for check_result in stopped):
@@ -108,12 +110,27 @@ def _schema_of(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
     return schema if MISSING_KEYS.holds(rules) else replace(schema, needs_all_keys=True)
 
 
+def _requested_schema(schemas: Schemas, request: Request, schema: Schema, rules: Minor) -> Schema:
+    """The schema of the version of the request: a custom resource is converted back to it. Raises SchemaUnknown."""
+    original, matched = request.original, request.matched
+    if schema.builtin or original.api_version == matched.api_version:
+        return schema
+    versions = schema.custom.versions if schema.custom else None
+    if versions is None or not versions.relabels:
+        raise ConversionUnknown(
+            f"{matched.api_version}/{matched.kind}",
+            definition=f"{matched.plural}.{matched.group}",
+            webhook=versions is not None,
+        )
+    return _schema_of(schemas, original, rules)
+
+
 def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
-    """The param as mutations read it: a param of a built-in kind has neither apiVersion nor kind there."""
+    """The param as mutations read it: a param of a built-in kind is an informer's, like a Namespace (`typed_namespace`)."""
     schema = schemas.schema(param.kind) if param else None
     if param is None or schema is None or not schema.builtin:
         return param
-    return param._replace(body={key: value for key, value in param.body.items() if key not in ("apiVersion", "kind")})
+    return param._replace(body=typed_object(param.body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +156,32 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A policy, a request and a param, ready to be evaluated. The result of a pass on an object is computed once."""
+    """A policy, a request and a param, ready to be evaluated. The result of a pass on an object is computed once.
+
+    `schema` is of the version in which the policy reads the object, `requested` of the version of the request. `fault` is the error
+    of every mutation that would be applied, where the server cannot convert its result back.
+    """
 
     compiled: CompiledPolicy
     request: Request
     param: Resource | None
     schema: Schema
+    requested: Schema
     schemas: Schemas
     rules: Minor
+    fault: str = ""
+    _begin: list[JsonObject] = field(default_factory=list, init=False, compare=False, repr=False)
     _passes: dict[int, tuple[JsonObject, Pass]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _rounds: dict[int, tuple[JsonObject, JsonObject]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
+
+    @property
+    def begin(self) -> JsonObject:
+        """The object of the request as the first mutation reads it."""
+        if not self._begin:
+            self._begin.append(requested(self.requested, self.request.resource.body))
+        return self._begin[0]
 
     def conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
         """The results of the match conditions for an object; empty if all conditions are true."""
@@ -204,7 +235,7 @@ class Run:
 
     def stored(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after all mutations."""
-        return stored(self.schema, self.request.resource.body, body)
+        return stored(self.requested, self.request.resource.body, body, created=self.request.operation == "CREATE")
 
     def after_first(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after a first pass, if a second pass changes nothing."""
@@ -216,7 +247,8 @@ class Run:
             return True
         request = self.request._replace(resource=self.request.resource._replace(body=body))
         run = replace(self, request=request)
-        return bool(run.conditions(body)) or not difference_of(body, run.after_first(run.mutations(body).after))
+        begin = run.begin
+        return bool(run.conditions(begin)) or not difference_of(body, run.after_first(run.mutations(begin).after))
 
     def _step(self, index: int, body: JsonObject) -> tuple[Outcome, JsonObject]:
         try:
@@ -236,15 +268,30 @@ class Run:
         if not WRAPPED_OBJECTS.holds(self.rules):
             with cel.recording_lists() as made:
                 value = _evaluated(expression, activation, self.request)
-            if is_left(self.compiled.policy.mutations[index], self.schema, body, value):
+            if self._is_of_request and is_left(self.compiled.policy.mutations[index], self.schema, body, value):
                 return body
             data = Data(_sources(activation), made=made)
         else:
             data = Data(_sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True)
             with wrapping(lambda part: bool(data.wrapping(part))):
                 value = _evaluated(expression, activation, self.request)
-        apply = patched if self.compiled.policy.mutations[index].patch_type == "JSONPatch" else configured
-        return apply(value, body, self.schema, data)
+        if is_large_value(value):
+            raise _Undecided(TOO_LARGE)
+        if self.compiled.policy.mutations[index].patch_type == "JSONPatch":
+            after = patched(value, body, self.schema, data, self.request.original.api_version)
+        else:
+            after = configured(value, body, self.schema, data)
+        if self.fault:
+            raise PatchFault(self.fault)
+        after = after if self._is_of_request else in_version(self.schema, after)
+        if after is not body and is_large(after) and not is_large(body):
+            raise _Undecided(TOO_LARGE)
+        return after
+
+    @property
+    def _is_of_request(self) -> bool:
+        """Return whether the policy reads the object in the version of the request."""
+        return self.request.original.api_version == self.request.matched.api_version
 
     def _wrapped(self, body: JsonObject) -> Iterator[tuple[Schema, object]]:
         """The values that 1.37 wraps: the object only if the policy has conditions, others of compiled-in kinds always.
@@ -280,7 +327,9 @@ class _Runs:
         _, run = self._runs.get(key, (None, None))
         if run is None or run.schemas is not schemas or run.rules != rules:
             schema = _schema_of(schemas, request.matched, rules)
-            run = Run(compiled, request, _bare(param, schemas), schema, schemas, rules)
+            fault = unreturnable(request.original, request.matched) if schema.builtin else ""
+            requested = _requested_schema(schemas, request, schema, rules)
+            run = Run(compiled, request, _bare(param, schemas), schema, requested, schemas, rules, fault)
             # The param is kept as well: while it exists, no other object has its id.
             self._runs[key] = param, run
         return run
@@ -332,13 +381,21 @@ def _outcomes(run: Run, first: Pass, last: Pass, changes: tuple[Change, ...], *,
         after = run.after_first(body)
         patch = changes if is_alone else (*difference_of(before, after), *(more if index == heir else ()))
         before = after
-        again = last.steps[index][0]
-        if isinstance(outcome, Passed) and isinstance(again, Errored):
-            yield again
-        elif isinstance(outcome, Passed) and changes and patch:
+        decided = _decided(outcome, last.steps[index][0])
+        if isinstance(decided, Passed) and changes and patch:
             yield Skipped(SkipReason.NOT_AUDITABLE, _TOO_DEEP) if is_deep(patch) else WouldChange(patch, converges)
         else:
-            yield outcome
+            yield decided
+
+
+def _decided(first: Outcome, last: Outcome) -> Outcome:
+    """The outcome of a mutation: an error that denies, or else that of the pass in which it was applied.
+
+    The server drops an error that failurePolicy ignores, and keeps what the other pass made of the object.
+    """
+    if isinstance(first, Skipped) or not isinstance(last, Errored):
+        return first if isinstance(first, Skipped) else last
+    return first if isinstance(first, Passed) and not last.would_deny else last
 
 
 def is_deep(patch: tuple[Change, ...]) -> bool:

@@ -129,7 +129,8 @@ class _Request:
             if invocation_result.request is None
             for text in _refusals(invocation_result.check_results, invocation_result.invocation)
         ]
-        self._objects = [self._stored]
+        self._begin = next((run.begin for run in self._runs if run is not None), self._stored)
+        self._objects = [self._stored] if self._begin is self._stored else [self._stored, self._begin]
         self._made: dict[tuple[int, int], _Made] = {}
         self._kept: dict[int, JsonObject] = {}
         self._active: set[int] = set()
@@ -168,7 +169,7 @@ class _Request:
 
     def answer(self, order: _Order) -> Answer:
         """The response of the server if it runs the invocations in this order."""
-        first = self._pass(order, self._stored)
+        first = self._pass(order, self._begin)
         if first.refused or not first.patched:
             return Answer(self._stored, first.refused)
         again = [index for index in order if self._still_selects(index, first.after)]

@@ -18,7 +18,7 @@ from tests.integration.fuzz.run import Fuzz, unaccepted
 from tests.integration.fuzz.stage import staged
 from tests.requirements import API_SERVER
 
-PARTS = ("patches", "configurations", "sets")
+PARTS = ("patches", "configurations", "versions", "sets")
 
 
 def main() -> int:
@@ -47,6 +47,8 @@ def main() -> int:
         begun = time.monotonic()
         if "configurations" in arguments.parts:
             fuzz.configured(objects, arguments.each)
+        if "versions" in arguments.parts:
+            fuzz.versioned(objects, arguments.each)
         if "sets" in arguments.parts:
             fuzz.together(objects, arguments.sets)
         if "patches" in arguments.parts:

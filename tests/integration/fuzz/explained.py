@@ -123,6 +123,11 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
         "the update is about another version of the object", 409, r"Operation cannot be fulfilled on ", always=True
     ),
     Refusal(
+        "metadata of another type cannot be read when a custom resource is converted to its stored version",
+        500,
+        r"json: cannot unmarshal \w+ into Go struct field ObjectMeta\.",
+    ),
+    Refusal(
         "a created object lacks its metadata", 500, r"Internal error occurred: system metadata was not initialized"
     ),
     Content("a dry run shows selfLink, which is never stored", r"\w+", "CREATE|UPDATE", r"/metadata/selfLink"),

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
 from scanner.api import Auditor, InvocationResult
-from scanner.model.json import JsonObject, as_object, as_text
+from scanner.model.json import JsonObject, as_object
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.policy import Operation
 from scanner.model.release import release_of
 from scanner.model.resource import Kind, resource_of
+from scanner.mutate.native import CONNECTION_ENDS
 from scanner.mutate.operations import Operation as Step
 from scanner.mutate.operations import apply
 from scanner.policies.mutating import bind as mutating
@@ -19,6 +20,7 @@ from scanner.policies.mutating.evaluator import refusal
 from scanner.policies.mutating.together import Answer, answers, invocations
 from scanner.scan.param_table import ParamTable
 from tests.integration.fuzz.case import Case, Made, Outcome, Refused, name_of
+from tests.integration.fuzz.compare import ENDED
 from tests.integration.fuzz.manifests import binding_named
 from tests.integration.fuzz.stage import Stage
 
@@ -37,15 +39,7 @@ def predicted(stage: Stage, case: Case, document: JsonObject, operation: Operati
         schemas=stage.schemas,
         kubernetes_version=RELEASE,
     )
-    invocation_results = auditor.evaluate(document, operation=operation)
-    return outcome_of(
-        [
-            result
-            for result in invocation_results
-            if result.resource.kind.api_version == as_text(document["apiVersion"])
-        ],
-        document,
-    )
+    return outcome_of(auditor.evaluate(document, operation=operation), document)
 
 
 def outcome_of(invocation_results: Iterable[InvocationResult], document: JsonObject) -> Outcome:
@@ -56,7 +50,7 @@ def outcome_of(invocation_results: Iterable[InvocationResult], document: JsonObj
             if isinstance(outcome, Errored) and outcome.would_deny:
                 internal = outcome.code == INTERNAL
                 return Refused(
-                    outcome.code,
+                    ENDED if outcome.message.startswith(CONNECTION_ENDS) else outcome.code,
                     outcome.message if internal else refusal(invocation_result.invocation, outcome.message),
                 )
             if isinstance(outcome, WouldChange):
@@ -73,6 +67,8 @@ def possible(stage: Stage, kind: Kind, case: Case, document: JsonObject, operati
 def _outcome(answer: Answer) -> Outcome:
     if not answer.refused:
         return Made(answer.after)
+    if answer.refused.startswith(CONNECTION_ENDS):
+        return Refused(ENDED, answer.refused)
     return Refused(DENIED if answer.refused.startswith("policy '") else INTERNAL, answer.refused)
 
 

@@ -1,4 +1,4 @@
-"""JSON patches: every path of an object by twelve values.
+"""JSON patches: every path of an object by thirteen values, and the document itself.
 
 One policy serves all patches with the same value: operation and path come with the requester.
 """
@@ -26,11 +26,13 @@ VALUES: Mapping[str, str] = {
     "float": "1.5",
     "texts": "['a', 'b']",
     "numbers": "{'n': 1}",
+    "namespace": "namespaceObject",
 }
-"""The values as expressions; the twelfth patch is the removal."""
+"""The values as expressions; a further policy gives no value."""
 REMOVED = "removed"
 _SKIPPED = ("/metadata/managedFields/",)
 _ABSENT_FIELDS = 6
+_WITHOUT_VALUE = ("test", "add", "replace")
 
 
 def _expression(value: str | None) -> str:
@@ -46,7 +48,7 @@ POLICIES: Mapping[str, JsonObject] = {
 
 
 def manifests() -> Iterator[JsonObject]:
-    """The twelve policies and their bindings."""
+    """The policies and their bindings."""
     yield from POLICIES.values()
     yield from (binding_named(f"patch-{name}") for name in POLICIES)
 
@@ -60,6 +62,11 @@ def cases(stored: Stored, absent: Mapping[str, tuple[str, ...]], chance: Random)
                 yield _case("replace", path, name, value)
         if inserts is not True:
             yield _case("remove", path, REMOVED, None)
+            yield _case(chance.choice(_WITHOUT_VALUE), path, REMOVED, None)
+            yield _case("test", path, *chance.choice([*VALUES.items()]))
+    for op in ("replace", "test", "add"):
+        yield from (_case(op, "", name, value) for name, value in VALUES.items())
+        yield _case(op, "", REMOVED, None)
 
 
 def _case(op: str, path: str, name: str, value: str | None) -> Case:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from random import Random
+from typing import TypeVar
 
 from scanner.api import UserInfo
 from scanner.model.json import JsonObject, as_text
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind
-from tests.integration.fuzz import configurations, explained, patches, sets
+from scanner.policies.plan import equivalents
+from tests.integration.fuzz import configurations, explained, patches, sets, versions
 from tests.integration.fuzz.case import Case, Made, Outcome, name_of, tidied
 from tests.integration.fuzz.compare import Compared, compared, difference, is_changed, outcome_of
 from tests.integration.fuzz.fields import absent_fields
@@ -21,6 +23,7 @@ from tests.integration.fuzz.manifests import binding_named
 from tests.integration.fuzz.ours import possible, predicted
 from tests.integration.fuzz.stage import DEFINITION, GROUPS, Stage, Stored, where_of
 
+_Item = TypeVar("_Item")
 _MOST_POLICIES = 300
 ACTIVATIONS = 3
 NOBODY = UserInfo("nobody", groups=GROUPS)
@@ -110,6 +113,27 @@ class Fuzz:
             if time.monotonic() > self.ends:
                 break
 
+    def versioned(self, objects: Iterable[Stored], each: int) -> None:
+        """So many policies about each of these objects in each other version that the server serves of its kind."""
+        names = (f"version-{number}" for number in count())
+        several = [(stored, other) for stored in objects for other in self._others(stored)]
+        for some in _batches(several, max(1, _MOST_POLICIES // each)):
+            chosen = [(stored, [*islice(self._versions(stored, other, names), each)]) for stored, other in some]
+            policies = [policy for _, cases in chosen for case in cases for policy in case.policies]
+            self.stage.activate([*policies, *(binding_named(name_of(policy)) for policy in policies)])
+            for stored, cases in chosen:
+                self.written("version", stored, cases)
+            self.stage.deactivate()
+            if time.monotonic() > self.ends:
+                break
+
+    def _others(self, stored: Stored) -> tuple[Kind, ...]:
+        return equivalents(self.stage.kinds)[self._kind(stored)]
+
+    def _versions(self, stored: Stored, other: Kind, names: Iterator[str]) -> Iterator[Case]:
+        schema, document = self.stage.schemas.schema(other), self.stage.converted(stored, other)
+        return versions.cases(schema, other, document, self.chance, names) if schema else iter(())
+
     def _sets(self, stored: Stored, names: Iterator[str]) -> Iterator[Case]:
         kind = self._kind(stored)
         schema = self.stage.schemas.schema(kind)
@@ -158,7 +182,7 @@ class Fuzz:
         return next(kind for kind in self.stage.kinds if (kind.api_version, kind.kind) == name)
 
 
-def _batches(objects: Sequence[Stored], size: int) -> Iterator[Sequence[Stored]]:
+def _batches(objects: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     for start in range(0, len(objects), size):
         yield objects[start : start + size]
 

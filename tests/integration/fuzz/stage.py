@@ -115,6 +115,13 @@ class Stage:
         """The object as it is now: the server completes some after they were created, and gives a new one a new UID."""
         return Stored(as_object(self.server.request("GET", stored.path).body), stored.collection)
 
+    def converted(self, stored: Stored, kind: Kind) -> JsonObject:
+        """The object as the server returns it in another of its kinds."""
+        metadata = as_object(stored.document["metadata"])
+        space = f"namespaces/{metadata['namespace']}/" if kind.namespaced else ""
+        path = f"{kind.path.removesuffix(kind.plural)}{space}{kind.plural}/{metadata['name']}"
+        return as_object(self.server.request("GET", path).body)
+
     def restore(self, stored: Stored) -> None:
         """Create an object once more that was removed."""
         self.server.request("POST", stored.collection, stored.copy)

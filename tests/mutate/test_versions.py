@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scanner.admission.versions import convert
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
+from scanner.mutate.versions import convert
 
 V1 = Kind("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True)
 V2 = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True)
@@ -23,7 +23,7 @@ AUTOSCALER: JsonObject = {
     "apiVersion": "autoscaling/v2",
     "kind": "HorizontalPodAutoscaler",
     "metadata": {"name": "web", "namespace": "shop"},
-    "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3, "metrics": [CPU, MEMORY]},
+    "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3, "metrics": [MEMORY, CPU]},
     "status": {"desiredReplicas": 0, "currentMetrics": None},
 }
 
