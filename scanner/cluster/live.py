@@ -29,6 +29,7 @@ from scanner.cluster.session import Answer, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.object_counts import ServerCounts
+from scanner.model.requester import ANONYMOUS
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
 from scanner.rbac import Need
@@ -314,7 +315,16 @@ class LiveCluster:
                 f"{self._session.server} does not accept the credentials ({answer.message()}). "
                 "Log in again, or choose others with --kubeconfig or --context"
             )
+        if answer.status == _FORBIDDEN and self._is_anonymous(answer):
+            raise ClusterError(
+                f"{self._session.server} takes these requests for anonymous ones: the credentials of context "
+                f"{self._session.place} did not reach it. Check for a proxy that ends TLS, or choose others with --context"
+            )
         return answer
+
+    def _is_anonymous(self, refusal: Answer) -> bool:
+        """Return whether the server refuses a request because it has no user, unless the scan simulates that user."""
+        return self._session.as_user != ANONYMOUS and f'User "{ANONYMOUS}"' in refusal.message()
 
 
 def _list_path(kind: Kind, namespace: str) -> str:
