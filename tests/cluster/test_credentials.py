@@ -95,7 +95,7 @@ def test_an_auth_provider_without_a_token_is_an_error(api: FakeApi, tmp_path: Pa
     assert [] == api.requests
 
 
-@pytest.mark.parametrize("user", [{}, {"as": "jane"}, {"token": " "}, {"username": "", "password": ""}])
+@pytest.mark.parametrize("user", [{}, {"as": "jane"}, {"token": " "}])
 def test_no_request_over_tls_is_anonymous(api: FakeApi, tmp_path: Path, user: JsonObject) -> None:
     """A user entry without a token, a certificate or a plugin is an error before the first request."""
     server = api.url.replace("http:", "https:")
