@@ -23,6 +23,7 @@ from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.console import console_of
 from scanner.report.counts import Counts
 from scanner.report.document import Document
+from scanner.report.manifest_notes import manifest_notes
 from scanner.report.next_commands import next_commands
 from scanner.report.policy_table import policies
 from scanner.report.printing import ROWS, cut_note, items, line, text_of
@@ -101,6 +102,8 @@ def _heading(console: Console, document: Document) -> None:
     printing.parts(console, Text.assemble(state), verdict_line(document))
     if rules := rules_line(document):
         _banner(console, "RULES CHANGED", rules, "bold black on cyan")
+    for note in manifest_notes(document):
+        _banner(console, note.title.upper(), f"{note.text}.", "bold black on yellow")
     if previews := preview_line(document):
         _banner(console, "PREVIEW", previews, "bold black on magenta")
 

@@ -52,7 +52,7 @@ def test_of_several_kubeconfigs_the_first_setting_wins(
 def test_an_empty_kubeconfig_among_several_is_skipped(
     api: FakeApi, tmp_path: Path, without_kubeconfig: Environment, content: str
 ) -> None:
-    """kubectl reads an empty file of KUBECONFIG as one without entries."""
+    """Kubectl reads an empty file of KUBECONFIG as one without entries."""
     empty = tmp_path / "empty"
     empty.write_text(content)
     without_kubeconfig("KUBECONFIG", f"{empty}:{api.kubeconfig(tmp_path)}:{empty}")
