@@ -102,8 +102,8 @@ def _heading(console: Console, document: Document) -> None:
     printing.parts(console, Text.assemble(state), verdict_line(document))
     if rules := rules_line(document):
         _banner(console, "RULES CHANGED", rules, "bold black on cyan")
-    for note in manifest_notes(document):
-        _banner(console, note.title.upper(), f"{note.text}.", "bold black on yellow")
+    for manifest in manifest_notes(document):
+        _banner(console, manifest.title.upper(), f"{manifest.text}.", "bold black on yellow")
     if previews := preview_line(document):
         _banner(console, "PREVIEW", previews, "bold black on magenta")
 
