@@ -131,11 +131,11 @@ def test_a_server_that_takes_the_user_for_anonymous_ends_the_scan(api: FakeApi, 
         cluster.discover()
 
 
-def test_a_scan_may_simulate_the_anonymous_user(api: FakeApi, tmp_path: Path) -> None:
-    """With --as system:anonymous, what that user may not read is a missing right as for any other user."""
+def test_the_anonymous_user_gets_no_rights_when_it_is_simulated(api: FakeApi, tmp_path: Path) -> None:
+    """With --as system:anonymous the remedy is another user, too."""
     api.says("/api", refusal(403, 'forbidden: User "system:anonymous" cannot get path "/api"'))
 
-    with pytest.raises(ClusterError, match="Bind the ClusterRole system:discovery to this user"):
+    with pytest.raises(ClusterError, match=r"system:anonymous may not read what .* serves: name another user"):
         LiveCluster(kubeconfig=api.kubeconfig(tmp_path), as_user="system:anonymous").discover()
 
 
