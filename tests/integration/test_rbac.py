@@ -249,7 +249,7 @@ def test_the_printed_remedy_for_params_works(server: ApiServer, ran: Scan, assay
         "Grant `list` on configmaps in namespace settings"
     ) in shown
     assert "--skip-kind" not in shown
-    assert "auditor lacks 1 right that the scan needs: list configmaps in namespace settings." in shown
+    assert "auditor lacks 1 right that the scan needs: - list configmaps in namespace settings " in shown
     assert (3, 3, 0, 0, []) == (before.code, checked.code, granted.code, after.code, after.report["gaps"])
 
 
@@ -263,7 +263,7 @@ def test_a_user_without_rights_learns_which_are_missing(server: ApiServer, ran: 
     assert "INCOMPLETE nothing was evaluated" in shown
     assert "no problem would be refused" not in shown
     assert (
-        "guest lacks 5 rights that the scan needs: list mutatingadmissionpolicies.admissionregistration.k8s.io,"
+        "guest lacks 5 rights that the scan needs: - list mutatingadmissionpolicies.admissionregistration.k8s.io - list"
         in shown
     )
     assert b"Note: not all policies could be listed, so a scan may need further permissions" in checked.stdout
