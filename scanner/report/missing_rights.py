@@ -32,4 +32,4 @@ def rights_line(document: Document) -> str:
         return ""
     named = ", ".join(right.right for right in rights[:_SHOWN])
     more = f" and {len(rights) - _SHOWN:,} more" if len(rights) > _SHOWN else ""
-    return f"{rights_heading(rights)} {named}{more}."
+    return f"{rights_heading(rights)} {named}{more}. See `assay rbac check`."

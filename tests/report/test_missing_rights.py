@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from scanner.model.missing_right import MissingRight
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import ScanRecord, ScanState
+from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.screen import Screen
 from scanner.report.sentences import nothing_line, verdict_line
@@ -66,8 +68,18 @@ def test_the_sentence_names_the_user_and_the_first_rights() -> None:
     """Formats with one line for the reason count the other rights."""
     assert (
         "jane lacks 6 rights that the scan needs: list kind0.shop.example, list kind1.shop.example, "
-        "list kind2.shop.example, list kind3.shop.example and 2 more."
+        "list kind2.shop.example, list kind3.shop.example and 2 more. See `assay rbac check`."
     ) == nothing_line(document_of(without_rights()))
+
+
+def test_the_name_of_a_user_is_text(tmp_path: Path) -> None:
+    """The first page shows a hostile name of a user as text."""
+    why = str(LISTS[0]._replace(user="<b>jane\u202e"))
+    record = replace(without_rights(), gaps=(Gap(GapKind.LIST, "shop.example/v1/Kind0", why),))
+    FORMATS["html"].render(document_of(record), tmp_path)
+
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert ("&lt;b&gt;jane" in page, "<b>jane" in page, "\u202e" in page) == (True, False, False)
 
 
 def test_the_terminal_lists_every_right_and_the_next_command() -> None:
