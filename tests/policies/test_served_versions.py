@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scanner.cluster.definitions import builtin_kinds
 from scanner.model.json import JsonObject
 from scanner.model.release import Minor
 from scanner.model.resource import Kind
@@ -78,3 +79,17 @@ def test_a_cluster_without_the_custom_kind() -> None:
 def test_an_unknown_group_has_no_note(where: str) -> None:
     """Discovery that did not answer is a gap, and proves nothing about versions."""
     assert "" == ServedVersions((1, 36), (), frozenset({where})).note(manifest(VALIDATING, "v1beta1"))
+
+
+def test_the_table_has_the_versions_of_a_server() -> None:
+    """A server of 1.36 with every version enabled serves those that the release does not refuse."""
+    release = ServedVersions((1, 36))
+    kinds = {kind for kind in builtin_kinds() if kind.group == GROUP and "AdmissionPolicy" in kind.kind}
+    served = {(kind.kind, kind.version) for kind in kinds}
+
+    assert served == {
+        (name, version)
+        for name in {kind.kind for kind in kinds}
+        for version in ("v1", "v1beta1", "v1alpha1")
+        if "does not serve" not in release.note(manifest(name, version))
+    }
