@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from scanner.admission.dispatch import BoundPolicy
+from scanner.model.missing_right import missing_right
 from scanner.model.outcome import Gap
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
@@ -59,7 +60,8 @@ class Need:
 class Needs:
     """The permissions of a scan, ordered by API group, resource and verb.
 
-    `gaps` are policies and kinds that could not be read.
+    `gaps` are policies and kinds that could not be read, and that may need further permissions; a list that a permission among
+    `rights` allows is none.
     """
 
     rights: tuple[Need, ...]
@@ -92,7 +94,9 @@ def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> Ne
         wanted.extend(_lists(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
     wanted.extend(_conversions(kind_plans))
     wanted.extend(_workloads(kinds, kind_plans, options.scope.namespaces))
-    return Needs(_merged(wanted), prepared.gaps)
+    unread = {f"{kind.api_version}/{kind.kind}" for language in options.languages for kind in language.kinds(kinds)}
+    gaps = (gap for gap in prepared.gaps if gap.where in unread or not missing_right(gap.why))
+    return Needs(_merged(wanted), tuple(gaps))
 
 
 def _conversions(kind_plans: Iterable[KindPlan]) -> Iterator[Need]:

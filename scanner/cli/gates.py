@@ -227,7 +227,7 @@ def _health(record: ScanRecord, below: Collection[PolicyKey]) -> Iterator[str]:
     from scanner.model.scan import HealthKind
 
     own = (entry for entry in record.health if entry.policy_key not in below)
-    entries = [entry for entry in own if entry.kind is not HealthKind.NOTE]
+    entries = [entry for entry in own if entry.kind not in (HealthKind.NOTE, HealthKind.NOT_SERVED)]
     if entries:
         yield f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'} under Policy health"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,14 +10,19 @@ import typer
 from scanner.cli.connection import AsGroupsOption, AsOption, Connection, ContextOption, KubeconfigOption
 from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.output import Form, FormOption
+from scanner.cli.rights import RightsScope, grant_command
 from scanner.cli.scope import FilesOption, NamespacesOption, NoClusterPoliciesOption, SkipKindsOption, scope_of
+from scanner.cli.screen import program
 from scanner.cli.waivers import WaiversNamespaceOption
+from scanner.model.missing_right import missing_right
+from scanner.model.requester import ANONYMOUS
 
 if TYPE_CHECKING:
     from scanner.cluster.live import LiveCluster
     from scanner.rbac import Need, Needs
 
 _INCOMPLETE = 3
+_UNKNOWN = "Note: not all policies could be listed, so a scan may need further permissions"
 _EPILOG = "Exit codes: 0 all granted · 2 usage or configuration · 3 a scan would be incomplete · 4 could not run."
 
 application = typer.Typer(
@@ -33,6 +37,7 @@ def _root() -> None:
 
 @application.command(epilog=_EPILOG)
 def check(
+    arguments: typer.Context,
     namespaces: NamespacesOption = None,
     skip_kinds: SkipKindsOption = None,
     files: FilesOption = None,
@@ -46,22 +51,25 @@ def check(
     output: FormOption = Form.TABLE,
 ) -> None:
     """Check which permissions a scan needs and which are missing. Lists only policies, params and namespaces."""
-    cluster = _connected(kubeconfig, context, as_user, as_groups)
-    needs = _needs(
-        cluster,
-        namespaces or [],
-        skip_kinds or [],
-        files or [],
-        kyverno_filters or [],
+    connection = _connection(kubeconfig, context, as_user, as_groups)
+    scope = RightsScope.of(
+        namespaces,
+        skip_kinds,
+        files,
+        kyverno_filters,
         cluster_policies=not no_cluster_policies,
         waivers_namespace=waivers_namespace,
     )
+    cluster = connection.cluster()
+    needs = _needs(cluster, scope)
     answered = [(need, cluster.allows(need)) for need in needs.rights]
     missing = [need for need, allowed in answered if not allowed and not need.optional]
     if output is Form.JSON:
         _print_json(answered, needs, complete=not missing)
     else:
-        _print_table(answered)
+        _print_table(answered, needs)
+        if missing:
+            _print_remedy(program(arguments), scope, connection, cluster)
     raise typer.Exit(_INCOMPLETE if missing else 0)
 
 
@@ -94,52 +102,42 @@ def generate(
     from scanner.cli.terminal import text
     from scanner.cluster.rights import roles
 
-    cluster = _connected(kubeconfig, context, as_user, as_groups)
-    needs = _needs(
-        cluster,
-        namespaces or [],
-        skip_kinds or [],
-        files or [],
-        kyverno_filters or [],
+    connection = _connection(kubeconfig, context, as_user, as_groups)
+    scope = RightsScope.of(
+        namespaces,
+        skip_kinds,
+        files,
+        kyverno_filters,
         cluster_policies=not no_cluster_policies,
         waivers_namespace=waivers_namespace,
     )
+    cluster = connection.cluster()
+    needs = _needs(cluster, scope)
     written = yaml.safe_dump_all(roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
     _warn(needs)
     raise typer.Exit(_INCOMPLETE if needs.gaps else 0)
 
 
-def _connected(kubeconfig: str, context: str, as_user: str, as_groups: list[str] | None) -> LiveCluster:
-    return Connection(
-        kubeconfig=kubeconfig, context=context, as_user=as_user, as_groups=tuple(as_groups or ())
-    ).cluster()
+def _connection(kubeconfig: str, context: str, as_user: str, as_groups: list[str] | None) -> Connection:
+    return Connection(kubeconfig=kubeconfig, context=context, as_user=as_user, as_groups=tuple(as_groups or ()))
 
 
-def _needs(
-    cluster: LiveCluster,
-    namespaces: list[str],
-    skip_kinds: list[str],
-    files: list[Path],
-    kyverno_filters: list[str],
-    *,
-    cluster_policies: bool,
-    waivers_namespace: str,
-) -> Needs:
+def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
     from scanner.cli.inputs import policy_files
     from scanner.policies.kyverno.language import Kyverno
     from scanner.policies.language import with_options
     from scanner.rbac import needs
     from scanner.scan.options import Options
 
-    scope = scope_of(namespaces=namespaces, skip_kinds=skip_kinds)
-    manifests = policy_files(files)
-    kyverno = Kyverno(configuration=kyverno_configuration(kyverno_filters))
-    options = Options(scope, manifests, cluster_policies=cluster_policies, languages=with_options(kyverno))
-    return needs(cluster, options, waivers_namespace)
+    scope = scope_of(namespaces=[*rights.namespaces], skip_kinds=[*rights.skip_kinds])
+    manifests = policy_files([*rights.files])
+    kyverno = Kyverno(configuration=kyverno_configuration([*rights.kyverno_filters]))
+    options = Options(scope, manifests, cluster_policies=rights.cluster_policies, languages=with_options(kyverno))
+    return needs(cluster, options, rights.waivers_namespace)
 
 
-def _print_table(answered: list[tuple[Need, bool]]) -> None:
+def _print_table(answered: list[tuple[Need, bool]], needs: Needs) -> None:
     from scanner.cli.terminal import table, text
 
     table(
@@ -149,12 +147,27 @@ def _print_table(answered: list[tuple[Need, bool]]) -> None:
     missing = [need for need, allowed in answered if not allowed and not need.optional]
     text(
         [
-            f"{len(missing)} permissions are missing: a scan would be incomplete"
+            f"{_permissions(len(missing))} missing: a scan would be incomplete"
             if missing
             else "All required permissions are granted",
             *_notes(need for need, allowed in answered if not allowed and need.optional),
+            *([_UNKNOWN] if any(missing_right(gap.why) for gap in needs.gaps) else []),
         ]
     )
+
+
+def _print_remedy(command: str, scope: RightsScope, connection: Connection, cluster: LiveCluster) -> None:
+    """The command that grants the rights; none if the server does not name the user, or everybody would have the rights."""
+    from scanner.cli.terminal import text
+
+    username = cluster.requester().username
+    if username not in ("", ANONYMOUS):
+        text(["", "Next:", "  # grant every right that the scan needs, as an administrator of the cluster"])
+        text([f"  {grant_command(command, scope, connection, username)}"])
+
+
+def _permissions(number: int) -> str:
+    return f"{number} permission is" if number == 1 else f"{number} permissions are"
 
 
 def _notes(missing: Iterable[Need]) -> Iterator[str]:

@@ -43,6 +43,7 @@ from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
 from scanner.cli.push import MetricsPush, PushMetricsOption, PushMetricsTokenFileOption
 from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, reject_without_files, with_export_flags
+from scanner.cli.rights import RightsScope, check_arguments
 from scanner.cli.run_record import RunRecord
 from scanner.cli.scope import (
     POLICIES,
@@ -393,7 +394,26 @@ def command(
                     progress,
                     ending.code,
                     cluster,
-                    screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports)),
+                    screen_of(
+                        arguments,
+                        db,
+                        wide=wide,
+                        color=color,
+                        pages=has_pages(exports),
+                        rights=""
+                        if source
+                        else check_arguments(
+                            RightsScope.of(
+                                namespaces,
+                                skip_kinds,
+                                files,
+                                kyverno_filters,
+                                waivers_namespace=waivers_namespace,
+                                cluster_policies=not no_cluster_policies,
+                            ),
+                            connection,
+                        ),
+                    ),
                 )
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")

@@ -25,23 +25,30 @@ WideOption = Annotated[
 _TYPED: Final = "COMMANDLINE"
 
 
-def screen_of(context: typer.Context, db: str, *, wide: bool, color: Color, pages: bool = False) -> Screen:
+def screen_of(
+    context: typer.Context, db: str, *, wide: bool, color: Color, pages: bool = False, rights: str = ""
+) -> Screen:
     """The screen of a command: later commands need the database, the configuration, controls and waivers that the user typed.
 
-    A database URL with a password is not printed.
+    A database URL with a password is not printed. `rights` are the arguments of the command that names missing rights.
     """
     named = database_flags(context, db)
     secret = _is_typed(context, "db") and not named
-    command = context.find_root().info_name or "assay"
     return Screen(
         wide=wide,
         color=color,
-        command=command.replace("-", " "),
+        command=program(context),
         options=shlex.join([*named, *_typed(context, "config")]),
         rules=shlex.join([*_typed(context, "controls"), *_typed(context, "waivers")]),
         note="Set ASSAY_DB to the value of --db first: a password is not printed." if secret else "",
         pages=pages,
+        rights=rights,
     )
+
+
+def program(context: typer.Context) -> str:
+    """The name by which the user calls Assay: `kubectl assay` for the plugin `kubectl-assay`."""
+    return (context.find_root().info_name or "assay").replace("-", " ")
 
 
 def database_flags(context: typer.Context, db: str) -> list[str]:

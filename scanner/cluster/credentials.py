@@ -1,7 +1,8 @@
 """The address of the cluster and the credentials: from a kubeconfig or a pod's service account.
 
-Source of truth: client-go's loading rules. Of several files the first with a setting wins. Missing files are ignored
-unless the user named them, and the pod's own credentials are used only without any file.
+Source of truth: client-go's loading rules. Of several files the first with a setting wins. Missing and empty files are ignored
+unless the user named them, and the pod's own credentials are used only without any file. Unlike client-go, no request is sent
+over TLS without credentials: an anonymous scan would find nothing, and advise rights for everybody.
 """
 
 from __future__ import annotations
@@ -68,16 +69,27 @@ def load_credentials(kubeconfig: str, context: str) -> Credentials:
     if kubeconfig and not Path(kubeconfig).expanduser().is_file():
         raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
     paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
-    files = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
+    present = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
+    files = [path for path in present if not _is_empty(Path(path).expanduser())]
     if files:
-        plain = plain_kubeconfig(Path(files[0]).expanduser(), context) if [paths] == files else None
-        return _with(*plain) if plain else _from_files(paths, context)
-    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        plain = plain_kubeconfig(Path(files[0]).expanduser(), context) if len(files) == 1 else None
+        return _with(*plain) if plain else _from_files(os.pathsep.join(files), context)
+    if os.environ.get("KUBERNETES_SERVICE_HOST") and not kubeconfig:
         return _in_cluster()
+    lack = f"the kubeconfig {paths} is empty" if present else f"there is no kubeconfig at {paths}"
     raise ClusterError(
-        f"no cluster to scan: there is no kubeconfig at {paths}, and this is not a pod. "
+        f"no cluster to scan: {lack}{'' if kubeconfig else ', and this is not a pod'}. "
         "Name one with --kubeconfig or KUBECONFIG, or scan files with --from"
     )
+
+
+def _is_empty(path: Path) -> bool:
+    """Return whether a file has no line but blank ones and comments: kubectl reads it as a kubeconfig without any entry."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return False
+    return all(not line.strip() or line.lstrip().startswith("#") or line.rstrip() == "---" for line in lines)
 
 
 def _official_client() -> tuple[Any, Any]:
@@ -88,6 +100,7 @@ def _official_client() -> tuple[Any, Any]:
 
 
 def _with(configuration: Any, entries: Entries) -> Credentials:
+    _reject_anonymous(entries, configuration)
     user, cluster = dig(entries.user, "user"), dig(entries.cluster, "cluster")
     return Credentials(
         cluster=as_text(dig(entries.context, "context", "cluster")),
@@ -123,6 +136,7 @@ def _from_files(paths: str, context: str) -> Credentials:
         wanted = _named(merged.config_files, "contexts", chosen)
         user = _named(merged.config_files, "users", as_text(dig(wanted, "context", "user")))
         cluster = _named(merged.config_files, "clusters", as_text(dig(wanted, "context", "cluster")))
+    _reject_unknown_user(merged.config_files, wanted, paths)
     _reject_failed_plugin(user, configuration, complaints)
     return _with(configuration, Entries(wanted, cluster, user))
 
@@ -167,16 +181,52 @@ def _named(files: Mapping[str, Json], section: str, name: str) -> Json:
     return None
 
 
+def _reject_unknown_user(files: Mapping[str, Json], context: Json, paths: str) -> None:
+    """Raise ClusterError if a context names a user that no file has: the client would continue without credentials."""
+    name = as_text(dig(context, "context", "user"))
+    if not name or _named(files, "users", name) is not None:
+        return
+    users = (as_text(dig(item, "name")) for config in files.values() for item in as_list(dig(config, "users")))
+    alike = did_you_mean(name, sorted(filter(None, users)))
+    raise ClusterError(
+        f'the kubeconfig {paths} has no user "{name}", which its context "{as_text(dig(context, "name"))}" names.{alike} '
+        "Correct the context, or choose another with --context"
+    )
+
+
 def _reject_failed_plugin(user: Json, configuration: Any, complaints: list[str]) -> None:
-    """Raise ClusterError if an exec plugin fails: the client would continue without credentials."""
-    command = as_text(dig(user, "user", "exec", "command"))
-    if command and not configuration.api_key and not configuration.cert_file:
+    """Raise ClusterError if a plugin gives no credentials: the client would continue without them."""
+    if _has_credentials(configuration):
+        return
+    name = as_text(dig(user, "name"))
+    if command := as_text(dig(user, "user", "exec", "command")):
         # The output of the plugin may contain a credential, and the client quotes all of it.
-        name = as_text(dig(user, "name"))
         why = "it failed, or printed no credentials" if complaints else "it printed none"
         raise ClusterError(
             f"the credential plugin {command} of user {name} gave no credentials: {why}. Run it by itself to see its output"
         )
+    if provider := as_text(dig(user, "user", "auth-provider", "name")):
+        raise ClusterError(
+            f"the auth-provider {provider} of user {name} gave no usable token. Log in again, or give the user a credential "
+            "plugin (exec), a token or a client certificate"
+        )
+
+
+def _reject_anonymous(entries: Entries, configuration: Any) -> None:
+    """Raise ClusterError if requests over TLS would have no credentials. A local proxy without TLS adds its own."""
+    if _has_credentials(configuration) or not str(configuration.host).startswith("https"):
+        return
+    context, user = as_text(dig(entries.context, "name")), as_text(dig(entries.user, "name"))
+    lacking = f'user "{user}" has no credentials' if user else "it names no user"
+    raise ClusterError(
+        f'requests in context "{context}" of the kubeconfig would be anonymous: {lacking}. Log in, or choose another context '
+        "with --context"
+    )
+
+
+def _has_credentials(configuration: Any) -> bool:
+    tokens = (str(value or "").removeprefix("Bearer").strip() for value in configuration.api_key.values())
+    return any(tokens) or bool(configuration.cert_file)
 
 
 @contextmanager

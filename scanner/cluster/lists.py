@@ -23,6 +23,7 @@ from scanner.cluster.limits import TimeLimit
 from scanner.cluster.session import Answer, AnswerTooLarge, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import as_text, dig
+from scanner.model.missing_right import MissingRight
 from scanner.model.resource import Kind, Page
 
 _GONE: Final = 410
@@ -253,12 +254,7 @@ class PagedList:
     def _forbidden(self, answer: Answer) -> str:
         named = _USER.search(answer.message())
         who = named[1] if named else self._username()
-        resource = self._kind.resource
-        place = f" in namespace {self._namespace}" if self._namespace else ""
-        refusal = f"cannot list {resource}{place}: forbidden for {who}. Grant `list` on {resource}"
-        if self._metadata_only:
-            return refusal
-        return f"{refusal}, or pass --skip-kind {resource} to record the gap on purpose."
+        return str(MissingRight("list", self._kind.resource, self._namespace, who))
 
     def _fail(self, why: str) -> NoReturn:
         raise ListFailed("failed", f"cannot list {self._kind.resource}: {why}")

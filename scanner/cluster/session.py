@@ -146,6 +146,11 @@ class Session:
             raise UsageError("--as-group needs --as")
 
     @property
+    def as_user(self) -> str:
+        """The impersonated user, or an empty string."""
+        return self._as_user
+
+    @property
     def cluster(self) -> str:
         """The name of the cluster in the kubeconfig."""
         return self._login.credentials.cluster

@@ -231,6 +231,8 @@ class HealthKind(StrEnum):
     NEAR_LIMIT = "nearCostLimit"
     DUPLICATE = "duplicateBinding"
     SHADOWED = "shadowedBinding"
+    UNKNOWN_FIELD = "unknownField"
+    NOT_SERVED = "versionNotServed"
     NOTE = "note"
 
 

@@ -27,6 +27,7 @@ from scanner.policies import api_validation, manifest
 from scanner.policies.api_validation import Faults
 from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.documents import PolicyDocuments, ReadDocument
+from scanner.policies.unknown_fields import UnknownField
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +233,13 @@ class AdmissionLanguage:
     def read(self, document: JsonObject, *, source: str, namespace: str, rules: Minor) -> ReadDocument:
         """See Language: neither policies nor bindings have a namespace."""
         del namespace
-        ignored = api_validation.unknown_fields(document) if source != "cluster" else ()
         if self.api.is_binding(document):
-            return ReadDocument(self.api.read_binding(document, source=source), ignored)
-        return ReadDocument(self.api.read_policy(document, source=source, rules=rules), ignored)
+            return ReadDocument(self.api.read_binding(document, source=source))
+        return ReadDocument(self.api.read_policy(document, source=source, rules=rules))
+
+    def unknown_fields(self, document: JsonObject) -> tuple[UnknownField, ...]:
+        """See Language."""
+        return api_validation.unknown_fields(document)
 
     def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
         """See Language: the API server generates no policies."""

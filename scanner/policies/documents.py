@@ -20,10 +20,9 @@ class Supporting:
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """A manifest that was read. `ignored` are the paths of fields that the API server drops with a warning."""
+    """A manifest that was read."""
 
     content: Policy | Binding | Supporting
-    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

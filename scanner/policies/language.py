@@ -21,6 +21,7 @@ from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.documents import PolicyDocuments, ReadDocument
 from scanner.policies.kyverno.language import Kyverno
 from scanner.policies.mutating.language import Mutating
+from scanner.policies.unknown_fields import UnknownField
 from scanner.policies.validating.language import Validating
 
 
@@ -68,6 +69,10 @@ class Language(Protocol):
 
         Raises InvalidManifest for a document from a file (`source` is not `cluster`) that a server of the release would reject.
         """
+        ...
+
+    def unknown_fields(self, document: JsonObject) -> tuple[UnknownField, ...]:
+        """The fields of a document of this language that its kind does not have, and that the API server drops."""
         ...
 
     def assume_bound(self, policy: Policy, action: Action) -> Binding:

@@ -13,6 +13,7 @@ from scanner.posture.worst_problems import WorstProblem
 from scanner.report.by_policy import PolicySection
 from scanner.report.counts import NOTHING, FindingCounts
 from scanner.report.document import Document
+from scanner.report.manifest_notes import manifest_notes
 from scanner.report.markdown_text import escaped, table_row
 from scanner.report.sentences import (
     changes_line,
@@ -100,7 +101,8 @@ def _beginning(document: Document) -> Iterator[str]:
     yield ""
     name = escaped(cut(provenance.cluster.name, _MESSAGE))
     yield f"Cluster {name}, scan `{provenance.scan_id}`, {escaped(when_of(document))}."
-    for text in (nothing_line(document), rules_line(document), preview_line(document)):
+    notes = (cut(f"{note.title}: {note.text}.", _MESSAGE) for note in manifest_notes(document))
+    for text in (nothing_line(document), rules_line(document), *notes, preview_line(document)):
         if text:
             yield ""
             yield escaped(text)

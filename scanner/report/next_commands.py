@@ -1,14 +1,16 @@
-"""The two commands that a summary recommends, which work as printed: they name the scan, the problem and the database."""
+"""The commands that a summary recommends, which work as printed: they name the scan, the problem and the database."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
 from scanner.report.document import Document
+from scanner.report.missing_rights import missing_rights
 from scanner.report.printing import line, one_line
 from scanner.report.screen import Screen
 from scanner.report.sentences import nothing_line
@@ -25,7 +27,9 @@ class Command(NamedTuple):
 
 def next_commands(console: Console, document: Document, screen: Screen) -> None:
     """Print what to do next."""
-    commands = [first(document, screen), second(document, screen)]
+    missing = [*rights(document, screen)]
+    begin = [] if missing and nothing_line(document) else [first(document, screen)]
+    commands = [*missing, *begin, second(document, screen)]
     longest = max(len(command.text) for command in commands)
     console.print()
     line(console, "Next:", style="bold")
@@ -50,6 +54,13 @@ def _continued(console: Console, command: str) -> None:
             current = "   "
         current = f"{current} {quoted}"
     one_line(console, Text(current))
+
+
+def rights(document: Document, screen: Screen) -> Iterator[Command]:
+    """Name the rights that the scan lacked, and how to grant them."""
+    missing = missing_rights(document)
+    if missing and screen.rights:
+        yield Command(f"{screen.command} {screen.rights}", "which rights are missing, and how to grant them")
 
 
 def first(document: Document, screen: Screen) -> Command:

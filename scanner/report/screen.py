@@ -16,7 +16,9 @@ class Color(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What the user asked for. `pages` is true if the same command writes HTML pages, which need no recommendation then.
+    """What the user asked for. `rights` are the arguments of the command that names missing rights, empty where none can be missing.
+
+    `pages` is true if the same command writes HTML pages, which need no recommendation then.
 
     `command` and `options` begin and end each recommended command, as a shell reads them. `options` name the database and the
     configuration, `rules` the mappings of controls and the waivers, for commands that print findings. `note` is a sentence about
@@ -30,3 +32,4 @@ class Screen:
     rules: str = ""
     note: str = ""
     pages: bool = False
+    rights: str = ""

@@ -22,6 +22,7 @@ from scanner.report.by_policy import PolicySection
 from scanner.report.coverage import CoverageSection
 from scanner.report.document import Document
 from scanner.report.missed import missed
+from scanner.report.missing_rights import rights_line
 from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import (
     CONTROL_STATES,
@@ -94,9 +95,10 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
         VerdictPart("resolved", problems.resolved, f"{problems.resolved:,} resolved{fixed}"),
         VerdictPart("gaps", gaps, plural(gaps, "gap")),
     )
-    refused = (
-        f"{plural(problems.refused, 'problem')} would be refused" if problems.refused else "no problem would be refused"
+    none = (
+        "no problem would be refused" if document.complete or document.coverage.evaluated else "nothing was evaluated"
     )
+    refused = f"{plural(problems.refused, 'problem')} would be refused" if problems.refused else none
     return VerdictPart("refused", problems.refused, refused), *(part for part in parts if part.number)
 
 
@@ -292,6 +294,8 @@ def health_line(document: Document) -> str:
 
 def nothing_line(document: Document) -> str:
     """Advice when no object was evaluated, or an empty string."""
+    if not document.coverage.evaluated and (rights := rights_line(document)):
+        return rights
     if not document.policies:
         return "No policies were found. Add some with --policies PATH, or check that the scanner may list them."
     if not any(policy.bindings for policy in document.policies):

@@ -14,6 +14,7 @@ from scanner.report.batches import Batch
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.frames import Frame, place
+from scanner.report.manifest_notes import manifest_notes
 from scanner.report.missed import missed
 from scanner.report.navigation import navigation_of, section_of
 from scanner.report.sentences import sentences_of, verdict_parts
@@ -139,6 +140,7 @@ def site_of(document: Document, owners: Iterable[str]) -> Site:
         "web": None,
         "sentences": sentences_of(document),
         "missed": missed(document),
+        "manifest_notes": manifest_notes(document),
         "navigation": navigation_of(document),
         "verdict": verdict_parts(document),
         "style": style,

@@ -23,6 +23,8 @@ from scanner.report.by_control import ControlSection, FrameworkSection
 from scanner.report.console import console_of
 from scanner.report.counts import Counts
 from scanner.report.document import Document
+from scanner.report.manifest_notes import manifest_notes
+from scanner.report.missing_rights import missing_rights, rights_heading
 from scanner.report.next_commands import next_commands
 from scanner.report.policy_table import policies
 from scanner.report.printing import ROWS, cut_note, items, line, text_of
@@ -67,6 +69,7 @@ _SEVERITIES: Final = tuple(severity.capitalize() for severity in Severity)
 _COUNTED: Final = (*_NUMBERS, *_SEVERITIES, "Objects", "Findings", "Findings\nnew", "New", "Evaluations")
 _TITLE: Final = 10
 """The width of the titles of the facts at the end, with a space."""
+_LONGEST_BANNER: Final = 1_000
 _PLAIN: Final = Screen()
 
 
@@ -101,13 +104,17 @@ def _heading(console: Console, document: Document) -> None:
     printing.parts(console, Text.assemble(state), verdict_line(document))
     if rules := rules_line(document):
         _banner(console, "RULES CHANGED", rules, "bold black on cyan")
+    for manifest in manifest_notes(document):
+        _banner(console, manifest.title.upper(), f"{manifest.text}.", "bold black on yellow")
     if previews := preview_line(document):
         _banner(console, "PREVIEW", previews, "bold black on magenta")
 
 
 def _banner(console: Console, word: str, sentence: str, style: str) -> None:
     for number, wrapped in enumerate(
-        Text.assemble((f" {word} ", style), " ", text_of(console, sentence)).wrap(console, console.width)
+        Text.assemble((f" {word} ", style), " ", text_of(console, sentence, _LONGEST_BANNER)).wrap(
+            console, console.width
+        )
     ):
         wrapped.rstrip()
         printing.one_line(console, Text.assemble(" " if number else "", wrapped))
@@ -121,7 +128,11 @@ def _incomplete(console: Console, document: Document) -> None:
         line(console, verdict_of(document), style="" if document.complete else "bold")
     items(console, document.coverage.unseen)
     items(console, exclusions)
-    if advice := nothing_line(document):
+    if rights := missing_rights(document):
+        line(console, rights_heading(rights))
+        items(console, [right.right for right in rights[:ROWS]])
+        cut_note(console, len(rights), "missing rights")
+    elif advice := nothing_line(document):
         line(console, advice)
 
 

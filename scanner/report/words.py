@@ -40,6 +40,8 @@ HEALTH_TITLES = {
     HealthKind.NEAR_LIMIT: "Cost near the limit",
     HealthKind.DUPLICATE: "Duplicate binding",
     HealthKind.SHADOWED: "Redundant binding",
+    HealthKind.UNKNOWN_FIELD: "Unknown field",
+    HealthKind.NOT_SERVED: "Version not served",
     HealthKind.NOTE: "Note",
 }
 
@@ -59,6 +61,8 @@ HEALTH_MEANINGS = {
     HealthKind.NEAR_LIMIT: "The evaluation cost is close to the API server's limit.",
     HealthKind.DUPLICATE: "Another binding of the policy is equal, so every object is evaluated twice.",
     HealthKind.SHADOWED: "Another binding of the same policy has all effects of this one.",
+    HealthKind.UNKNOWN_FIELD: "The manifest has a field that its kind does not have: kubectl refuses it, and the field has no effect.",
+    HealthKind.NOT_SERVED: "The cluster or its release does not serve the version of the manifest, which is evaluated all the same.",
     HealthKind.NOTE: "Information about the policy or binding.",
 }
 UNOWNED_TITLE = "unowned"

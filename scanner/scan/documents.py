@@ -13,13 +13,14 @@ from scanner.errors import InvalidManifest
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, Policy
-from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import Health, HealthKind
 from scanner.policies import manifest
 from scanner.policies.api_validation import Undecodable
 from scanner.policies.documents import ReadDocument, Supporting
 from scanner.policies.language import LANGUAGES, Language
+from scanner.policies.served_versions import ServedVersions
+from scanner.policies.unknown_fields import shown
 from scanner.scan.param_table import param_of
 
 
@@ -39,10 +40,12 @@ def is_policy(document: JsonObject, languages: Iterable[Language] = LANGUAGES) -
 class DocumentReader:
     """Sorts documents into policies, bindings and params; an unusable document becomes a gap."""
 
-    def __init__(self, languages: Iterable[Language], kinds: Iterable[Kind], namespace: str, rules: Minor) -> None:
+    def __init__(
+        self, languages: Iterable[Language], kinds: Iterable[Kind], namespace: str, served: ServedVersions
+    ) -> None:
         """Read documents by the rules of a Kubernetes release; `namespace` is the namespace of documents without one."""
         self._languages = tuple(languages)
-        self._rules = rules
+        self._served = served
         self.policies: list[Policy] = []
         self.bindings: list[Binding] = []
         self.supporting: list[Supporting] = []
@@ -71,31 +74,56 @@ class DocumentReader:
             self.refused[name] = document.source
             group = as_text(document.body.get("apiVersion")).partition("/")[0]
             undecodable = isinstance(error, Undecodable)
-            self._add_gap(document, str(error) if undecodable else f'{kind}.{group} "{name}" is invalid: {error}')
+            why = str(error) if undecodable else f'{kind}.{group} "{name}" is invalid: {error}'
+            self._add_gap(document, f"{why}{self._misspelt(document)}")
 
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
-        language = next((language for language in self._languages if language.reads(body)), None)
+        language = self._language(body)
         if language is not None:
-            self._keep(language.read(body, source=source, namespace=self._namespace, rules=self._rules), source)
+            read = language.read(body, source=source, namespace=self._namespace, rules=self._served.rules)
+            self._keep(read, document, language)
         elif source != "cluster":
             self._param(document)
 
-    def _keep(self, document: ReadDocument, source: str) -> None:
-        match document.content:
+    def _language(self, body: JsonObject) -> Language | None:
+        return next((language for language in self._languages if language.reads(body)), None)
+
+    def _misspelt(self, document: Manifest) -> str:
+        """The unknown fields of a manifest that the API rejects: one of them may be the required field, misspelt."""
+        language = self._language(document.body)
+        fields = language.unknown_fields(document.body) if language else ()
+        return f"; unknown fields: {shown(fields)}" if fields else ""
+
+    def _keep(self, read: ReadDocument, document: Manifest, language: Language) -> None:
+        source = document.source
+        match read.content:
             case Policy() as policy:
                 if self._is_first("policy", policy.name, source, policy.language):
                     self.policies.append(policy)
-                    self.health.extend(_ignored(document, policy.name, "", policy.language))
+                    self.health.extend(self._refusals(document, language, policy.name, "", policy.language))
             case Binding() as binding:
                 if self._is_first("binding", binding.name, source, binding.language):
                     self.bindings.append(binding)
-                    self.health.extend(_ignored(document, binding.policy_name, binding.name, binding.language))
+                    policy_name, name = binding.policy_name, binding.name
+                    self.health.extend(self._refusals(document, language, policy_name, name, binding.language))
             case Supporting() as supporting:
                 if self._is_first(supporting.what, supporting.name, source):
                     self.supporting.append(supporting)
             case _ as never:
                 assert_never(never)
+
+    def _refusals(
+        self, document: Manifest, language: Language, policy: str, binding: str, kind: str
+    ) -> Iterator[Health]:
+        """The reasons why kubectl would refuse a manifest from a file that is evaluated all the same."""
+        if document.source == "cluster":
+            return
+        if fields := language.unknown_fields(document.body):
+            detail = f"kubectl refuses the manifest, and the API server ignores {shown(fields)}"
+            yield Health(HealthKind.UNKNOWN_FIELD, policy, binding, detail, kind)
+        if note := self._served.note(document.body):
+            yield Health(HealthKind.NOT_SERVED, policy, binding, note, kind)
 
     def _param(self, document: Manifest) -> None:
         version, name = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))
@@ -130,10 +158,3 @@ class DocumentReader:
         why = f"{what} {name} is defined already in {earlier}; this one is not used: rename or remove one of them"
         self.gaps.append(Gap(GapKind.DOCUMENT, source, why))
         return False
-
-
-def _ignored(document: ReadDocument, policy: str, binding: str, language: str) -> Iterator[Health]:
-    """The fields of a manifest in a file that its kind does not have, and that the API server drops with a warning."""
-    if document.ignored:
-        detail = f"the API server ignores unknown fields: {', '.join(document.ignored)}"
-        yield Health(HealthKind.NOTE, policy, binding, detail, language)

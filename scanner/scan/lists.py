@@ -9,7 +9,8 @@ from scanner.audit.items import decode, item_fault
 from scanner.cel import Decider
 from scanner.errors import ListFailed
 from scanner.model.json import as_object
-from scanner.model.resource import Kind, Page, Resource, resource_of
+from scanner.model.missing_right import missing_right
+from scanner.model.resource import NAMESPACES, Kind, Page, Resource, resource_of
 from scanner.model.scan import ListVersion, Scope
 from scanner.scan.edges import Cluster
 from scanner.scan.workers import Relay
@@ -69,7 +70,8 @@ class ScanLists:
         Reading the pages raises ListFailed.
         """
         for namespace in self.namespaces:
-            yield self._noted(self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector), kind)
+            pages = self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector)
+            yield self._noted(_may_be_skipped(pages, kind), kind)
 
     def metadata_by_namespace(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The metadata of a kind: an iterator of pages for each namespace of the scope, or a single one.
@@ -116,6 +118,20 @@ class ScanLists:
         if scope.namespaces and not kind.namespaced:
             return "cluster-scoped: left out by --namespace"
         return ""
+
+
+def _may_be_skipped(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:
+    """The pages of a kind that a scan needs for nothing else: a missing right has a second remedy.
+
+    Policies, params, namespaces and what expressions read are needed whichever kinds are left out.
+    """
+    try:
+        yield from pages
+    except ListFailed as error:
+        if kind.resource == NAMESPACES.resource or not missing_right(error.why):
+            raise
+        remedy = f"or pass --skip-kind {kind.resource} to record the gap on purpose."
+        raise ListFailed(error.state, f"{error.why}, {remedy}") from error
 
 
 def names_kind(pattern: str, kind: Kind) -> bool:

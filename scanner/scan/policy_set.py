@@ -8,19 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Protocol, cast, get_args
+from typing import Final, Protocol, cast, get_args
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.errors import UsageError
 from scanner.model.outcome import Gap
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
-from scanner.model.release import NEWEST, Minor
+from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import Health, HealthKind, Scope
 from scanner.policies.documents import PolicyDocuments, Supporting
 from scanner.policies.language import Language
+from scanner.policies.served_versions import ServedVersions
 from scanner.scan.documents import DocumentReader, Manifest
 from scanner.scan.param_table import default_namespace
+
+_NEWEST: Final = ServedVersions(NEWEST)
 
 
 class PolicySelection(Protocol):
@@ -63,14 +66,17 @@ class PolicySet:
 
 
 def read_policy_set(
-    documents: Iterable[Manifest | Gap], selection: PolicySelection, kinds: Sequence[Kind], rules: Minor = NEWEST
+    documents: Iterable[Manifest | Gap],
+    selection: PolicySelection,
+    kinds: Sequence[Kind],
+    served: ServedVersions = _NEWEST,
 ) -> PolicySet:
-    """Read every document once, those of files first; `rules` is the Kubernetes release that would store them.
+    """Read every document once, those of files first; `served` is the Kubernetes release that would store them.
 
     Policies are ordered by name and language, bindings by name. Raises UsageError if a flag names a policy or binding that does
     not exist.
     """
-    reader = DocumentReader(selection.languages, kinds, default_namespace(selection.scope), rules)
+    reader = DocumentReader(selection.languages, kinds, default_namespace(selection.scope), served)
     for document in documents:
         reader.read(document)
     policies = {policy.key: policy for policy in reader.policies}

@@ -19,6 +19,7 @@ from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
 from scanner.model.rule import RuleObject
 from scanner.model.scan import (
+    FILES,
     ClusterIdentity,
     Health,
     OutOfScope,
@@ -27,6 +28,7 @@ from scanner.model.scan import (
 from scanner.model.uncovered import UncoveredKind
 from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.plan import KindPlan, equivalents, lists, plan, uncovered
+from scanner.policies.served_versions import ServedVersions
 from scanner.scan.context import ScanContext
 from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
@@ -49,7 +51,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     discovery = cluster.discover()
     listing = ScanLists(cluster, options.scope, ahead=ahead)
     documents = _policy_documents(listing, discovery, options)
-    policy_set = read_policy_set(documents, options, discovery.kinds, identity.release.rules)
+    policy_set = read_policy_set(documents, options, discovery.kinds, _served(identity, discovery))
     context = ScanContext(identity, options.user or cluster.requester(), options.scope, options.kept)
     binding_context = BindingContext(
         now=now,
@@ -150,6 +152,14 @@ def _policy_documents(listing: ScanLists, discovery: Discovery, options: Options
             except (ListFailed, ValueError) as error:
                 why = f"policies and bindings may be missing from this scan: {error}"
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)
+
+
+def _served(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
+    """The versions that the cluster serves; files serve those of their release, and not every version in the table of kinds."""
+    if identity.source == FILES:
+        return ServedVersions(identity.release.rules)
+    unknown = frozenset(gap.where for gap in discovery.gaps)
+    return ServedVersions(identity.release.rules, discovery.kinds, unknown)
 
 
 def _read_languages(options: Options, discovery: Discovery, policy_set: PolicySet) -> Iterator[str]:

@@ -48,6 +48,97 @@ def test_of_several_kubeconfigs_the_first_setting_wins(
     assert [["a"]] == names(LiveCluster().pages(PODS))
 
 
+@pytest.mark.parametrize("content", ["", "\n", "# not written yet\n", "---\n"])
+def test_an_empty_kubeconfig_among_several_is_skipped(
+    api: FakeApi, tmp_path: Path, without_kubeconfig: Environment, content: str
+) -> None:
+    """Kubectl reads an empty file of KUBECONFIG as one without entries."""
+    empty = tmp_path / "empty"
+    empty.write_text(content)
+    without_kubeconfig("KUBECONFIG", f"{empty}:{api.kubeconfig(tmp_path)}:{empty}")
+    api.says("/api/v1/pods", listing("Pod", "a"))
+    assert [["a"]] == names(LiveCluster().pages(PODS))
+
+
+def test_only_empty_kubeconfigs_are_no_cluster(tmp_path: Path, without_kubeconfig: Environment) -> None:
+    """The message states that the file is empty, and not that there is none."""
+    empty = tmp_path / "empty"
+    empty.touch()
+    without_kubeconfig("KUBECONFIG", str(empty))
+    with pytest.raises(ClusterError, match=r"no cluster to scan: the kubeconfig \S+ is empty, and this is not a pod\."):
+        LiveCluster()
+
+
+def test_a_context_whose_user_does_not_exist_is_an_error(api: FakeApi, tmp_path: Path) -> None:
+    """The client would send anonymous requests; the message has the nearest name."""
+    path = Path(api.kubeconfig(tmp_path))
+    config = json.loads(path.read_text())
+    config["contexts"][0]["context"]["user"] = "mee"
+    path.write_text(json.dumps(config))
+
+    with pytest.raises(
+        ClusterError, match=r'has no user "mee", which its context "here" names\. Did you mean me\? Correct'
+    ):
+        LiveCluster(kubeconfig=str(path))
+
+    assert [] == api.requests
+
+
+@pytest.mark.parametrize("provider", ["oidc", "gcp-of-old"])
+def test_an_auth_provider_without_a_token_is_an_error(api: FakeApi, tmp_path: Path, provider: str) -> None:
+    """No request is sent without the credentials that the user entry promises."""
+    user: JsonObject = {"auth-provider": {"name": provider, "config": {"id-token": "no-jwt"}}}
+
+    with pytest.raises(ClusterError, match=f"the auth-provider {provider} of user me gave no usable token"):
+        LiveCluster(kubeconfig=api.kubeconfig(tmp_path, user))
+
+    assert [] == api.requests
+
+
+@pytest.mark.parametrize("user", [{}, {"as": "jane"}, {"token": " "}])
+def test_no_request_over_tls_is_anonymous(api: FakeApi, tmp_path: Path, user: JsonObject) -> None:
+    """A user entry without a token, a certificate or a plugin is an error before the first request."""
+    server = api.url.replace("http:", "https:")
+
+    with pytest.raises(
+        ClusterError, match=r'in context "here" of the kubeconfig would be anonymous: user "me" has no credentials'
+    ):
+        LiveCluster(kubeconfig=api.kubeconfig(tmp_path, user, server=server))
+
+
+def test_a_context_without_a_user_is_anonymous_over_tls(api: FakeApi, tmp_path: Path) -> None:
+    """The message states that the context names no user."""
+    path = Path(api.kubeconfig(tmp_path, server="https://127.0.0.1:1"))
+    config = json.loads(path.read_text())
+    del config["contexts"][0]["context"]["user"]
+    path.write_text(json.dumps(config))
+
+    with pytest.raises(ClusterError, match=r"would be anonymous: it names no user\. Log in, or choose another context"):
+        LiveCluster(kubeconfig=str(path))
+
+
+def test_a_local_proxy_needs_no_credentials(api: FakeApi, tmp_path: Path) -> None:
+    """A server without TLS is `kubectl proxy`, which adds the credentials."""
+    api.says("/api/v1/pods", listing("Pod", "a"))
+    assert [["a"]] == names(LiveCluster(kubeconfig=api.kubeconfig(tmp_path, {})).pages(PODS))
+
+
+def test_a_server_that_takes_the_user_for_anonymous_ends_the_scan(api: FakeApi, cluster: LiveCluster) -> None:
+    """The message advises no rights for system:anonymous: they would be rights for everybody."""
+    api.says("/api", refusal(403, 'forbidden: User "system:anonymous" cannot get path "/api"'))
+
+    with pytest.raises(ClusterError, match="takes these requests for anonymous ones: the credentials of context here"):
+        cluster.discover()
+
+
+def test_the_anonymous_user_gets_no_rights_when_it_is_simulated(api: FakeApi, tmp_path: Path) -> None:
+    """With --as system:anonymous the remedy is another user, too."""
+    api.says("/api", refusal(403, 'forbidden: User "system:anonymous" cannot get path "/api"'))
+
+    with pytest.raises(ClusterError, match=r"system:anonymous may not read what .* serves: name another user"):
+        LiveCluster(kubeconfig=api.kubeconfig(tmp_path), as_user="system:anonymous").discover()
+
+
 def test_the_context_can_be_chosen(api: FakeApi, tmp_path: Path) -> None:
     """--context has precedence over the file's current context."""
     path = Path(api.kubeconfig(tmp_path))

@@ -70,7 +70,7 @@ def test_a_paged_list_is_read_to_its_end(api: FakeApi, cluster: LiveCluster) -> 
 @pytest.mark.parametrize(
     ("answer", "state", "why"),
     [
-        ("forbidden", "forbidden", "cannot list secrets: forbidden for auditor. Grant `list` on secrets, or pass "),
+        ("forbidden", "forbidden", "cannot list secrets: forbidden for auditor. Grant `list` on secrets"),
         ("unauthorized", "failed", "cannot list secrets: the server no longer accepts the credentials"),
         ("unknown_version", "failed", "cannot list secrets: the server no longer serves this kind"),
         ("bad_continue", "failed", "cannot list secrets: the server answered 400: invalid continue token: "),

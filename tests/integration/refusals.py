@@ -265,7 +265,7 @@ def reading(document: JsonObject) -> Reading:
         return Reading(str(error))
     except InvalidManifest as error:
         return Reading(f'{kind}.{GROUP} "{name}" is invalid: {error}')
-    return Reading("", frozenset(unknown_fields(document)))
+    return Reading("", frozenset(unknown.path for unknown in unknown_fields(document)))
 
 
 def _name(document: JsonObject) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -216,6 +217,76 @@ def without(server: ApiServer, role: JsonObject, left_out: int, ran: Scan) -> in
     code = ran(AUDITOR, "scan", "-o", "json", "--db", f"{left_out}.db").code
     give(server, [role], AUDITOR)
     return code
+
+
+def recommended(out: Ran, command: str) -> list[str]:
+    """The arguments of a recommended command, which a shell reads across the ends of lines."""
+    lines = out.stdout.decode().replace("\\\n", " ").splitlines()
+    (line,) = (line for line in lines if line.strip().startswith(f"assay {command}"))
+    return shlex.split(line.partition("#")[0])[1:]
+
+
+def test_the_printed_remedy_for_params_works(server: ApiServer, ran: Scan, assay: Assay) -> None:
+    """The gap names the right, and not --skip-kind, which helps no params; the recommended commands grant it to the user."""
+    roles = [
+        role for role in generated(ran, "--for", f"user:{AUDITOR}") if dig(role, "metadata", "namespace") != "settings"
+    ]
+    give(server, roles, AUDITOR)
+    before = ran(AUDITOR, "scan", "--db", "before.db")
+    checked = assay(*recommended(before, "rbac check"))
+    remedy = recommended(checked, "rbac generate")
+    granted = ran("admin", *remedy[: remedy.index("|")])
+    grant = [as_object(document) for document in yaml.safe_load_all(granted.stdout)]
+    give(server, grant, AUDITOR)
+    after = ran(AUDITOR, "scan", "-o", "json", "--db", "after.db")
+    for document in (*roles, *grant):
+        delete(server, document)
+
+    assert ["kubectl", "apply", "-f", "-"] == remedy[remedy.index("|") + 1 :]
+    shown = " ".join(before.stdout.decode().split())
+    assert (
+        "its params (configmaps) could not be listed: cannot list configmaps in namespace settings: forbidden for auditor. "
+        "Grant `list` on configmaps in namespace settings"
+    ) in shown
+    assert "--skip-kind" not in shown
+    assert "auditor lacks 1 right that the scan needs: - list configmaps in namespace settings " in shown
+    assert (3, 3, 0, 0, []) == (before.code, checked.code, granted.code, after.code, after.report["gaps"])
+
+
+def test_a_user_without_rights_learns_which_are_missing(server: ApiServer, ran: Scan, assay: Assay) -> None:
+    """The headline claims nothing about problems; the recommended command names the rights, and one that grants them."""
+    out = ran(GUEST, "scan", "--db", "guest.db")
+    checked = assay(*recommended(out, "rbac check"))
+
+    shown = " ".join(out.stdout.decode().split())
+    assert (3, 3) == (out.code, checked.code)
+    assert "INCOMPLETE nothing was evaluated" in shown
+    assert "no problem would be refused" not in shown
+    assert (
+        "guest lacks 5 rights that the scan needs: - list mutatingadmissionpolicies.admissionregistration.k8s.io - list"
+        in shown
+    )
+    assert b"Note: not all policies could be listed, so a scan may need further permissions" in checked.stdout
+    assert ["--for", f"user:{GUEST}", "--name", f"assay-{GUEST}"] == recommended(checked, "rbac generate")[2:6]
+
+
+def test_an_administrator_who_impersonates_can_run_the_remedy_as_printed(server: ApiServer, assay: Assay) -> None:
+    """The commands name the kubeconfig and the scope of the scan; the one that grants does not impersonate."""
+    config = str(server.kubeconfig_for("admin"))
+    scope = ["--namespace", "team", "--skip-kind", "secrets"]
+    out = assay("scan", *scope, "--kubeconfig", config, "--as", "jane doe", "--db", "jane.db")
+    checked = assay(*recommended(out, "rbac check"))
+    remedy = recommended(checked, "rbac generate")
+    granted = assay(*remedy[: remedy.index("|")])
+    grant = [as_object(document) for document in yaml.safe_load_all(granted.stdout)]
+    apply(server, grant)
+    wait_until(lambda: assay("rbac", "check", *scope, "--kubeconfig", config, "--as", "jane doe").code == 0)
+    after = assay("scan", *scope, "--kubeconfig", config, "--as", "jane doe", "--db", "jane.db")
+    for document in grant:
+        delete(server, document)
+
+    assert (3, 3, 0, 0) == (out.code, checked.code, granted.code, after.code)
+    assert ["kubectl", "--kubeconfig", config, "apply", "-f", "-"] == remedy[remedy.index("|") + 1 :]
 
 
 def test_policies_from_files_need_rights_too(server: ApiServer, ran: Scan, home: Path) -> None:

@@ -21,6 +21,7 @@ from scanner.policies.admission_api import bound_policy
 from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.documents import PolicyDocuments, ReadDocument
 from scanner.policies.manifest import digest
+from scanner.policies.unknown_fields import UnknownField
 
 KIND = "RequiredLabel"
 _PODS = MatchResources((Rule(("CREATE",), ("",), ("v1",), ("pods",)),), (), EVERYTHING, EVERYTHING)
@@ -48,6 +49,10 @@ class RequiredLabels:
         checks = (Validation(label, f"it needs the label {label}"),)
         policy = Policy(KIND, name, _PODS, None, (), (), checks, (), "Fail", document, digest(document), source)
         return ReadDocument(policy)
+
+    def unknown_fields(self, document: JsonObject) -> tuple[UnknownField, ...]:
+        del document
+        return ()
 
     def assume_bound(self, policy: Policy, action: Action) -> Binding:
         raise UsageError(f"--assume-bound {policy.name}={action}: it is in force already")

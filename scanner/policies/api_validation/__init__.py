@@ -4,7 +4,7 @@ Source of truth: `pkg/apis/admissionregistration/validation` of Kubernetes 1.36.
 own; `tests/policies/api_validation` has a server's responses to two hundred manifests.
 """
 
-from scanner.policies.api_validation.decoding import Undecodable, decoded, unknown_fields
+from scanner.policies.api_validation.decoding import Undecodable, decoded, unknown_fields, unknown_metadata
 from scanner.policies.api_validation.expressions import written
 from scanner.policies.api_validation.fields import Faults
 from scanner.policies.api_validation.mutating import mutating_binding_faults, mutating_policy_faults
@@ -19,5 +19,6 @@ __all__ = [
     "mutating_policy_faults",
     "policy_faults",
     "unknown_fields",
+    "unknown_metadata",
     "written",
 ]

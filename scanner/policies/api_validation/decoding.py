@@ -13,7 +13,8 @@ from typing import assert_never
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
-from scanner.policies.api_validation.types import Anything, Labels, Listed, Scalar, Struct, Time, Type, kinds
+from scanner.policies.api_validation.types import METADATA, Anything, Labels, Listed, Scalar, Struct, Time, Type, kinds
+from scanner.policies.unknown_fields import UnknownField, unknown_field
 
 _INT64 = 2**63
 _BEYOND_ASCII = 0x80
@@ -51,8 +52,8 @@ def decoded(document: JsonObject) -> JsonObject:
         raise Undecodable((why,)) from None
 
 
-def unknown_fields(document: JsonObject) -> tuple[str, ...]:
-    """The paths of fields that the server drops, such as `spec.later` or `spec.variables[0].type`, in the manifest's order."""
+def unknown_fields(document: JsonObject) -> tuple[UnknownField, ...]:
+    """The fields that the server drops, such as `spec.later` or `spec.variables[0].type`, in the manifest's order."""
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
     return tuple(_unknown(document, kinds(version)[kind], ""))
 
@@ -160,11 +161,19 @@ def _empty(type_: Scalar | Struct) -> Json:
     return {} if isinstance(type_, Struct) else ""
 
 
-def _unknown(value: Json, type_: Type, path: str) -> Iterator[str]:
+def unknown_metadata(document: JsonObject) -> tuple[UnknownField, ...]:
+    """The unknown fields of the metadata of an object of any kind."""
+    return tuple(_unknown(document.get("metadata"), METADATA, "metadata"))
+
+
+def _unknown(value: Json, type_: Type, path: str) -> Iterator[UnknownField]:
     if isinstance(type_, Listed):
         for index, item in enumerate(as_list(value)):
             yield from _unknown(item, type_.item, f"{path}[{index}]")
     if isinstance(type_, Struct):
         for key, item in as_object(value).items():
             where = f"{path}.{key}" if path else key
-            yield from _unknown(item, type_.fields[key], where) if key in type_.fields else [where]
+            if key in type_.fields:
+                yield from _unknown(item, type_.fields[key], where)
+            else:
+                yield unknown_field(where, key, type_.fields)

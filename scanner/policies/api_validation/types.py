@@ -98,7 +98,7 @@ _MANAGED = _struct(
     fieldsV1=Anything(),
     subresource=_TEXT,
 )
-_METADATA = _struct(
+METADATA = _struct(
     "v1.ObjectMeta",
     name=_TEXT,
     generateName=_TEXT,
@@ -151,7 +151,7 @@ def kinds(version: str) -> Mapping[str, Struct]:
 
 
 def _kind(name: str, version: str, spec: Mapping[str, Type], status: Struct | None = None) -> Mapping[str, Struct]:
-    fields: dict[str, Type] = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}
+    fields: dict[str, Type] = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": METADATA}
     fields["spec"] = Struct(f"{version}.{name}Spec", spec, {})
     return {name: _struct(f"{version}.{name}", **fields, **({"status": status} if status else {}))}
 

@@ -18,7 +18,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_text, dig, text_map
 from scanner.model.policy import NamedExpression
 from scanner.policies.kyverno.kinds import EXCEPTION
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, moment, schema_faults
-from scanner.policies.kyverno.spec import NAMED, KyvernoPolicy, in_group, unknown_fields
+from scanner.policies.kyverno.spec import NAMED, KyvernoPolicy, in_group, unknown_in
 
 _PRIORITY = "polex.kyverno.io/priority"
 _SPEC: Schema = {
@@ -97,7 +97,7 @@ def read_exception(document: JsonObject, *, source: str = "cluster") -> PolicyEx
         passes=dig(spec, "reportResult") == "pass",
         expires=moment(as_text(dig(spec, "expiresAt"))),
         priority=_priority(text_map(dig(metadata, "labels")).get(_PRIORITY, "")),
-        unknown=tuple(unknown_fields(spec, _SPEC, "spec")),
+        unknown=tuple(unknown.path for unknown in unknown_in(spec, _SPEC, "spec")),
         source=source,
     )
 

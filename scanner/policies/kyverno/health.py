@@ -57,7 +57,7 @@ def _of_policy(policy: KyvernoPolicy, bound: BoundPolicy) -> Iterator[Health]:
     language, name = policy.key
     if bound.reading.reason:
         yield Health(HealthKind.NOT_AUDITABLE, name, "", bound.reading.reason, language)
-    if policy.unknown:
+    if policy.unknown and policy.source == "cluster":
         detail = f"unknown fields are ignored: {', '.join(policy.unknown)}"
         yield Health(HealthKind.NOTE, name, "", detail, language)
     if as_object(dig(policy.document, "spec", "webhookConfiguration")):

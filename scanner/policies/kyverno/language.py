@@ -29,6 +29,7 @@ from scanner.policies.kyverno.modes import MODES
 from scanner.policies.kyverno.own_configuration import ConfigurationSource, OwnConfiguration, own_configuration
 from scanner.policies.kyverno.rules import rule_documents
 from scanner.policies.texts import without
+from scanner.policies.unknown_fields import UnknownField
 
 _EXCEPTION = "policy exception"
 _ENTRY = "global context entry"
@@ -97,6 +98,10 @@ class Kyverno:
             exception = read_exception(document, source=source)
             return ReadDocument(Supporting(language, _EXCEPTION, exception.key, document))
         return ReadDocument(Supporting(language, _ENTRY, as_text(dig(document, "metadata", "name")), document))
+
+    def unknown_fields(self, document: JsonObject) -> tuple[UnknownField, ...]:
+        """See Language: those of policies. The health of a policy names those of its exceptions."""
+        return spec.unknown_fields(document) if spec.is_policy(document) else ()
 
     def assume_bound(self, policy: Policy, action: Action) -> Binding:
         """Raises UsageError: the policy is in force already."""

@@ -14,9 +14,11 @@ from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, text_map, texts
 from scanner.model.policy import Action, Policy, PolicyKey
 from scanner.policies import manifest
+from scanner.policies.api_validation import unknown_metadata
 from scanner.policies.kyverno.autogen import Variant, variants
 from scanner.policies.kyverno.kinds import CLUSTER_WIDE, ENTRIES_GROUP, ENTRY, GROUP, NAMESPACED, VERSIONS
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, repeated_faults, schema_faults
+from scanner.policies.unknown_fields import UnknownField, unknown_field
 
 KINDS = (CLUSTER_WIDE, NAMESPACED)
 DISABLED = "reports.kyverno.io/disabled"
@@ -33,6 +35,7 @@ _SELECTOR: Schema = {
     "matchExpressions": [{"key": "string!", "operator": "string!", "values": TEXTS}],
 }
 _ENABLED: Schema = {"enabled": "boolean"}
+_DOCUMENT = ("apiVersion", "kind", "metadata", "spec", "status")
 _SPEC: Schema = {
     "auditAnnotations": [{"key": "string!", "valueExpression": "string!"}],
     "autogen": {"podControllers": {"controllers": TEXTS}, "validatingAdmissionPolicy": _ENABLED},
@@ -165,7 +168,7 @@ def read_policy(document: JsonObject, *, source: str = "cluster", namespace: str
         failure_policy=as_text(dig(spec, "failurePolicy")) or "Fail",
         background=dig(spec, "evaluation", "background", "enabled") is not False,
         elsewhere=_ELSEWHERE.get(mode, ""),
-        unknown=tuple(unknown_fields(spec, _SPEC, "spec")),
+        unknown=tuple(unknown.path for unknown in unknown_in(spec, _SPEC, "spec")),
         source=source,
         admission=dig(spec, "evaluation", "admission", "enabled") is not False,
     )
@@ -181,15 +184,28 @@ def policy_of(policy: Policy) -> KyvernoPolicy:
     return replace(read, source=policy.source)
 
 
-def unknown_fields(value: Json, schema: Schema, path: str) -> Iterator[str]:
-    """The paths of fields that the schema does not have."""
+def unknown_fields(document: JsonObject) -> tuple[UnknownField, ...]:
+    """The fields that a policy must not have, in its metadata and its spec."""
+    others = (key for key in document if key not in _DOCUMENT)
+    return (
+        *(unknown_field(key, key, _DOCUMENT) for key in others),
+        *unknown_metadata(document),
+        *unknown_in(document.get("spec"), _SPEC, "spec"),
+    )
+
+
+def unknown_in(value: Json, schema: Schema, path: str) -> Iterator[UnknownField]:
+    """The fields that the schema does not have."""
     if isinstance(schema, list):
         for index, item in enumerate(as_list(value)):
-            yield from unknown_fields(item, schema[0], f"{path}[{index}]")
+            yield from unknown_in(item, schema[0], f"{path}[{index}]")
     if isinstance(schema, Mapping):
         for key, item in as_object(value).items():
             where = f"{path}.{key}"
-            yield from unknown_fields(item, schema[key], where) if key in schema else (where,)
+            if key in schema:
+                yield from unknown_in(item, schema[key], where)
+            else:
+                yield unknown_field(where, key, schema)
 
 
 def _faults(policy: KyvernoPolicy, spec: Json) -> Iterator[str]:
