@@ -155,6 +155,11 @@ class Scope:
     selector: str = ""
     operation: str = "auto"
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether the scan shows a chosen part alone. What the user excludes may be excluded from every scan: it limits none."""
+        return bool(self.namespaces or self.kinds or self.policies or self.bindings or self.selector)
+
 
 @dataclass(frozen=True, slots=True)
 class Coverage:

@@ -37,8 +37,10 @@ from scanner.report.by_owner import OwnerSection, SeverityCounts, owners_of, sco
 from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import NOTHING, Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
+from scanner.report.left_out import left_out_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
 from scanner.report.previews import previews_in_namespaces, previews_of
+from scanner.report.unmatched import unmatched_policies
 from scanner.report.waivers import WaiversSection, waivers_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
@@ -121,7 +123,8 @@ class Document:
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
     pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate. `method` is None if an
     older version recorded the scan.
-    `narrowed` is true if the user limited the scope. `waivers` is None in a document that is no report of a scan, and
+    `left_out` is what the user left out of what bound policies can match; `narrowed` is true if the user set any limit of
+    the scope, `limited` if that leaves a chosen part alone. `unmatched` reads the policies that match no object. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
     `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
     findings, the resolved ones included, of which those of a problem follow each other, `problem_findings` those of some policies;
@@ -159,6 +162,7 @@ class Document:
     worst: tuple[WorstProblem, ...] = ()
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
     groups: Callable[[], tuple[ProblemGroup, ...]] = tuple
+    unmatched: Callable[[], frozenset[PolicyKey]] = frozenset
     register: Callable[[], Register] = Register
     policy_days: Callable[[PolicyKey | None], PolicyDays] = lambda _: {}
     places: Callable[[], Places | None] = lambda: None
@@ -172,6 +176,8 @@ class Document:
     rules: tuple[RuleSection, ...] = ()
     kinds_without_policy: tuple[UncoveredKind, ...] = ()
     narrowed: bool = False
+    limited: bool = False
+    left_out: tuple[str, ...] = ()
     controls: tuple[FrameworkSection, ...] = ()
     waivers: WaiversSection | None = None
     score_with_waivers: Score | None = None
@@ -240,6 +246,7 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
         worst=worst,
         by_problem=record.by_problem,
         groups=partial(problem_groups, record, triage),
+        unmatched=partial(unmatched_policies, record),
         register=record.register,
         policy_days=record.policy_days,
         places=record.places,
@@ -253,6 +260,8 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
         rules=rules_of(record),
         kinds_without_policy=record.uncovered,
         narrowed=record.scan.scope != Scope(),
+        limited=record.scan.scope.is_limited,
+        left_out=left_out_of(record.scan.scope, record.coverage, record.method),
         controls=frameworks_of(record, census, triage),
         waivers=waivers_of(triage),
         score_with_waivers=_score_with_waivers(record, triage),

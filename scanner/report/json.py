@@ -28,7 +28,7 @@ from scanner.posture.waivers import AppliedWaiver
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.escaped import dump
-from scanner.report.sentences import gaps_of, verdict_line
+from scanner.report.sentences import gaps_of, verdict_line, verdict_of
 from scanner.report.waivers import section_json
 from scanner.report.words import iso
 
@@ -265,9 +265,15 @@ def section(document: Document, name: str) -> Plain:
 
 
 def _verdict(document: Document) -> Plain:
-    """The numbers with which every report begins, and their line: problems, and items that could not be scanned."""
+    """The numbers with which every report begins, and their line: problems, and items that could not be scanned. Then the extent of the scan."""
     numbers = {camel(field.name): getattr(document.problems, field.name) for field in fields(document.problems)}
-    return {"line": " · ".join(verdict_line(document)), "problems": numbers, "gaps": gaps_of(document)}
+    return {
+        "line": " · ".join(verdict_line(document)),
+        "problems": numbers,
+        "gaps": gaps_of(document),
+        "sentence": verdict_of(document),
+        "leftOut": list(document.left_out),
+    }
 
 
 def _opinion(opinion: Opinion | None) -> Plain:

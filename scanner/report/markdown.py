@@ -25,6 +25,7 @@ from scanner.report.sentences import (
     rules_line,
     score_line,
     verdict_line,
+    verdict_of,
     waived_line,
     when_of,
     worst_namespaces,
@@ -100,7 +101,7 @@ def _beginning(document: Document) -> Iterator[str]:
     yield ""
     name = escaped(cut(provenance.cluster.name, _MESSAGE))
     yield f"Cluster {name}, scan `{provenance.scan_id}`, {escaped(when_of(document))}."
-    for text in (nothing_line(document), rules_line(document), preview_line(document)):
+    for text in (verdict_of(document), nothing_line(document), rules_line(document), preview_line(document)):
         if text:
             yield ""
             yield escaped(text)

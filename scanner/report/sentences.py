@@ -56,12 +56,22 @@ def headline_of(document: Document) -> str:
 
 
 def verdict_of(document: Document) -> str:
-    """The state of the scan as a sentence."""
+    """The state of the scan as a sentence, in every format: what could not be scanned, and what the user left out."""
+    left_out = document.left_out
+    if not left_out:
+        return f"{_extent(document)}."
+    extent = "Complete within its scope" if document.complete else _extent(document)
+    return f"{extent}; left out on request: {listed(left_out)}."
+
+
+def _extent(document: Document) -> str:
+    """What was scanned, as a clause."""
     if document.complete:
-        return "Everything that a bound policy can match was scanned."
+        is_bound = any(policy.bindings for policy in document.policies)
+        return "Everything that a bound policy can match was scanned" if is_bound else "Nothing was evaluated"
     if gaps := gaps_of(document):
-        return f"{plural(gaps, 'item')} could not be scanned."
-    return "Nothing was evaluated." if nothing_line(document) else "The scan was recorded as incomplete."
+        return f"{plural(gaps, 'item')} could not be scanned"
+    return "Nothing was evaluated" if nothing_line(document) else "The scan was recorded as incomplete"
 
 
 class VerdictPart(NamedTuple):

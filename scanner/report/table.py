@@ -115,12 +115,10 @@ def _banner(console: Console, word: str, sentence: str, style: str) -> None:
 
 def _incomplete(console: Console, document: Document) -> None:
     """What the scan missed, and what the user left out."""
-    exclusions = [f"excluded on request: {exclusion}" for exclusion in document.provenance.exclusions]
-    if not document.complete or exclusions:
+    if not document.complete or document.left_out:
         console.print()
         line(console, verdict_of(document), style="" if document.complete else "bold")
     items(console, document.coverage.unseen)
-    items(console, exclusions)
     if advice := nothing_line(document):
         line(console, advice)
 
