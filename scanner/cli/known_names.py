@@ -31,9 +31,8 @@ def reject_unknown_names(record: ScanRecord, *, policies: Iterable[str], namespa
 
 
 def _other_namespaces(record: ScanRecord) -> Iterator[str]:
-    """The namespaces without an evaluated object, which are seldom asked for: those of Namespaces, and of findings."""
-    for each in record.population():
-        yield each.namespace or (each.name if each.kind == "Namespace" else "")
+    """The namespaces without an evaluated object, which are seldom asked for; those of resolved findings may be gone."""
+    yield from record.namespaces()
     yield from (stored.finding.namespace for stored in _findings(record))
 
 

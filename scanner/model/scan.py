@@ -489,7 +489,7 @@ class ScanRecord:
     those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `by_problem_of` those of some policies alone, if the source of the record can choose; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
     the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, `census_by` the former by the owners that a function names, `resolutions` the latter by reason, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
     may be pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `population` yields the objects that the scan examined, and `evaluated` the objects that
-    each check matched: nothing for a scan of an older version; `tallies_by` joins both with the findings, and yields the tallies by the owners
+    each check matched: nothing for a scan of an older version; `namespaces` are those of which it knows that they exist; `tallies_by` joins both with the findings, and yields the tallies by the owners
     that a function names. `rules`, `uncovered` and `method` are empty or None then.
     `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings to which
     waivers may apply, `open_of_problems` counts those of problems, and `exceptions` counts findings by `excepted_by`, if the source
@@ -520,6 +520,7 @@ class ScanRecord:
     method: Method | None = None
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
+    namespaces: Callable[[], Iterator[str]] = lambda: iter(())
     tallies_by: Callable[[OwnerOf], Iterator[OwnedTally]] = lambda _: iter(())
     census: Callable[[], Census] | None = None
     census_by: Callable[[OwnerOf], Iterator[OwnedCensus]] | None = None

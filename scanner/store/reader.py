@@ -57,7 +57,7 @@ from scanner.store.problem_counts import comparable
 from scanner.store.problem_groups import problem_groups
 from scanner.store.problem_totals import Place, problem_totals
 from scanner.store.read_tallies import read_tallies
-from scanner.store.recorded_objects import evaluated_objects, population_of
+from scanner.store.recorded_objects import evaluated_objects, namespaces_at, population_of
 from scanner.store.register import register_of
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.rules import read_rules
@@ -137,6 +137,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
             population=_streaming(engine, address, stored, _population),
             evaluated=_streaming(engine, address, stored, _evaluated),
+            namespaces=_streaming(engine, address, stored, _namespaces),
             tallies_by=_tallies_by(engine, address, stored),
             rules=read_rules(connection, owners.rules),
             uncovered=tuple(UncoveredKind(*row) for row in read_rows(connection, UNCOVERED, owners.uncovered)),
@@ -475,6 +476,10 @@ def _resolutions(engine: Engine, address: Address, stored: StoredScan) -> Callab
 
 def _population(connection: Connection, stored: StoredScan, revision: int) -> Iterator[RecordedObject]:
     return population_of(connection, stored.cluster, stored.number, revision)
+
+
+def _namespaces(connection: Connection, stored: StoredScan, revision: int) -> Iterator[str]:
+    return namespaces_at(connection, stored.cluster, revision)
 
 
 def _evaluated(connection: Connection, stored: StoredScan, _: int) -> Iterator[EvaluatedObjects]:
