@@ -16,6 +16,7 @@ from scanner.model.census import Bucket, Census, OwnedCensus, OwnerOf
 from scanner.model.finding_index import FindingIndex
 from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
+from scanner.model.open_problems import GroupedProblems
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Errored, Finding, Gap, WouldChange
 from scanner.model.place import Places
@@ -494,7 +495,8 @@ class ScanRecord:
     `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings to which
     waivers may apply, `open_of_problems` counts those of problems, and `exceptions` counts findings by `excepted_by`, if the source
     of the record can do so without reading all findings. `problem_totals` counts the problems, and yields the findings of the worst:
-    see `posture.worst_problems`; `problem_groups` counts the open ones without waived rows (`posture.problem_groups`). `register`
+    see `posture.worst_problems`; `problem_groups`, `problems_by_namespace` and `problems_by_owner` count the open ones without waived rows (`posture.problem_groups`,
+    `posture.grouped_problems`). `register`
     counts the scans of the cluster, this one included, and `policy_days` the failing checks of one policy, or of each, by day. `places` has the
     files and lines of its objects, None if they came from no files. `findings_by_object` counts `findings` by the ids of `population`. `indexed` has the findings of `by_problem` and the previews without
     their texts, with the owners that a function names; `of_rows` those of some rows, with the id of the row. `waived_checks` are the
@@ -534,6 +536,8 @@ class ScanRecord:
     changed_rules: tuple[CauseKind, ...] = ()
     problem_totals: ProblemQuery | None = None
     problem_groups: Callable[[frozenset[int]], tuple[ProblemGroup, ...]] | None = None
+    problems_by_namespace: Callable[[frozenset[int]], GroupedProblems] | None = None
+    problems_by_owner: Callable[[OwnerOf, frozenset[int]], GroupedProblems] | None = None
     register: Callable[[], Register] = Register
     policy_days: Callable[[PolicyKey | None], PolicyDays] = lambda _: {}
     places: Callable[[], Places | None] = lambda: None

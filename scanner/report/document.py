@@ -14,6 +14,7 @@ from functools import cache, partial
 
 from scanner.model.cause import CauseKind
 from scanner.model.method import ClockDifferences
+from scanner.model.open_problems import NO_PROBLEMS, GroupedProblems, OpenProblems
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.place import Places
@@ -25,6 +26,12 @@ from scanner.model.register import PolicyDays, Register
 from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ProblemFinding, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
+from scanner.posture.grouped_problems import (
+    problems_by_control,
+    problems_by_namespace,
+    problems_by_owner,
+    problems_by_policy,
+)
 from scanner.posture.problem_groups import problem_groups
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
 from scanner.posture.score import Score, Scores
@@ -130,7 +137,8 @@ class Document:
     findings, the resolved ones included, of which those of a problem follow each other, `problem_findings` those of some policies;
     `worst` are the worst problems.
     `previews` and `namespace_previews` are the checks of assumed bindings, which `policies` and `namespaces` count, too.
-    `resolutions` counts the resolved findings by reason, `groups` the open problems by policy, action and outcome, `register` the scans of the
+    `resolutions` counts the resolved findings by reason, `groups` the open problems by policy, action and outcome, `problems_by_policy`,
+    `problems_by_namespace` and `problems_by_owner` the same problems, `register` the scans of the
     cluster, `policy_days` the failing checks of one policy, or of each, on its last days. `population` and `evaluated` stream the objects that the scan
     examined, and those that each check matched; `findings_by_object` counts the findings by the ids of `population`. `places` has the files and lines of the objects, None if they came from no files.
     """
@@ -162,6 +170,9 @@ class Document:
     worst: tuple[WorstProblem, ...] = ()
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
     groups: Callable[[], tuple[ProblemGroup, ...]] = tuple
+    problems_by_policy: Callable[[], Mapping[PolicyKey, OpenProblems]] = dict
+    problems_by_namespace: Callable[[], GroupedProblems] = GroupedProblems
+    problems_by_owner: Callable[[], GroupedProblems] = GroupedProblems
     unmatched: Callable[[], frozenset[PolicyKey]] = frozenset
     register: Callable[[], Register] = Register
     policy_days: Callable[[PolicyKey | None], PolicyDays] = lambda _: {}
@@ -193,6 +204,15 @@ class Document:
         """The name of a policy, with its language if policies of several languages have that name."""
         return self.titles.get(policy, policy[1])
 
+    def open_problems(self, policy: PolicyKey) -> OpenProblems:
+        """The open problems of a policy. The first call counts those of all policies."""
+        return self.problems_by_policy().get(policy, NO_PROBLEMS)
+
+    def problems_by_control(self, framework: FrameworkSection) -> GroupedProblems:
+        """The open problems of the policies of each control of a framework, by the ids of controls."""
+        controls = {control.id: [policy.key for policy in control.policies] for control in framework.controls}
+        return problems_by_control(self.problems_by_policy(), controls)
+
     def in_force(self, section: PolicySection) -> Counts:
         """The checks of a policy without previews."""
         return section.counts.without(self.previews.get(section.key, NOTHING))
@@ -218,6 +238,7 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
     scores = Scores(record, triage.severity)
     policies = policies_of(record, census, triage, scores)
     problems, worst = problems_of(record, triage)
+    groups = cache(partial(problem_groups, record, triage))
     return Document(
         provenance=_provenance(record),
         complete=is_complete(record, coverage),
@@ -245,7 +266,10 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
         problems=problems,
         worst=worst,
         by_problem=record.by_problem,
-        groups=partial(problem_groups, record, triage),
+        groups=groups,
+        problems_by_policy=cache(lambda: problems_by_policy(groups())),
+        problems_by_namespace=cache(partial(problems_by_namespace, record, triage)),
+        problems_by_owner=cache(partial(problems_by_owner, record, triage)),
         unmatched=partial(unmatched_policies, record),
         register=record.register,
         policy_days=record.policy_days,

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final, TypeAlias, Union, cast
 from scanner.model.cause import Cause
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
+from scanner.model.open_problems import GroupedProblems, OpenProblems
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Errored, WouldChange
 from scanner.model.policy import PolicyKey
@@ -25,6 +26,9 @@ from scanner.posture.problem_rows import Problem
 from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.posture.triage import Triage
 from scanner.posture.waivers import AppliedWaiver
+from scanner.report.by_control import FrameworkSection
+from scanner.report.by_namespace import NamespaceSection
+from scanner.report.by_policy import PolicySection
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.escaped import dump
@@ -53,6 +57,7 @@ _SECTIONS = (
     "controls",
     "severities",
     "owners",
+    "problem_sums",
     "gaps",
     "health",
     "outside",
@@ -247,6 +252,8 @@ def section(document: Document, name: str) -> Plain:
     match name:
         case "verdict":
             return _verdict(document)
+        case "problem_sums":
+            return _problem_sums(document)
         case "score":
             with_waivers = document.score_with_waivers
             return {
@@ -254,6 +261,12 @@ def section(document: Document, name: str) -> Plain:
                 "weights": {str(name): weight for name, weight in WEIGHTS.items()},
                 "withWaivers": _score(with_waivers) if with_waivers else None,
             }
+        case "policies":
+            return [policy_json(document, each) for each in document.policies]
+        case "namespaces":
+            return [namespace_json(document, each) for each in document.namespaces]
+        case "controls":
+            return [_framework(document, each) for each in document.controls]
         case "waivers":
             return section_json(document.waivers) if document.waivers else None
         case "owners":
@@ -276,6 +289,43 @@ def _verdict(document: Document) -> Plain:
     }
 
 
+def policy_json(document: Document, policy: PolicySection) -> dict[str, Plain]:
+    """A policy and its results as a JSON object."""
+    return {**_record(policy), "problems": _problems(document.open_problems(policy.key))}
+
+
+def namespace_json(document: Document, namespace: NamespaceSection) -> dict[str, Plain]:
+    """A namespace and its results as a JSON object."""
+    return {**_record(namespace), "problems": _problems(document.problems_by_namespace().of(namespace.namespace))}
+
+
+def _framework(document: Document, framework: FrameworkSection) -> Plain:
+    """A framework and its controls as a JSON object."""
+    problems = document.problems_by_control(framework)
+    controls: list[Plain] = [
+        {**_record(control), "problems": _problems(problems.of(control.id))} for control in framework.controls
+    ]
+    return {**_record(framework), "controls": controls, "sums": _sums(problems)}
+
+
+def _problem_sums(document: Document) -> Plain:
+    """Why the problems of namespaces and of owners can add up to more than those of the verdict."""
+    return {
+        "namespaces": _sums(document.problems_by_namespace()),
+        "owners": _sums(document.problems_by_owner()),
+    }
+
+
+def _sums(problems: GroupedProblems) -> Plain:
+    """The problems in several groups, those that the sum of all groups counts too often, and those in no group."""
+    parts = (("several", problems.several), ("repeated", problems.repeated), ("outside", problems.outside))
+    return {name: _problems(numbers) for name, numbers in parts}
+
+
+def _problems(numbers: OpenProblems) -> dict[str, Plain]:
+    return {"open": numbers.open, "refused": numbers.refused, "new": numbers.new}
+
+
 def _opinion(opinion: Opinion | None) -> Plain:
     """The second opinion with its sums; null for a scan without one."""
     if opinion is None:
@@ -286,7 +336,7 @@ def _opinion(opinion: Opinion | None) -> Plain:
 
 def _owners(document: Document) -> Iterator[Plain]:
     """The owners with findings or with a score. The owner of unowned objects is null, and the last."""
-    scores = document.owner_scores()
+    scores, problems = document.owner_scores(), document.problems_by_owner()
     sections = {section.owner: section for section in document.owners}
     names = sorted(sections.keys() | scores.keys(), key=lambda name: (not name, name))
     for name in names:
@@ -294,6 +344,7 @@ def _owners(document: Document) -> Iterator[Plain]:
             "owner": name or None,
             "findings": plain(sections[name].findings if name in sections else NO_FINDINGS),
             "severities": plain(sections[name].severities if name in sections else ()),
+            "problems": _problems(problems.of(name)),
             "score": _score(scores.get(name, NO_SCORE)),
         }
 
@@ -334,8 +385,12 @@ def plain(value: object) -> Plain:
         case Score():
             return _score(value)
         case _ if is_dataclass(value):
-            return {name: plain(getattr(value, field)) for field, name in _names_of(cast("Any", type(value)))}
+            return _record(value)
     raise TypeError(f"a report cannot hold {type(value).__name__}")
+
+
+def _record(value: object) -> dict[str, Plain]:
+    return {name: plain(getattr(value, field)) for field, name in _names_of(cast("Any", type(value)))}
 
 
 _VALUES: Final = frozenset({type(None), bool, int, float, str})

@@ -3,7 +3,7 @@
 Where a console is too narrow for the table, each policy has its name and the numbers that are not 0.
 
 A check is one rule evaluated for one object, so its numbers are no numbers of objects; only a wide summary has both, with the
-unit in each heading. Changes by mutating policies and previews have columns of their own, because neither is a violation.
+unit in each heading. What admission would refuse is counted in problems, as in the verdict. Changes by mutating policies and previews have columns of their own, because neither is a violation.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ _LEAST_NAME: Final = 24
 
 
 class _Row(NamedTuple):
-    """A policy with the counts of its bindings in force, and of those that `--assume-bound` added."""
+    """A policy with the counts of its bindings in force, of those that `--assume-bound` added, and its refused problems."""
 
     section: PolicySection
     bound: Counts
     preview: Counts
+    refused: int
 
 
 Cell: TypeAlias = Callable[[_Row], str]
@@ -66,7 +67,7 @@ _COLUMNS: Final = (
     _Column("Checks\npassed", _count(lambda row: row.bound.passed), "passed", wide=True),
     _Column(
         "Refused",
-        _count(lambda row: row.section.findings.would_deny),
+        _count(lambda row: row.refused),
         "refused",
         style="bold red",
     ),
@@ -104,8 +105,8 @@ def policies(console: Console, document: Document, *, wide: bool) -> None:
 
 def _unit(*, wide: bool) -> str:
     """The unit of the numbers of the table."""
-    objects = ", except the objects matched" if wide else ""
-    return f"in checks{objects}; a check is one rule evaluated for one object"
+    objects = " and objects matched" if wide else ""
+    return f"refused problems{objects}; the rest in checks: one rule evaluated for one object"
 
 
 def _table(console: Console, document: Document, rows: Sequence[_Row], *, wide: bool) -> None:
@@ -158,7 +159,8 @@ def _title(document: Document, row: _Row) -> str:
 
 
 def _row(document: Document, section: PolicySection) -> _Row:
-    return _Row(section, document.in_force(section), document.previews.get(section.key, NOTHING))
+    preview, refused = document.previews.get(section.key, NOTHING), document.open_problems(section.key).refused
+    return _Row(section, document.in_force(section), preview, refused)
 
 
 def _needs_attention(section: PolicySection) -> bool:

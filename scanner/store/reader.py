@@ -17,6 +17,7 @@ from scanner.model.cause import CauseKind
 from scanner.model.census import Census, OwnedCensus, OwnerOf
 from scanner.model.finding_index import FindingIndex
 from scanner.model.method import Method
+from scanner.model.open_problems import GroupedProblems
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.place import Places
@@ -49,6 +50,7 @@ from scanner.store.census import census_of_seen, number_of_resolved, owned_censu
 from scanner.store.check_names import check_ids
 from scanner.store.finding_index import findings_by_object, indexed
 from scanner.store.findings import Times, by_problem, of_rows, resolved_by, seen_by, times_of
+from scanner.store.grouped_problems import problems_by_namespace, problems_by_owner
 from scanner.store.open_workloads import OpenWorkload, open_workloads
 from scanner.store.owned_tallies import tallies_by
 from scanner.store.places import read_places
@@ -146,6 +148,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             open_of_problems=_open_of_problems(engine, address, stored),
             problem_totals=_problem_totals(engine, address, stored),
             problem_groups=_problem_groups(engine, address, stored),
+            problems_by_namespace=_problems_by_namespace(engine, address, stored),
+            problems_by_owner=_problems_by_owner(engine, address, stored),
             register=_register(engine, address, stored, _last_day(scan)),
             policy_days=_policy_days(engine, address, stored, _last_day(scan)),
             places=_places(engine, address, stored),
@@ -368,6 +372,36 @@ def _problem_groups(
             return problem_groups(connection, place, waived)
 
     return groups
+
+
+def _problems_by_namespace(
+    engine: Engine, address: Address, stored: StoredScan
+) -> Callable[[frozenset[int]], GroupedProblems]:
+    """Counts the open problems, over a connection of its own. A failed scan has none."""
+
+    def by_namespace(waived: frozenset[int]) -> GroupedProblems:
+        if stored.revision is None:
+            return GroupedProblems()
+        with as_store_error(address), engine.connect() as connection:
+            place = Place(stored.cluster, stored.revision, _unchecked(connection, stored))
+            return problems_by_namespace(connection, place, waived)
+
+    return by_namespace
+
+
+def _problems_by_owner(
+    engine: Engine, address: Address, stored: StoredScan
+) -> Callable[[OwnerOf, frozenset[int]], GroupedProblems]:
+    """Counts the open problems, over a connection of its own. A failed scan has none."""
+
+    def by_owner(owner_of: OwnerOf, waived: frozenset[int]) -> GroupedProblems:
+        if stored.revision is None:
+            return GroupedProblems()
+        with as_store_error(address), engine.connect() as connection:
+            place = Place(stored.cluster, stored.revision, _unchecked(connection, stored))
+            return problems_by_owner(connection, place, owner_of, waived)
+
+    return by_owner
 
 
 def _last_day(scan: Scan) -> date:
