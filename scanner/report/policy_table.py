@@ -94,7 +94,7 @@ def policies(console: Console, document: Document, *, wide: bool) -> None:
     rows = [_row(document, section) for section in sections if wide or _needs_attention(section)]
     if rows:
         console.print()
-        line(console, f"Policies ({_unit(wide=wide)})", style="bold")
+        line(console, f"Policies ({_unit(rows, wide=wide)})", style="bold")
         _table(console, document, rows, wide=wide)
         cut_note(console, len(rows), "policies")
     if len(rows) < len(sections):
@@ -103,10 +103,15 @@ def policies(console: Console, document: Document, *, wide: bool) -> None:
         _others(console, [section for section in sections if not _needs_attention(section)], some=bool(rows))
 
 
-def _unit(*, wide: bool) -> str:
-    """The unit of the numbers of the table."""
-    objects = " and objects matched" if wide else ""
-    return f"refused problems{objects}; the rest in checks: one rule evaluated for one object"
+def _unit(rows: Sequence[_Row], *, wide: bool) -> str:
+    """The units of the numbers of the table."""
+    others = [
+        *(["Refused in problems"] if any(row.refused for row in rows) else []),
+        *(["matched in objects"] if wide else []),
+    ]
+    if not others:
+        return "in checks; a check is one rule evaluated for one object"
+    return f"{listed(others)}, the rest in checks: one rule for one object"
 
 
 def _table(console: Console, document: Document, rows: Sequence[_Row], *, wide: bool) -> None:
