@@ -26,9 +26,6 @@ from scanner.posture.problem_rows import Problem
 from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.posture.triage import Triage
 from scanner.posture.waivers import AppliedWaiver
-from scanner.report.by_control import FrameworkSection
-from scanner.report.by_namespace import NamespaceSection
-from scanner.report.by_policy import PolicySection
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.escaped import dump
@@ -57,7 +54,6 @@ _SECTIONS = (
     "controls",
     "severities",
     "owners",
-    "problem_sums",
     "gaps",
     "health",
     "outside",
@@ -252,8 +248,6 @@ def section(document: Document, name: str) -> Plain:
     match name:
         case "verdict":
             return _verdict(document)
-        case "problem_sums":
-            return _problem_sums(document)
         case "score":
             with_waivers = document.score_with_waivers
             return {
@@ -261,12 +255,6 @@ def section(document: Document, name: str) -> Plain:
                 "weights": {str(name): weight for name, weight in WEIGHTS.items()},
                 "withWaivers": _score(with_waivers) if with_waivers else None,
             }
-        case "policies":
-            return [policy_json(document, each) for each in document.policies]
-        case "namespaces":
-            return [namespace_json(document, each) for each in document.namespaces]
-        case "controls":
-            return [_framework(document, each) for each in document.controls]
         case "waivers":
             return section_json(document.waivers) if document.waivers else None
         case "owners":
@@ -286,40 +274,39 @@ def _verdict(document: Document) -> Plain:
         "gaps": gaps_of(document),
         "sentence": verdict_of(document),
         "leftOut": list(document.left_out),
+        "problemsBy": _problems_by(document),
     }
 
 
-def policy_json(document: Document, policy: PolicySection) -> dict[str, Plain]:
-    """A policy and its results as a JSON object."""
-    return {**_record(policy), "problems": _problems(document.open_problems(policy.key))}
-
-
-def namespace_json(document: Document, namespace: NamespaceSection) -> dict[str, Plain]:
-    """A namespace and its results as a JSON object."""
-    return {**_record(namespace), "problems": _problems(document.problems_by_namespace().of(namespace.namespace))}
-
-
-def _framework(document: Document, framework: FrameworkSection) -> Plain:
-    """A framework and its controls as a JSON object."""
-    problems = document.problems_by_control(framework)
-    controls: list[Plain] = [
-        {**_record(control), "problems": _problems(problems.of(control.id))} for control in framework.controls
+def _problems_by(document: Document) -> Plain:
+    """The problems of the verdict in groups; sections about outcomes do not have them, because a waiver changes them."""
+    policies: list[Plain] = [
+        {"language": section.language, "policy": section.name, **_problems(document.open_problems(section.key))}
+        for section in document.policies
     ]
-    return {**_record(framework), "controls": controls, "sums": _sums(problems)}
-
-
-def _problem_sums(document: Document) -> Plain:
-    """Why the problems of namespaces and of owners can add up to more than those of the verdict."""
+    frameworks: list[Plain] = [
+        {"framework": framework.name, **_grouped("control", document.problems_by_control(framework))}
+        for framework in document.controls
+    ]
     return {
-        "namespaces": _sums(document.problems_by_namespace()),
-        "owners": _sums(document.problems_by_owner()),
+        "policies": policies,
+        "namespaces": _grouped("namespace", document.problems_by_namespace()),
+        "owners": _grouped("owner", document.problems_by_owner()),
+        "controls": frameworks,
     }
 
 
-def _sums(problems: GroupedProblems) -> Plain:
-    """The problems in several groups, those that the sum of all groups counts too often, and those in no group."""
+def _grouped(noun: str, problems: GroupedProblems) -> dict[str, Plain]:
+    """The problems of each group, those in several groups, those that the sum of all groups counts too often, and those in none.
+
+    The owner of unowned objects is null, as elsewhere.
+    """
+    groups: list[Plain] = [
+        {noun: None if noun == "owner" and not name else name, **_problems(numbers)}
+        for name, numbers in problems.groups.items()
+    ]
     parts = (("several", problems.several), ("repeated", problems.repeated), ("outside", problems.outside))
-    return {name: _problems(numbers) for name, numbers in parts}
+    return {"groups": groups, **{name: _problems(numbers) for name, numbers in parts}}
 
 
 def _problems(numbers: OpenProblems) -> dict[str, Plain]:
@@ -336,7 +323,7 @@ def _opinion(opinion: Opinion | None) -> Plain:
 
 def _owners(document: Document) -> Iterator[Plain]:
     """The owners with findings or with a score. The owner of unowned objects is null, and the last."""
-    scores, problems = document.owner_scores(), document.problems_by_owner()
+    scores = document.owner_scores()
     sections = {section.owner: section for section in document.owners}
     names = sorted(sections.keys() | scores.keys(), key=lambda name: (not name, name))
     for name in names:
@@ -344,7 +331,6 @@ def _owners(document: Document) -> Iterator[Plain]:
             "owner": name or None,
             "findings": plain(sections[name].findings if name in sections else NO_FINDINGS),
             "severities": plain(sections[name].severities if name in sections else ()),
-            "problems": _problems(problems.of(name)),
             "score": _score(scores.get(name, NO_SCORE)),
         }
 
@@ -385,12 +371,8 @@ def plain(value: object) -> Plain:
         case Score():
             return _score(value)
         case _ if is_dataclass(value):
-            return _record(value)
+            return {name: plain(getattr(value, field)) for field, name in _names_of(cast("Any", type(value)))}
     raise TypeError(f"a report cannot hold {type(value).__name__}")
-
-
-def _record(value: object) -> dict[str, Plain]:
-    return {name: plain(getattr(value, field)) for field, name in _names_of(cast("Any", type(value)))}
 
 
 _VALUES: Final = frozenset({type(None), bool, int, float, str})

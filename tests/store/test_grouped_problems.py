@@ -213,17 +213,18 @@ def test_the_json_report_has_the_sums_and_what_they_count_too_often(document: Do
     """The numbers of all policies are those of the verdict."""
     out = BytesIO()
     FORMATS["json"].render(document, out)
-    report = json.loads(out.getvalue())
-    [framework] = report["controls"]
+    verdict = json.loads(out.getvalue())["verdict"]
+    by = verdict["problemsBy"]
+    [framework] = by["controls"]
 
-    assert 2 == report["verdict"]["problems"]["refused"]
-    assert [1, 1] == [policy["problems"]["refused"] for policy in report["policies"]]
-    assert [1, 2] == [namespace["problems"]["refused"] for namespace in report["namespaces"]]
-    assert [1, 2] == [owner["problems"]["refused"] for owner in report["owners"]]
-    assert [1, 1] == [control["problems"]["refused"] for control in framework["controls"]]
-    for sums in report["problemSums"].values():
-        assert (1, 1, 0) == tuple(sums[name]["refused"] for name in ("several", "repeated", "outside"))
-    assert (1, 1, 1) == tuple(framework["sums"][name]["refused"] for name in ("several", "repeated", "outside"))
+    assert 2 == verdict["problems"]["refused"]
+    assert [("labels", 1), ("replicas", 1)] == [(each["policy"], each["refused"]) for each in by["policies"]]
+    assert [("pay", 1), ("shop", 2)] == [(each["namespace"], each["refused"]) for each in by["namespaces"]["groups"]]
+    assert [("blue", 1), ("red", 2)] == [(each["owner"], each["refused"]) for each in by["owners"]["groups"]]
+    assert [("0", 1), ("1", 1)] == [(each["control"], each["refused"]) for each in framework["groups"]]
+    for grouped in (by["namespaces"], by["owners"]):
+        assert (1, 1, 0) == tuple(grouped[name]["refused"] for name in ("several", "repeated", "outside"))
+    assert (1, 1, 1) == tuple(framework[name]["refused"] for name in ("several", "repeated", "outside"))
 
 
 def test_a_markdown_report_has_refused_problems_and_the_reason(document: Document) -> None:

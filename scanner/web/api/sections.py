@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from scanner.report.escaped import dump
-from scanner.report.json import camel, namespace_json, policy_json, section
+from scanner.report.json import camel, section
 from scanner.report.row_list import head_json
 from scanner.web.api.asked import Asked, of_scan
 from scanner.web.api.endpoints import Endpoint
@@ -88,27 +88,17 @@ def gaps(asked: Asked[ScanListQuery]) -> Gaps:
 def policies(asked: Asked[PolicyQuery]) -> Policies:
     """A page of the policies."""
     name = asked.query.policy
-    document = asked.view.document
-    chosen = [each for each in document.policies if not name or each.name == name]
+    chosen = [each for each in asked.view.document.policies if not name or each.name == name]
     shown, following = page_of(asked, chosen)
-    return Policies(
-        **head_of(asked.scan),
-        total=len(chosen),
-        next=following,
-        policies=[policy_json(document, each) for each in shown],
-    )
+    return Policies(**head_of(asked.scan), total=len(chosen), next=following, policies=[item(each) for each in shown])
 
 
 def namespaces(asked: Asked[ScanListQuery]) -> Namespaces:
     """A page of the namespaces."""
-    document = asked.view.document
-    every = document.namespaces
+    every = asked.view.document.namespaces
     shown, following = page_of(asked, every)
     return Namespaces(
-        **head_of(asked.scan),
-        total=len(every),
-        next=following,
-        namespaces=[namespace_json(document, each) for each in shown],
+        **head_of(asked.scan), total=len(every), next=following, namespaces=[item(each) for each in shown]
     )
 
 
