@@ -102,12 +102,15 @@ def use_messages(form: LogFormat, termination_log: Path | None) -> None:
 def conclude(document: Document, ending: Ending) -> None:
     """Conclude a scan with the verdict of its report, and with the reason of its exit code."""
     from scanner.cli.terminal import visible
-    from scanner.report.sentences import headline_of, verdict_parts
+    from scanner.report.sentences import headline_of, verdict_of, verdict_parts
 
     parts = verdict_parts(document)
     provenance, problems = document.provenance, document.problems
     verdict = " · ".join(part.text for part in parts)
-    line = f"{headline_of(document)}: {verdict}{f'. {ending.reason}' if ending.reason else ''}"
+    sentence = verdict_of(document)
+    # The numbers have the gaps already, but not what the user left out.
+    parts_of_line = (verdict, sentence.removesuffix(".") if document.left_out else "", ending.reason)
+    line = f"{headline_of(document)}: {'. '.join(filter(None, parts_of_line))}"
     numbers = {part.kind: part.number for part in parts}
     fields: dict[str, Value] = {
         "event": "verdict",
@@ -116,6 +119,7 @@ def conclude(document: Document, ending: Ending) -> None:
         "state": provenance.state.value,
         "problems": problems.open,
         **{kind: numbers.get(kind, 0) for kind in ("refused", "new", "reopened", "resolved", "gaps")},
+        "sentence": visible(sentence),
         "reason": visible(ending.reason),
     }
     current().conclude(visible(line), fields)

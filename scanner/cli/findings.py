@@ -17,6 +17,7 @@ from scanner.cli.completion import ids as finding_ids
 from scanner.cli.completion import policies as policy_names
 from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.known_names import reject_unknown_names
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
 from scanner.cli.settings import ControlsOption, settings
@@ -210,6 +211,7 @@ def command(
     posture = Posture(settings(controls or ()), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
+        reject_unknown_names(record, policies=wanted.policies, namespaces=wanted.namespaces)
         triage = posture.triage(store, record)
         if problems:
             _print_problems(record, triage, wanted, output, limit, sort)
@@ -276,7 +278,7 @@ def _print_problems(
 ) -> None:
     from dataclasses import replace
 
-    from scanner.posture.problem_rows import problems
+    from scanner.posture.problem_rows import alone, problems
     from scanner.report.csv import described
     from scanner.report.json import problem_json
     from scanner.report.words import check_title, owner_title
@@ -325,7 +327,8 @@ def _print_problems(
     # The status is that of the whole problem, so all its findings are joined first.
     of_findings = replace(wanted, statuses=tuple(status.value for status in Status))
     all_findings = (each for each in record.by_problem() if of_findings.selects(each.stored, triage))
-    joined = problems(all_findings, triage.waiver)
+    previewed = (stored for stored in record.findings() if of_findings.selects(stored, triage))
+    joined = chain(problems(all_findings, triage.waiver), alone(previewed))
     statuses = wanted.statuses or tuple(status.value for status in Status if status is not Status.RESOLVED)
     selected = (problem for problem in joined if problem.status in statuses or wanted.ids)
     chosen = _sorted(selected, sort, key, limit)

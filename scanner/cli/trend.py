@@ -126,6 +126,8 @@ def command(
             name_chosen_cluster(store, cluster.name)
         every = store.times_to_fix(cluster.id, period.first, period.last)
         fixed = [each for each in every if _chosen(policy, each.policy)]
+        if policy and not fixed:
+            _reject_unknown(store, cluster.id, policy, period)
         if output is TrendForm.TABLE and fixes:
             _print_fixes(fixed, period)
             return
@@ -138,12 +140,17 @@ def command(
             print_form(cluster.name, period, recorded, fixed)
 
 
+def _reject_unknown(store: SqlReader, cluster: int, policy: str, period: Period) -> None:
+    """Raise UsageError for a policy without a daily tally, unless no day has any."""
+    recorded = store.trend_of_days(cluster, period.first, partial(_chosen, policy), until=period.last)
+    if recorded.days and not recorded.outcomes:
+        raise UsageError(f"No daily tally is of a policy {policy!r}. `assay trend` lists the policies.")
+
+
 def _print_table(store: SqlReader, cluster: int, policy: str, fixed: Sequence[TimeToFix], period: Period) -> None:
     recorded, shown = _tables(store, cluster, policy, period)
     if not recorded:
         sys.stderr.write(f"No complete scan of the whole cluster since {period.first}. Run: assay scan\n")
-    elif shown is None and not fixed:
-        raise UsageError(f"No daily tally is of a policy {policy!r}. `assay trend` lists the policies.")
     elif shown is not None:
         shown()
     if fixed:

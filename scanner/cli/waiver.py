@@ -15,6 +15,7 @@ from scanner.cli.completion import ids as finding_ids
 from scanner.cli.completion import policies as policy_names
 from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.known_names import reject_unknown_names
 from scanner.cli.moments import AtOption
 from scanner.cli.output import Form, FormOption, standard_output
 from scanner.cli.settings import settings
@@ -155,6 +156,7 @@ def propose(
     last = _day(until)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name)
+        reject_unknown_names(record, policies=policies or (), namespaces=namespaces or ())
         triage = Posture(settings(), waivers).triage(store, record)
         number = 0
         with standard_output() as out:

@@ -16,6 +16,7 @@ from scanner.model.census import Bucket, Census, OwnedCensus, OwnerOf
 from scanner.model.finding_index import FindingIndex
 from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
+from scanner.model.open_problems import GroupedProblems
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Errored, Finding, Gap, WouldChange
 from scanner.model.place import Places
@@ -154,6 +155,11 @@ class Scope:
     bindings: tuple[str, ...] = ()
     selector: str = ""
     operation: str = "auto"
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the scan shows a chosen part alone. What the user excludes may be excluded from every scan: it limits none."""
+        return bool(self.namespaces or self.kinds or self.policies or self.bindings or self.selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,12 +492,13 @@ class ScanRecord:
     those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `by_problem_of` those of some policies alone, if the source of the record can choose; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
     the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, `census_by` the former by the owners that a function names, `resolutions` the latter by reason, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
     may be pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `population` yields the objects that the scan examined, and `evaluated` the objects that
-    each check matched: nothing for a scan of an older version; `tallies_by` joins both with the findings, and yields the tallies by the owners
+    each check matched: nothing for a scan of an older version; `namespaces` are those of which it knows that they exist; `tallies_by` joins both with the findings, and yields the tallies by the owners
     that a function names. `rules`, `uncovered` and `method` are empty or None then.
     `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings to which
     waivers may apply, `open_of_problems` counts those of problems, and `exceptions` counts findings by `excepted_by`, if the source
     of the record can do so without reading all findings. `problem_totals` counts the problems, and yields the findings of the worst:
-    see `posture.worst_problems`; `problem_groups` counts the open ones without waived rows (`posture.problem_groups`). `register`
+    see `posture.worst_problems`; `problem_groups`, `problems_by_namespace` and `problems_by_owner` count the open ones without waived rows (`posture.problem_groups`,
+    `posture.grouped_problems`). `register`
     counts the scans of the cluster, this one included, and `policy_days` the failing checks of one policy, or of each, by day. `places` has the
     files and lines of its objects, None if they came from no files. `findings_by_object` counts `findings` by the ids of `population`. `indexed` has the findings of `by_problem` and the previews without
     their texts, with the owners that a function names; `of_rows` those of some rows, with the id of the row. `waived_checks` are the
@@ -517,6 +524,7 @@ class ScanRecord:
     method: Method | None = None
     population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
     evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
+    namespaces: Callable[[], Iterator[str]] = lambda: iter(())
     tallies_by: Callable[[OwnerOf], Iterator[OwnedTally]] = lambda _: iter(())
     census: Callable[[], Census] | None = None
     census_by: Callable[[OwnerOf], Iterator[OwnedCensus]] | None = None
@@ -530,6 +538,8 @@ class ScanRecord:
     changed_rules: tuple[CauseKind, ...] = ()
     problem_totals: ProblemQuery | None = None
     problem_groups: Callable[[frozenset[int]], tuple[ProblemGroup, ...]] | None = None
+    problems_by_namespace: Callable[[frozenset[int]], GroupedProblems] | None = None
+    problems_by_owner: Callable[[OwnerOf, frozenset[int]], GroupedProblems] | None = None
     register: Callable[[], Register] = Register
     policy_days: Callable[[PolicyKey | None], PolicyDays] = lambda _: {}
     places: Callable[[], Places | None] = lambda: None

@@ -24,7 +24,7 @@ def problem_groups(record: ScanRecord, triage: Triage) -> tuple[ProblemGroup, ..
         return record.problem_groups(triage.waived.rows)
     numbers: defaultdict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for _, group in groupby(record.by_problem(), key=lambda each: each.stored.problem or each.stored.id):
-        counted = [each for each in group if _counts(each, triage)]
+        counted = [each for each in group if counts(each, triage)]
         if not counted:
             continue
         problem = next(problems(counted))
@@ -37,7 +37,8 @@ def problem_groups(record: ScanRecord, triage: Triage) -> tuple[ProblemGroup, ..
     return tuple(ProblemGroup(*key, *sums) for key, sums in sorted(numbers.items()))
 
 
-def _counts(each: ProblemFinding, triage: Triage) -> bool:
+def counts(each: ProblemFinding, triage: Triage) -> bool:
+    """Return whether a finding belongs to an open problem."""
     stored = each.stored
     if not each.checked or stored.status in (*ALONE, "resolved") or stored.finding.excepted_by:
         return False

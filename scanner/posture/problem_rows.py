@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Final, TypeAlias
@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from scanner.model.cause import Cause, cause_of
 from scanner.model.outcome import Check
 from scanner.model.population import KeptOfObject, Workload
-from scanner.model.scan import ProblemFinding, StoredFinding
+from scanner.model.scan import ALONE, ProblemFinding, StoredFinding
 from scanner.posture.waivers import AppliedWaiver
 
 _STRICTEST: Final = ("Deny", "Warn", "Audit")
@@ -65,6 +65,22 @@ def problems(findings: Iterable[ProblemFinding], waiver_of: WaiverOf = lambda _:
         own = list(group)
         if any(each.checked for each in own):
             yield problem_of(key, own, waiver_of)
+
+
+def alone(findings: Iterable[StoredFinding]) -> Iterator[Problem]:
+    """The problems that findings of one scan alone would be, previews and outdated ones, in the order of their ids.
+
+    They are no part of a problem of the same id that is open: the status of each is that of its findings.
+    """
+    own = sorted(
+        (stored for stored in findings if stored.status in ALONE),
+        key=lambda each: (each.problem or each.id, each.status),
+    )
+    for (key, status), group in groupby(own, key=lambda each: (each.problem or each.id, each.status)):
+        problem = problem_of(
+            key, [ProblemFinding(stored, checked=True, episode="open") for stored in group], lambda _: None
+        )
+        yield replace(problem, status=status)
 
 
 def strictest(actions: Collection[str]) -> str:

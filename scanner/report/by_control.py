@@ -24,6 +24,11 @@ class ControlPolicy:
     name: str
     bound: bool
 
+    @property
+    def key(self) -> PolicyKey:
+        """Language and name of the policy."""
+        return self.language, self.name
+
 
 @dataclass(frozen=True, slots=True)
 class ControlCoverage:

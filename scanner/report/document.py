@@ -14,6 +14,7 @@ from functools import cache, partial
 
 from scanner.model.cause import CauseKind
 from scanner.model.method import ClockDifferences
+from scanner.model.open_problems import NO_PROBLEMS, GroupedProblems, OpenProblems
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.place import Places
@@ -25,6 +26,12 @@ from scanner.model.register import PolicyDays, Register
 from scanner.model.release import Release, release_of
 from scanner.model.scan import Health, OutOfScope, ProblemFinding, ScanRecord, ScanState, Scope, StoredFinding
 from scanner.model.uncovered import UncoveredKind
+from scanner.posture.grouped_problems import (
+    problems_by_control,
+    problems_by_namespace,
+    problems_by_owner,
+    problems_by_policy,
+)
 from scanner.posture.problem_groups import problem_groups
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
 from scanner.posture.score import Score, Scores
@@ -37,8 +44,10 @@ from scanner.report.by_owner import OwnerSection, SeverityCounts, owners_of, sco
 from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import NOTHING, Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
+from scanner.report.left_out import left_out_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
 from scanner.report.previews import previews_in_namespaces, previews_of
+from scanner.report.unmatched import unmatched_policies
 from scanner.report.waivers import WaiversSection, waivers_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
@@ -121,13 +130,15 @@ class Document:
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
     pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate. `method` is None if an
     older version recorded the scan.
-    `narrowed` is true if the user limited the scope. `waivers` is None in a document that is no report of a scan, and
+    `left_out` is what the user left out of what bound policies can match; `narrowed` is true if the user set any limit of
+    the scope, `limited` if that leaves a chosen part alone. `unmatched` reads the policies that match no object. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
     `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
     findings, the resolved ones included, of which those of a problem follow each other, `problem_findings` those of some policies;
     `worst` are the worst problems.
     `previews` and `namespace_previews` are the checks of assumed bindings, which `policies` and `namespaces` count, too.
-    `resolutions` counts the resolved findings by reason, `groups` the open problems by policy, action and outcome, `register` the scans of the
+    `resolutions` counts the resolved findings by reason, `groups` the open problems by policy, action and outcome, `problems_by_policy`,
+    `problems_by_namespace` and `problems_by_owner` the same problems, `register` the scans of the
     cluster, `policy_days` the failing checks of one policy, or of each, on its last days. `population` and `evaluated` stream the objects that the scan
     examined, and those that each check matched; `findings_by_object` counts the findings by the ids of `population`. `places` has the files and lines of the objects, None if they came from no files.
     """
@@ -159,6 +170,10 @@ class Document:
     worst: tuple[WorstProblem, ...] = ()
     by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
     groups: Callable[[], tuple[ProblemGroup, ...]] = tuple
+    problems_by_policy: Callable[[], Mapping[PolicyKey, OpenProblems]] = dict
+    problems_by_namespace: Callable[[], GroupedProblems] = GroupedProblems
+    problems_by_owner: Callable[[], GroupedProblems] = GroupedProblems
+    unmatched: Callable[[], frozenset[PolicyKey]] = frozenset
     register: Callable[[], Register] = Register
     policy_days: Callable[[PolicyKey | None], PolicyDays] = lambda _: {}
     places: Callable[[], Places | None] = lambda: None
@@ -172,6 +187,8 @@ class Document:
     rules: tuple[RuleSection, ...] = ()
     kinds_without_policy: tuple[UncoveredKind, ...] = ()
     narrowed: bool = False
+    limited: bool = False
+    left_out: tuple[str, ...] = ()
     controls: tuple[FrameworkSection, ...] = ()
     waivers: WaiversSection | None = None
     score_with_waivers: Score | None = None
@@ -186,6 +203,15 @@ class Document:
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
         return self.titles.get(policy, policy[1])
+
+    def open_problems(self, policy: PolicyKey) -> OpenProblems:
+        """The open problems of a policy. The first call counts those of all policies."""
+        return self.problems_by_policy().get(policy, NO_PROBLEMS)
+
+    def problems_by_control(self, framework: FrameworkSection) -> GroupedProblems:
+        """The open problems of the policies of each control of a framework, by the ids of controls."""
+        controls = {control.id: [policy.key for policy in control.policies] for control in framework.controls}
+        return problems_by_control(self.problems_by_policy(), controls)
 
     def in_force(self, section: PolicySection) -> Counts:
         """The checks of a policy without previews."""
@@ -212,6 +238,7 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
     scores = Scores(record, triage.severity)
     policies = policies_of(record, census, triage, scores)
     problems, worst = problems_of(record, triage)
+    groups = cache(partial(problem_groups, record, triage))
     return Document(
         provenance=_provenance(record),
         complete=is_complete(record, coverage),
@@ -239,7 +266,11 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
         problems=problems,
         worst=worst,
         by_problem=record.by_problem,
-        groups=partial(problem_groups, record, triage),
+        groups=groups,
+        problems_by_policy=cache(lambda: problems_by_policy(groups())),
+        problems_by_namespace=cache(partial(problems_by_namespace, record, triage)),
+        problems_by_owner=cache(partial(problems_by_owner, record, triage)),
+        unmatched=partial(unmatched_policies, record),
         register=record.register,
         policy_days=record.policy_days,
         places=record.places,
@@ -253,6 +284,8 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
         rules=rules_of(record),
         kinds_without_policy=record.uncovered,
         narrowed=record.scan.scope != Scope(),
+        limited=record.scan.scope.is_limited,
+        left_out=left_out_of(record.scan.scope, record.coverage, record.method),
         controls=frameworks_of(record, census, triage),
         waivers=waivers_of(triage),
         score_with_waivers=_score_with_waivers(record, triage),

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final, TypeAlias, Union, cast
 from scanner.model.cause import Cause
 from scanner.model.evidence import Evidence
 from scanner.model.json import Json
+from scanner.model.open_problems import GroupedProblems, OpenProblems
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, Errored, WouldChange
 from scanner.model.policy import PolicyKey
@@ -28,7 +29,7 @@ from scanner.posture.waivers import AppliedWaiver
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Document
 from scanner.report.escaped import dump
-from scanner.report.sentences import gaps_of, verdict_line
+from scanner.report.sentences import gaps_of, verdict_line, verdict_of
 from scanner.report.waivers import section_json
 from scanner.report.words import iso
 
@@ -265,9 +266,51 @@ def section(document: Document, name: str) -> Plain:
 
 
 def _verdict(document: Document) -> Plain:
-    """The numbers with which every report begins, and their line: problems, and items that could not be scanned."""
+    """The numbers with which every report begins, and their line: problems, and items that could not be scanned. Then the extent of the scan."""
     numbers = {camel(field.name): getattr(document.problems, field.name) for field in fields(document.problems)}
-    return {"line": " · ".join(verdict_line(document)), "problems": numbers, "gaps": gaps_of(document)}
+    return {
+        "line": " · ".join(verdict_line(document)),
+        "problems": numbers,
+        "gaps": gaps_of(document),
+        "sentence": verdict_of(document),
+        "leftOut": list(document.left_out),
+        "problemsBy": _problems_by(document),
+    }
+
+
+def _problems_by(document: Document) -> Plain:
+    """The problems of the verdict in groups; sections about outcomes do not have them, because a waiver changes them."""
+    policies: list[Plain] = [
+        {"language": section.language, "policy": section.name, **_problems(document.open_problems(section.key))}
+        for section in document.policies
+    ]
+    frameworks: list[Plain] = [
+        {"framework": framework.name, **_grouped("control", document.problems_by_control(framework))}
+        for framework in document.controls
+    ]
+    return {
+        "policies": policies,
+        "namespaces": _grouped("namespace", document.problems_by_namespace()),
+        "owners": _grouped("owner", document.problems_by_owner()),
+        "controls": frameworks,
+    }
+
+
+def _grouped(noun: str, problems: GroupedProblems) -> dict[str, Plain]:
+    """The problems of each group, those in several groups, those that the sum of all groups counts too often, and those in none.
+
+    The owner of unowned objects is null, as elsewhere.
+    """
+    groups: list[Plain] = [
+        {noun: None if noun == "owner" and not name else name, **_problems(numbers)}
+        for name, numbers in problems.groups.items()
+    ]
+    parts = (("several", problems.several), ("repeated", problems.repeated), ("outside", problems.outside))
+    return {"groups": groups, **{name: _problems(numbers) for name, numbers in parts}}
+
+
+def _problems(numbers: OpenProblems) -> dict[str, Plain]:
+    return {"open": numbers.open, "refused": numbers.refused, "new": numbers.new}
 
 
 def _opinion(opinion: Opinion | None) -> Plain:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TextIO
 
+from scanner.model.open_problems import GroupedProblems, OpenProblems
 from scanner.posture.waivers import WaiverState
 from scanner.posture.worst_problems import WorstProblem
 from scanner.report.by_policy import PolicySection
@@ -25,7 +26,9 @@ from scanner.report.sentences import (
     preview_line,
     rules_line,
     score_line,
+    sums_note,
     verdict_line,
+    verdict_of,
     waived_line,
     when_of,
     worst_namespaces,
@@ -42,11 +45,12 @@ _MESSAGE: Final = 300
 _NOTE: Final = 120
 """The most characters of the note below a list that is cut."""
 _WORST: Final = ("Problem", "Would be", "Severity", "Workload", "Rule", "Message", "Status", "Owner")
+_REFUSED: Final = "Refused problems"
 _POLICIES: Final = (
-    *("Policy", "Severity", "Action", "Would be refused", "Violated", "Errored", "Would change", "Preview", "Passed"),
+    *("Policy", "Severity", "Action", _REFUSED, "Violated", "Errored", "Would change", "Preview", "Passed"),
     "New findings",
 )
-_COUNTS: Final = ("Findings", "New", "Would be refused")
+_COUNTS: Final = (_REFUSED, "Findings", "New findings")
 _WAIVERS: Final = ("Waiver", "State", "Last day", "Findings", "Problems")
 
 
@@ -102,7 +106,7 @@ def _beginning(document: Document) -> Iterator[str]:
     name = escaped(cut(provenance.cluster.name, _MESSAGE))
     yield f"Cluster {name}, scan `{provenance.scan_id}`, {escaped(when_of(document))}."
     notes = (cut(f"{note.title}: {note.text}.", _MESSAGE) for note in manifest_notes(document))
-    for text in (nothing_line(document), rules_line(document), *notes, preview_line(document)):
+    for text in (verdict_of(document), nothing_line(document), rules_line(document), *notes, preview_line(document)):
         if text:
             yield ""
             yield escaped(text)
@@ -174,7 +178,7 @@ def _policies(document: Document) -> _List:
     others = len(document.policies) - len(sections)
     rows = [_policy(document, section) for section in sections]
     head, *shown = _without_zeros([_POLICIES, *rows])
-    table = _table("Policies, in checks", head, shown, ("policy", "policies"))
+    table = _table("Policies", head, shown, ("policy", "policies"))
     other = "other " if rows else ""
     after = f"{plural(others, f'{other}policy', f'{other}policies')} without a failing check." if others else ""
     return table._replace(after=after)
@@ -194,7 +198,7 @@ def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
     counts, findings = document.in_force(section), section.findings
     preview = document.previews.get(section.key, NOTHING)
     numbers = (
-        *(findings.would_deny, counts.violated, counts.errored, counts.would_change),
+        *(document.open_problems(section.key).refused, counts.violated, counts.errored, counts.would_change),
         *(preview.failing + preview.would_change, counts.passed, findings.new),
     )
     return (
@@ -206,21 +210,25 @@ def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
 
 
 def _namespaces(document: Document) -> _List:
+    problems = document.problems_by_namespace()
     rows = [
-        (namespace_title(each.namespace), *_findings(each.findings))
+        (namespace_title(each.namespace), *_counts(problems.of(each.namespace), each.findings))
         for each in worst_namespaces(document.namespaces)
         if each.findings.total > each.findings.preview
     ]
-    return _table("Namespaces", ("Namespace", *_COUNTS), rows, ("namespace", "namespaces"))
+    table = _table("Namespaces", ("Namespace", *_COUNTS), rows, ("namespace", "namespaces"))
+    return table._replace(after=_sums(problems, "namespace"))
 
 
 def _owners(document: Document) -> _List:
+    problems = document.problems_by_owner()
     rows = [
-        (owner_title(each.owner), *_findings(each.findings))
+        (owner_title(each.owner), *_counts(problems.of(each.owner), each.findings))
         for each in worst_owners(document.owners)
         if each.findings.total > each.findings.preview
     ]
-    return _table("Owners", ("Owner", *_COUNTS), rows, ("owner", "owners"))
+    table = _table("Owners", ("Owner", *_COUNTS), rows, ("owner", "owners"))
+    return table._replace(after=_sums(problems, "owner"))
 
 
 def _waivers(document: Document) -> _List:
@@ -234,9 +242,15 @@ def _waiver(line: WaiverLine) -> tuple[str, ...]:
     return line.name, STATE_WORDS[line.state], f"{line.until}", *_numbers(line.findings, line.problems)
 
 
-def _findings(counts: FindingCounts) -> tuple[str, ...]:
-    """The numbers of findings, of new ones and of those that would be refused, without previews."""
-    return _numbers(counts.total - counts.preview, counts.new, counts.would_deny)
+def _counts(problems: OpenProblems, findings: FindingCounts) -> tuple[str, ...]:
+    """The number of refused problems, and those of findings and of new ones, without previews."""
+    return _numbers(problems.refused, findings.total - findings.preview, findings.new)
+
+
+def _sums(problems: GroupedProblems, noun: str) -> str:
+    """The reason why the refused problems of a table add up to another number than the verdict's, as a sentence; else empty."""
+    note = sums_note(problems, noun)
+    return f"{note}." if note else ""
 
 
 def _numbers(*numbers: int) -> tuple[str, ...]:

@@ -43,8 +43,9 @@ METRICS: Final = (
         "assay_clusters", ("state",), "Clusters in the database, by the state of their metrics", live=True, of_all=True
     ),
     Metric("assay_scans", ("state",), "Scans in the database, by state"),
-    Metric("assay_scan_complete", (), "1 if the scan missed nothing, else 0"),
-    Metric("assay_scan_limited", (), "1 if flags limited the scope of the scan, else 0"),
+    Metric("assay_scan_complete", (), "1 if the scan missed nothing within its scope, else 0"),
+    Metric("assay_scan_limited", (), "1 if flags chose a part of the cluster or of the policies, else 0"),
+    Metric("assay_scan_left_out", ("what",), "1 for what the user left out of all that a bound policy can match"),
     Metric("assay_scan_end_timestamp_seconds", (), "The end of the scan, in Unix time", "seconds"),
     Metric(
         "assay_last_complete_scan_timestamp_seconds", (), "The end of the newest complete scan, in Unix time", "seconds"
@@ -87,7 +88,11 @@ METRICS: Final = (
     Metric("assay_problems_new", ("language", "policy", "severity"), "Problems that began with the scan"),
     Metric("assay_findings_resolved", ("resolution",), "Findings that the scan resolved, by reason"),
     Metric("assay_waivers", ("state",), "Waivers, by state"),
-    Metric("assay_policy_matches_nothing", ("language", "policy"), "1 for a bound policy that matched no object"),
+    Metric(
+        "assay_policy_matches_nothing",
+        ("language", "policy"),
+        "1 for a bound policy that matched no object, if each kind that it can match was listed",
+    ),
     Metric("assay_database_size_bytes", (), "The size of the database", "bytes"),
     Metric(
         "assay_database_limit_bytes",

@@ -14,7 +14,7 @@ from typing import Final, TextIO
 
 from scanner.model.method import ClockDifferences
 from scanner.model.register import Register
-from scanner.model.scan import CoverageState, HealthKind, ScanState
+from scanner.model.scan import CoverageState, ScanState
 from scanner.posture.waivers import WaiverState
 from scanner.report.counts import FindingCounts
 from scanner.report.document import Document
@@ -67,6 +67,7 @@ def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
         "assay_build_info": [((numbers.tool_version,), 1)],
         "assay_scan_complete": [((), int(numbers.complete))],
         "assay_scan_limited": [((), int(numbers.limited))],
+        "assay_scan_left_out": [((part,), 1) for part in numbers.left_out],
         "assay_scan_end_timestamp_seconds": [((), unix(numbers.ended_at))],
         "assay_scan_duration_seconds": [((), round(unix(numbers.ended_at) - unix(numbers.started_at), 3))],
         "assay_scan_clock_difference_seconds": _clocks(numbers.clocks),
@@ -84,7 +85,7 @@ def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
             ((name or _UNKNOWN,), number) for name, number in sorted(numbers.resolutions.items())
         ],
         "assay_waivers": _waivers(numbers),
-        "assay_policy_matches_nothing": [(key, 1) for key in _unmatched(numbers)],
+        "assay_policy_matches_nothing": [(key, 1) for key in sorted(numbers.unmatched)],
     }
 
 
@@ -157,8 +158,3 @@ def _waivers(numbers: ScanNumbers) -> Samples:
     if section is None or not section.given:
         return []
     return [((str(state),), section.states[state]) for state in WaiverState]
-
-
-def _unmatched(numbers: ScanNumbers) -> list[Labels]:
-    kinds = (HealthKind.NO_KIND, HealthKind.NO_OBJECT)
-    return sorted({note.policy_key for note in numbers.health if note.kind in kinds})

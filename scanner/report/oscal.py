@@ -27,7 +27,7 @@ from scanner.report.counts import Counts
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.evidence import evidence_lines
-from scanner.report.sentences import headline_of, score_line
+from scanner.report.sentences import headline_of, score_line, verdict_of
 from scanner.report.spill import Spill
 from scanner.report.waivers import waiver_text
 from scanner.report.words import (
@@ -132,7 +132,9 @@ def _result(document: Document, scan: UUID) -> JsonObject:
     return {
         "uuid": str(uuid5(scan, "result")),
         "title": _line(f"Scan {provenance.scan_id}"),
-        "description": "\n\n".join((headline_of(document), visible(score_line(document)), *missed)),
+        "description": "\n\n".join(
+            (headline_of(document), visible(verdict_of(document)), visible(score_line(document)), *missed)
+        ),
         "start": iso(provenance.started_at),
         "end": iso(provenance.finished_at or provenance.started_at),
         "props": _props(("state", str(provenance.state)), ("tool", f"Assay {provenance.tool_version}")),

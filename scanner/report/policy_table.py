@@ -3,7 +3,7 @@
 Where a console is too narrow for the table, each policy has its name and the numbers that are not 0.
 
 A check is one rule evaluated for one object, so its numbers are no numbers of objects; only a wide summary has both, with the
-unit in each heading. Changes by mutating policies and previews have columns of their own, because neither is a violation.
+unit in each heading. What admission would refuse is counted in problems, as in the verdict. Changes by mutating policies and previews have columns of their own, because neither is a violation.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ _LEAST_NAME: Final = 24
 
 
 class _Row(NamedTuple):
-    """A policy with the counts of its bindings in force, and of those that `--assume-bound` added."""
+    """A policy with the counts of its bindings in force, of those that `--assume-bound` added, and its refused problems."""
 
     section: PolicySection
     bound: Counts
     preview: Counts
+    refused: int
 
 
 Cell: TypeAlias = Callable[[_Row], str]
@@ -66,7 +67,7 @@ _COLUMNS: Final = (
     _Column("Checks\npassed", _count(lambda row: row.bound.passed), "passed", wide=True),
     _Column(
         "Refused",
-        _count(lambda row: row.section.findings.would_deny),
+        _count(lambda row: row.refused),
         "refused",
         style="bold red",
     ),
@@ -93,7 +94,7 @@ def policies(console: Console, document: Document, *, wide: bool) -> None:
     rows = [_row(document, section) for section in sections if wide or _needs_attention(section)]
     if rows:
         console.print()
-        line(console, f"Policies ({_unit(wide=wide)})", style="bold")
+        line(console, f"Policies ({_unit(rows, wide=wide)})", style="bold")
         _table(console, document, rows, wide=wide)
         cut_note(console, len(rows), "policies")
     if len(rows) < len(sections):
@@ -102,10 +103,15 @@ def policies(console: Console, document: Document, *, wide: bool) -> None:
         _others(console, [section for section in sections if not _needs_attention(section)], some=bool(rows))
 
 
-def _unit(*, wide: bool) -> str:
-    """The unit of the numbers of the table."""
-    objects = ", except the objects matched" if wide else ""
-    return f"in checks{objects}; a check is one rule evaluated for one object"
+def _unit(rows: Sequence[_Row], *, wide: bool) -> str:
+    """The units of the numbers of the table."""
+    others = [
+        *(["Refused in problems"] if any(row.refused for row in rows) else []),
+        *(["matched in objects"] if wide else []),
+    ]
+    if not others:
+        return "in checks; a check is one rule evaluated for one object"
+    return f"{listed(others)}, the rest in checks: one rule for one object"
 
 
 def _table(console: Console, document: Document, rows: Sequence[_Row], *, wide: bool) -> None:
@@ -158,7 +164,8 @@ def _title(document: Document, row: _Row) -> str:
 
 
 def _row(document: Document, section: PolicySection) -> _Row:
-    return _Row(section, document.in_force(section), document.previews.get(section.key, NOTHING))
+    preview, refused = document.previews.get(section.key, NOTHING), document.open_problems(section.key).refused
+    return _Row(section, document.in_force(section), preview, refused)
 
 
 def _needs_attention(section: PolicySection) -> bool:

@@ -14,7 +14,7 @@ from scanner.model.method import ClockDifferences
 from scanner.model.outcome import Gap
 from scanner.model.policy import PolicyKey
 from scanner.model.problem_group import ProblemGroup
-from scanner.model.scan import Health, ScanRecord, Scope
+from scanner.model.scan import ScanRecord
 from scanner.posture.problem_groups import problem_groups
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
@@ -22,21 +22,27 @@ from scanner.posture.triage import Triage
 from scanner.report.counts import Counts, counts_by
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.document import Document, is_complete
+from scanner.report.left_out import left_out_of
+from scanner.report.unmatched import unmatched_policies
 from scanner.report.waivers import WaiversSection, waivers_of
 
 
 @dataclass(frozen=True, slots=True)
 class ScanNumbers:
-    """The numbers of a scan. `limited` is true if the user limited its scope; `ended_at` is its start if it has no end."""
+    """The numbers of a scan. `limited` is true if the user chose a part of the cluster or of the policies.
+
+    `left_out` is what the user left out, `unmatched` are the policies that match nothing. `ended_at` is its start if it has no end.
+    """
 
     tool_version: str
     started_at: datetime
     ended_at: datetime
     complete: bool
     limited: bool
+    left_out: tuple[str, ...]
     coverage: CoverageSection
     gaps: tuple[Gap, ...]
-    health: tuple[Health, ...]
+    unmatched: frozenset[PolicyKey]
     counts: Mapping[PolicyKey, Counts]
     groups: tuple[ProblemGroup, ...]
     severity: Callable[[PolicyKey], Severity]
@@ -53,10 +59,11 @@ def numbers_in(document: Document) -> ScanNumbers:
         started_at=provenance.started_at,
         ended_at=provenance.finished_at or provenance.started_at,
         complete=document.complete,
-        limited=document.narrowed,
+        limited=document.limited,
+        left_out=document.left_out,
         coverage=document.coverage,
         gaps=document.gaps,
-        health=document.health,
+        unmatched=document.unmatched(),
         counts={section.key: document.in_force(section) for section in document.policies},
         groups=document.groups(),
         severity=document.triage.severity,
@@ -74,10 +81,11 @@ def numbers_of(record: ScanRecord, settings: Settings, day: date) -> ScanNumbers
         started_at=scan.started_at,
         ended_at=scan.finished_at or scan.started_at,
         complete=is_complete(record, coverage),
-        limited=scan.scope != Scope(),
+        limited=scan.scope.is_limited,
+        left_out=left_out_of(scan.scope, record.coverage, record.method),
         coverage=coverage,
         gaps=record.gaps,
-        health=record.health,
+        unmatched=unmatched_policies(record),
         counts=_in_force(record),
         groups=problem_groups(record, triage),
         severity=triage.severity,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
+from scanner.model.open_problems import GroupedProblems
 from scanner.model.opinion import Opinion
 from scanner.model.policy import Action
 from scanner.model.scan import HealthKind, ScanState
@@ -57,12 +58,22 @@ def headline_of(document: Document) -> str:
 
 
 def verdict_of(document: Document) -> str:
-    """The state of the scan as a sentence."""
+    """The state of the scan as a sentence, in every format: what could not be scanned, and what the user left out."""
+    left_out = document.left_out
+    if not left_out:
+        return f"{_extent(document)}."
+    extent = "Complete within its scope" if document.complete else _extent(document)
+    return f"{extent}; left out on request: {listed(left_out)}."
+
+
+def _extent(document: Document) -> str:
+    """What was scanned, as a clause."""
     if document.complete:
-        return "Everything that a bound policy can match was scanned."
+        is_bound = any(policy.bindings for policy in document.policies)
+        return "Everything that a bound policy can match was scanned" if is_bound else "Nothing was evaluated"
     if gaps := gaps_of(document):
-        return f"{plural(gaps, 'item')} could not be scanned."
-    return "Nothing was evaluated." if nothing_line(document) else "The scan was recorded as incomplete."
+        return f"{plural(gaps, 'item')} could not be scanned"
+    return "Nothing was evaluated" if nothing_line(document) else "The scan was recorded as incomplete"
 
 
 class VerdictPart(NamedTuple):
@@ -178,7 +189,7 @@ def findings_line(document: Document) -> str:
     preview = f", {changes.preview:,} previewed" if changes.preview else ""
     parts = f"{changes.new:,} new, {changes.open:,} open before, {changes.reopened:,} reopened{preview}"
     drift = f"; {total.drift:,} of them drift" if total.drift else ""
-    return f"{plural(total.total, 'finding')} ({parts}); {total.would_deny:,} of them would be refused{drift}"
+    return f"{plural(total.total, 'finding')} ({parts}){drift}"
 
 
 def preview_line(document: Document) -> str:
@@ -305,6 +316,26 @@ def nothing_line(document: Document) -> str:
     if not document.coverage.evaluated:
         return "No bound policy matched an object. See policy health and the scope of this scan."
     return ""
+
+
+def sums_note(grouped: GroupedProblems, noun: str) -> str:
+    """The reason why the refused problems of groups, such as namespaces, add up to another number than the verdict's; else empty."""
+    several, outside = grouped.several.refused, grouped.outside.refused
+    parts = (
+        f"{plural(several, 'refused problem')} {_verb(several)} in several {noun}s and {_counts(several)} in each"
+        if several
+        else "",
+        f"{plural(outside, 'refused problem')} {_verb(outside)} in no {noun}" if outside else "",
+    )
+    return "; ".join(filter(None, parts))
+
+
+def _verb(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _counts(number: int) -> str:
+    return "counts" if number == 1 else "count"
 
 
 def namespace_title(namespace: str) -> str:

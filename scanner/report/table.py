@@ -14,6 +14,7 @@ from typing import Final, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from scanner.model.open_problems import GroupedProblems
 from scanner.model.opinion import Opinion
 from scanner.model.scan import Health
 from scanner.posture.severity import Severity
@@ -49,6 +50,7 @@ from scanner.report.sentences import (
     score_line,
     score_with_waivers_line,
     severities_line,
+    sums_note,
     verdict_line,
     verdict_of,
     waived_line,
@@ -65,8 +67,9 @@ from scanner.report.worst_table import worst_problems
 _STYLES: Final = {"Complete": "bold green", "Incomplete": "bold black on yellow"}
 _BAD: Final = "bold white on red"
 _NUMBERS: Final = ("Checks\npassed", "Violated", "Errored", "Would\nchange", "Skipped")
+_REFUSED: Final = "Refused\nproblems"
 _SEVERITIES: Final = tuple(severity.capitalize() for severity in Severity)
-_COUNTED: Final = (*_NUMBERS, *_SEVERITIES, "Objects", "Findings", "Findings\nnew", "New", "Evaluations")
+_COUNTED: Final = (*_NUMBERS, *_SEVERITIES, _REFUSED, "Objects", "Findings", "Findings\nnew", "New", "Evaluations")
 _TITLE: Final = 10
 """The width of the titles of the facts at the end, with a space."""
 _LONGEST_BANNER: Final = 1_000
@@ -122,12 +125,10 @@ def _banner(console: Console, word: str, sentence: str, style: str) -> None:
 
 def _incomplete(console: Console, document: Document) -> None:
     """What the scan missed, and what the user left out."""
-    exclusions = [f"excluded on request: {exclusion}" for exclusion in document.provenance.exclusions]
-    if not document.complete or exclusions:
+    if not document.complete or document.left_out:
         console.print()
         line(console, verdict_of(document), style="" if document.complete else "bold")
     items(console, document.coverage.unseen)
-    items(console, exclusions)
     if rights := missing_rights(document):
         line(console, rights_heading(rights))
         items(console, [right.right for right in rights[:ROWS]])
@@ -137,17 +138,31 @@ def _incomplete(console: Console, document: Document) -> None:
 
 
 def _namespaces(console: Console, document: Document) -> None:
+    problems = document.problems_by_namespace()
     rows = [
-        (namespace_title(section.namespace), *_numbers(document.in_force_in(section)), f"{section.findings.new:,}")
+        (
+            namespace_title(section.namespace),
+            f"{problems.of(section.namespace).refused:,}",
+            *_numbers(document.in_force_in(section)),
+            f"{section.findings.new:,}",
+        )
         for section in worst_namespaces(document.namespaces)[:ROWS]
     ]
-    _show(console, ("Namespace", *_NUMBERS, "Findings\nnew"), rows)
+    _show(console, ("Namespace", _REFUSED, *_NUMBERS, "Findings\nnew"), rows)
     cut_note(console, len(document.namespaces), "namespaces")
+    _sums(console, problems, "namespace")
+
+
+def _sums(console: Console, problems: GroupedProblems, noun: str) -> None:
+    """The reason why the refused problems of a table add up to another number than the verdict's, if they do."""
+    if note := sums_note(problems, noun):
+        line(console, f"  {note}")
 
 
 def _controls(console: Console, document: Document) -> None:
     """A line for each framework, and the controls that are violated or errored."""
     for framework in document.controls:
+        problems = document.problems_by_control(framework)
         console.print()
         line(console, f"{framework.heading}: {controls_line(framework)}")
         items(console, [f"control {control.id}: {note}" for control, note in _unmatched(framework)])
@@ -157,13 +172,15 @@ def _controls(console: Console, document: Document) -> None:
                 control.title,
                 CONTROL_STATES[control.state],
                 "not known" if control.objects is None else f"{control.objects:,}",
+                f"{problems.of(control.id).refused:,}",
                 f"{control.findings.total:,}",
                 f"{control.findings.new:,}",
             )
             for control in worst_controls(framework)
         ]
-        _show(console, ("Control", "Title", "State", "Objects", "Findings", "New"), rows[:ROWS])
+        _show(console, ("Control", "Title", "State", "Objects", _REFUSED, "Findings", "New"), rows[:ROWS])
         cut_note(console, len(rows), "controls")
+        _sums(console, problems, "control")
 
 
 def _unmatched(framework: FrameworkSection) -> Iterator[tuple[ControlSection, str]]:
@@ -173,17 +190,20 @@ def _unmatched(framework: FrameworkSection) -> Iterator[tuple[ControlSection, st
 
 
 def _owners(console: Console, document: Document) -> None:
+    problems = document.problems_by_owner()
     rows = [
         (
             owner_title(section.owner),
+            f"{problems.of(section.owner).refused:,}",
             *(f"{section.of(severity):,}" for severity in Severity),
             f"{section.findings.total:,}",
             f"{section.findings.new:,}",
         )
         for section in worst_owners(document.owners)[:ROWS]
     ]
-    _show(console, ("Owner", *_SEVERITIES, "Findings", "New"), rows)
+    _show(console, ("Owner", _REFUSED, *_SEVERITIES, "Findings", "New"), rows)
     cut_note(console, len(document.owners), "owners")
+    _sums(console, problems, "owner")
 
 
 def _health(console: Console, document: Document) -> None:

@@ -19,7 +19,14 @@ from markupsafe import Markup, escape
 import scanner
 from scanner.posture.severity import Severity
 from scanner.report.list_filters import ACTIONS, SORTS, STATUSES, UNRESOLVED
-from scanner.report.sentences import control_notes, control_score, controls_line, opinion_line, worst_controls
+from scanner.report.sentences import (
+    control_notes,
+    control_score,
+    controls_line,
+    opinion_line,
+    sums_note,
+    worst_controls,
+)
 from scanner.report.words import (
     AUDITABILITY,
     AUDITABILITY_MEANINGS,
@@ -80,6 +87,7 @@ def environment() -> Environment:
         check_title=check_title,
         opinion_line=opinion_line,
         controls_line=controls_line,
+        sums_note=sums_note,
         control_notes=control_notes,
         control_score=control_score,
         worst_controls=worst_controls,

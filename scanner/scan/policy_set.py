@@ -90,6 +90,8 @@ def read_policy_set(
     for name, _ in selection.assume_bound:
         if not _is_selected(name, scope.policies):
             raise UsageError(f"--assume-bound {name}: --policy leaves that policy out; name it there as well")
+    for binding in assumed:
+        _reject_bound(policies[binding.policy_key], reader.bindings)
     if reader.is_complete:
         _reject_unknown(scope.policies, {name for _, name in policies}, "--policy")
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
@@ -156,6 +158,17 @@ def _assumed(
     bindable = [(language, policy) for language, policy in named if language.needs_bindings]
     for language, policy in bindable or named:
         yield language.assume_bound(policy, cast("Action", action))
+
+
+def _reject_bound(policy: Policy, bindings: Iterable[Binding]) -> None:
+    """Raise UsageError for a policy that a binding puts into force: with an assumed one, each object would count twice."""
+    joined = [binding for binding in bindings if binding.joins(policy)]
+    if joined:
+        names = ", ".join(sorted(binding.name for binding in joined))
+        raise UsageError(
+            f"--assume-bound {policy.name}: the policy is bound already, by {names}. Leave out --assume-bound {policy.name}; "
+            f"to preview another action, change a copy of the binding and name its file with -f"
+        )
 
 
 def _reject_unknown(patterns: Iterable[str], names: Iterable[str], flag: str) -> None:

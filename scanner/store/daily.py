@@ -27,7 +27,7 @@ _Key: TypeAlias = tuple[str, str, str, str, bool]
 
 def covers_a_day(scope: Scope) -> bool:
     """Return whether a complete scan with this scope stands for its cluster's day."""
-    return not (scope.namespaces or scope.kinds or scope.policies or scope.bindings or scope.selector)
+    return not scope.is_limited
 
 
 def day_of(moment: datetime) -> str:

@@ -135,8 +135,7 @@ def _scan(row: Row[Any], dead: Mapping[str, datetime]) -> NewestScan:
 
 @lru_cache(maxsize=256)
 def _is_limited(scope: str) -> bool:
-    decoded = codec.from_text(Scope, scope)
-    return bool(decoded.namespaces or decoded.kinds or decoded.policies or decoded.bindings or decoded.selector)
+    return codec.from_text(Scope, scope).is_limited
 
 
 def runs_without_scan(connection: Connection, most: int) -> tuple[RunsWithoutScan, ...]:

@@ -17,6 +17,7 @@ from scanner.model.cause import CauseKind
 from scanner.model.census import Census, OwnedCensus, OwnerOf
 from scanner.model.finding_index import FindingIndex
 from scanner.model.method import Method
+from scanner.model.open_problems import GroupedProblems
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.place import Places
@@ -49,6 +50,7 @@ from scanner.store.census import census_of_seen, number_of_resolved, owned_censu
 from scanner.store.check_names import check_ids
 from scanner.store.finding_index import findings_by_object, indexed
 from scanner.store.findings import Times, by_problem, of_rows, resolved_by, seen_by, times_of
+from scanner.store.grouped_problems import problems_by_namespace, problems_by_owner
 from scanner.store.open_workloads import OpenWorkload, open_workloads
 from scanner.store.owned_tallies import tallies_by
 from scanner.store.places import read_places
@@ -57,7 +59,7 @@ from scanner.store.problem_counts import comparable
 from scanner.store.problem_groups import problem_groups
 from scanner.store.problem_totals import Place, problem_totals
 from scanner.store.read_tallies import read_tallies
-from scanner.store.recorded_objects import evaluated_objects, population_of
+from scanner.store.recorded_objects import evaluated_objects, namespaces_at, population_of
 from scanner.store.register import register_of
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.rules import read_rules
@@ -137,6 +139,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
             population=_streaming(engine, address, stored, _population),
             evaluated=_streaming(engine, address, stored, _evaluated),
+            namespaces=_streaming(engine, address, stored, _namespaces),
             tallies_by=_tallies_by(engine, address, stored),
             rules=read_rules(connection, owners.rules),
             uncovered=tuple(UncoveredKind(*row) for row in read_rows(connection, UNCOVERED, owners.uncovered)),
@@ -145,6 +148,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sca
             open_of_problems=_open_of_problems(engine, address, stored),
             problem_totals=_problem_totals(engine, address, stored),
             problem_groups=_problem_groups(engine, address, stored),
+            problems_by_namespace=_problems_by_namespace(engine, address, stored),
+            problems_by_owner=_problems_by_owner(engine, address, stored),
             register=_register(engine, address, stored, _last_day(scan)),
             policy_days=_policy_days(engine, address, stored, _last_day(scan)),
             places=_places(engine, address, stored),
@@ -369,6 +374,36 @@ def _problem_groups(
     return groups
 
 
+def _problems_by_namespace(
+    engine: Engine, address: Address, stored: StoredScan
+) -> Callable[[frozenset[int]], GroupedProblems]:
+    """Counts the open problems, over a connection of its own. A failed scan has none."""
+
+    def by_namespace(waived: frozenset[int]) -> GroupedProblems:
+        if stored.revision is None:
+            return GroupedProblems()
+        with as_store_error(address), engine.connect() as connection:
+            place = Place(stored.cluster, stored.revision, _unchecked(connection, stored))
+            return problems_by_namespace(connection, place, waived)
+
+    return by_namespace
+
+
+def _problems_by_owner(
+    engine: Engine, address: Address, stored: StoredScan
+) -> Callable[[OwnerOf, frozenset[int]], GroupedProblems]:
+    """Counts the open problems, over a connection of its own. A failed scan has none."""
+
+    def by_owner(owner_of: OwnerOf, waived: frozenset[int]) -> GroupedProblems:
+        if stored.revision is None:
+            return GroupedProblems()
+        with as_store_error(address), engine.connect() as connection:
+            place = Place(stored.cluster, stored.revision, _unchecked(connection, stored))
+            return problems_by_owner(connection, place, owner_of, waived)
+
+    return by_owner
+
+
 def _last_day(scan: Scan) -> date:
     """The day of UTC on which a scan ended, or began."""
     return (scan.finished_at or scan.started_at).astimezone(UTC).date()
@@ -475,6 +510,10 @@ def _resolutions(engine: Engine, address: Address, stored: StoredScan) -> Callab
 
 def _population(connection: Connection, stored: StoredScan, revision: int) -> Iterator[RecordedObject]:
     return population_of(connection, stored.cluster, stored.number, revision)
+
+
+def _namespaces(connection: Connection, stored: StoredScan, revision: int) -> Iterator[str]:
+    return namespaces_at(connection, stored.cluster, revision)
 
 
 def _evaluated(connection: Connection, stored: StoredScan, _: int) -> Iterator[EvaluatedObjects]:

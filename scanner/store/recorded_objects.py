@@ -73,6 +73,17 @@ def population_of(connection: Connection, cluster: int, scan: int, revision: int
         yield from _objects(connection, cluster, (api_version, kind), sets.examined, revision)
 
 
+def namespaces_at(connection: Connection, cluster: int, revision: int) -> Iterator[str]:
+    """The namespaces that are known at a revision: those of objects, and those of which a scan has seen the Namespace."""
+    own, interval = OBJECTS.c, POPULATION.c
+    at = interval.cluster == cluster, interval.since <= revision, interval.until > revision
+    there = own.id == interval.object
+    of_objects = select(own.namespace).join(POPULATION, there).where(*at, own.namespace != "")
+    kinds = select(KINDS.c.id).where(KINDS.c.api_version == "v1", KINDS.c.kind == "Namespace")
+    of_kind = select(own.name).join(POPULATION, there).where(*at, interval.kind.in_(kinds))
+    yield from connection.execute(of_objects.union(of_kind)).scalars()
+
+
 def _objects(
     connection: Connection, cluster: int, kind: tuple[str, str], examined: RowIdSet, revision: int
 ) -> Iterator[RecordedObject]:

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.cli.conftest import Assay
-from tests.cli.manifests import bound, config_map
+from tests.cli.manifests import bound, config_map, policy
 
 Write = Callable[[str, str], Path]
 DEPLOYMENT = """\
@@ -205,3 +205,65 @@ def test_wide_characters_keep_columns_together(assay: Assay, write: Write) -> No
 
     at = head.index("POLICY")
     assert [at, at] == [cell_len(line[: line.index(" p  ") + 1]) for line in lines]
+
+
+def test_problems_of_a_preview_are_listed(assay: Assay, write: Write) -> None:
+    """One for each check and workload, beside the problems of policies in force."""
+    write("all.yaml", f"{config_map('a')}---\n{config_map('b')}---\n{bound('p')}---\n{policy('later')}")
+    assay("scan", "--from", "all.yaml", "--assume-bound", "later", "-q")
+    previews = listed(assay, "--problems", "--status", "preview", form="problems")
+
+    assert [("later", "preview", 1), ("later", "preview", 1)] == [
+        (row["policy"], row["status"], row["findings"]) for row in previews
+    ]
+    assert {row["problem"] for row in listed(assay, "--status", "preview")} == {row["id"] for row in previews}
+    assert ["later", "later", "p", "p"] == sorted(row["policy"] for row in listed(assay, "--problems", form="problems"))
+    assert {"p"} == {row["policy"] for row in listed(assay, "--problems", "--status", "new", form="problems")}
+
+
+@pytest.mark.parametrize("command", [("findings",), ("findings", "--problems"), ("waiver", "propose")])
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--policy", "mops"), "--policy mops: scan {scan} has no such policy. It has maps, pods"),
+        (("-n", "shpo"), "--namespace shpo: scan {scan} has no such namespace. It evaluated objects in shop"),
+        (
+            ("-n", "shop", "-n", "b?t"),
+            "--namespace b?t: scan {scan} has no such namespace. It evaluated objects in shop",
+        ),
+    ],
+)
+def test_a_name_that_the_scan_does_not_have_is_an_error(
+    twice: Assay, command: tuple[str, ...], flags: tuple[str, ...], message: str
+) -> None:
+    """A typing error must not look like a clean cluster."""
+    scan = json.loads(twice("report", "-o", "json").stdout)["provenance"]["scanId"]
+    ran = twice(*command, *flags)
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert message.format(scan=scan) in " ".join(ran.stderr.split())
+
+
+@pytest.mark.parametrize("flags", [("-n", "bank"), ("-n", "sh*"), ("--policy", "pods", "-n", "shop")])
+def test_names_of_resolved_findings_are_known(twice: Assay, flags: tuple[str, ...]) -> None:
+    """Their namespace may be gone."""
+    assert 0 == twice("findings", *flags).code
+
+
+def test_a_namespace_without_an_evaluated_object_is_known(assay: Assay, write: Write) -> None:
+    """It has a Namespace."""
+    quiet = "apiVersion: v1\nkind: Namespace\nmetadata: {name: quiet}\n"
+    write("all.yaml", f"{config_map('a')}---\n{quiet}---\n{bound('p')}")
+    assay("scan", "--from", "all.yaml", "-q")
+
+    assert [0, 2] == [assay("findings", "-n", name).code for name in ("quiet", "quite")]
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+@pytest.mark.parametrize("flags", [(), ("--fixes",)])
+def test_a_trend_of_an_unknown_policy_is_an_error(twice: Assay, form: str, flags: tuple[str, ...]) -> None:
+    """In every form."""
+    ran = twice("trend", "--policy", "mops", "-o", form, *flags)
+
+    assert (2, b"") == (ran.code, ran.stdout)
+    assert "No daily tally is of a policy 'mops'" in " ".join(ran.stderr.split())

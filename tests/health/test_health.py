@@ -321,12 +321,6 @@ def test_bindings_with_other_params_are_not_the_same() -> None:
     assert [] == health(policy("p", "true", paramKind=CONFIG), *bindings, *params)
 
 
-def test_an_assumed_binding_duplicates_none() -> None:
-    """An assumed binding does not exist in the cluster."""
-    options = Options(assume_bound=(("p", "Deny"),))
-    assert [] == health(policy("p", "true"), binding("b", "p"), options=options)
-
-
 def test_a_preview_says_that_nothing_binds_the_policy() -> None:
     """Without the note, its findings would look like those of admission."""
     options = Options(assume_bound=(("p", "Deny"),))

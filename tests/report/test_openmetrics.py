@@ -138,9 +138,18 @@ def test_resolved_findings_are_counted_by_reason() -> None:
     assert {("unknown",): 2} == samples(rendered(small_record()), "assay_findings_resolved")
 
 
-@pytest.mark.parametrize(("scope", "limited"), [(Scope(), 0), (Scope(namespaces=("shop",)), 1)])
+@pytest.mark.parametrize(
+    ("scope", "limited"),
+    [
+        (Scope(), 0),
+        (Scope(namespaces=("shop",)), 1),
+        (Scope(kinds=("Pod",)), 1),
+        (Scope(skip_kinds=("secrets",)), 0),
+        (Scope(exclude_namespaces=("kube-*",)), 0),
+    ],
+)
 def test_a_limited_scan_is_marked(scope: Scope, limited: int) -> None:
-    """Its numbers are those of a part of the cluster."""
+    """Its numbers are those of a part of the cluster. The chart leaves out Secrets in each scan: that limits none."""
     record = small_record()
     text = rendered(replace(record, scan=replace(record.scan, scope=scope)))
 

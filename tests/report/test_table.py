@@ -234,7 +234,7 @@ def test_the_numbers_of_gaps_are_one_number() -> None:
     text = shown(record)
 
     assert " · 14 gaps\n" in text
-    assert "\n14 items could not be scanned.\n" in text
+    assert "\n14 items could not be scanned; left out on request: " in text
     assert "  - 12 documents could not be read\n" in text
 
 

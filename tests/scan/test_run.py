@@ -165,6 +165,10 @@ def test_a_policy_without_a_binding_can_be_previewed() -> None:
     [
         (Options(assume_bound=(("nope", "Deny"),)), "--assume-bound names policy nope"),
         (Options(assume_bound=(("no-host-network", "Shout"),)), "the action must be Deny, Warn or Audit"),
+        (
+            Options(assume_bound=(("no-host-network", "Deny"),)),
+            "the policy is bound already, by no-host-network. Leave out --assume-bound no-host-network; to preview another",
+        ),
         (Options(scope=Scope(policies=("nope",))), "--policy nope matches nothing; there is: no-host-network"),
         (Options(scope=Scope(bindings=("nope",))), "--binding nope matches nothing; there is: no-host-network"),
         (Options(scope=Scope(kinds=("Widget",))), "--kind Widget matches nothing that the cluster serves"),

@@ -1,0 +1,91 @@
+"""The open problems of a scan by namespace, by owner, by policy and by control.
+
+A problem is in each group that has one of its findings, so it can be in several. The database answers the first two questions for
+a stored scan (`store.grouped_problems`); a test compares both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+
+from scanner.model.open_problems import NO_PROBLEMS, GroupedProblems, OpenProblems
+from scanner.model.policy import PolicyKey
+from scanner.model.problem_group import ProblemGroup
+from scanner.model.scan import ScanRecord, StoredFinding
+from scanner.posture.problem_groups import counts
+from scanner.posture.problem_rows import problems
+from scanner.posture.triage import Triage
+
+
+def problems_by_namespace(record: ScanRecord, triage: Triage) -> GroupedProblems:
+    """The open problems by the namespace of their objects; the empty name stands for cluster-scoped ones."""
+    if record.problems_by_namespace is not None:
+        return record.problems_by_namespace(triage.waived.rows)
+    return grouped(_places(record, triage, lambda stored: stored.finding.namespace))
+
+
+def problems_by_owner(record: ScanRecord, triage: Triage) -> GroupedProblems:
+    """The open problems by the owner of their objects; the empty name stands for objects without an owner."""
+    if record.problems_by_owner is not None:
+        return record.problems_by_owner(triage.owner_of, triage.waived.rows)
+    return grouped(_places(record, triage, triage.owner))
+
+
+def problems_by_policy(groups: Iterable[ProblemGroup]) -> Mapping[PolicyKey, OpenProblems]:
+    """The open problems by policy. A problem has one policy."""
+    sums: defaultdict[PolicyKey, OpenProblems] = defaultdict(OpenProblems)
+    for group in groups:
+        policy = group.language, group.policy
+        sums[policy] = sums[policy].plus(OpenProblems(group.number, group.refused, group.new))
+    return dict(sums)
+
+
+def problems_by_control(
+    by_policy: Mapping[PolicyKey, OpenProblems], controls: Mapping[str, Iterable[PolicyKey]]
+) -> GroupedProblems:
+    """The open problems of the policies of each control of a framework. A policy can serve several controls, or none."""
+    serving = Counter(policy for policies in controls.values() for policy in set(policies))
+    return GroupedProblems(
+        groups={name: _sum(by_policy.get(each, NO_PROBLEMS) for each in set(own)) for name, own in controls.items()},
+        several=_sum(numbers for policy, numbers in by_policy.items() if serving[policy] > 1),
+        repeated=_sum(numbers for policy, numbers in by_policy.items() for _ in range(1, serving[policy])),
+        outside=_sum(numbers for policy, numbers in by_policy.items() if not serving[policy]),
+    )
+
+
+def grouped(counted: Iterable[tuple[str, int, OpenProblems]]) -> GroupedProblems:
+    """Join numbers of problems: the name of a group, the number of groups that each of these problems is in, and the numbers."""
+    groups: defaultdict[str, OpenProblems] = defaultdict(OpenProblems)
+    of_size: defaultdict[int, OpenProblems] = defaultdict(OpenProblems)
+    for name, size, numbers in counted:
+        groups[name] = groups[name].plus(numbers)
+        of_size[size] = of_size[size].plus(numbers)
+    # Each of them was counted once for each of its groups.
+    once = {size: OpenProblems(*(number // size for number in numbers)) for size, numbers in of_size.items()}
+    return GroupedProblems(
+        groups={name: groups[name] for name in sorted(groups)},
+        several=_sum(numbers for size, numbers in once.items() if size > 1),
+        repeated=_sum(numbers for size, numbers in once.items() for _ in range(1, size)),
+    )
+
+
+def _places(
+    record: ScanRecord, triage: Triage, name_of: Callable[[StoredFinding], str]
+) -> Iterator[tuple[str, int, OpenProblems]]:
+    """The groups of each problem, from the stream of findings, for a record that no database answers."""
+    for _, group in groupby(record.by_problem(), key=lambda each: each.stored.problem or each.stored.id):
+        counted = [each for each in group if counts(each, triage)]
+        if counted:
+            problem = next(problems(counted))
+            names = {name_of(each.stored) for each in counted}
+            numbers = OpenProblems(1, int(problem.denies), int(problem.status == "new"))
+            yield from ((name, len(names), numbers) for name in names)
+
+
+def _sum(several: Iterable[OpenProblems]) -> OpenProblems:
+    total = NO_PROBLEMS
+    for numbers in several:
+        total = total.plus(numbers)
+    return total
