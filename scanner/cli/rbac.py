@@ -126,16 +126,22 @@ def _needs(
     cluster_policies: bool,
     waivers_namespace: str,
 ) -> Needs:
-    from scanner.cli.inputs import policy_files
+    from scanner.cli.inputs import read_policy_files
     from scanner.policies.kyverno.language import Kyverno
     from scanner.policies.language import with_options
     from scanner.rbac import needs
     from scanner.scan.options import Options
 
     scope = scope_of(namespaces=namespaces, skip_kinds=skip_kinds)
-    manifests = policy_files(files)
+    given = read_policy_files(files)
     kyverno = Kyverno(configuration=kyverno_configuration(kyverno_filters))
-    options = Options(scope, manifests, cluster_policies=cluster_policies, languages=with_options(kyverno))
+    options = Options(
+        scope,
+        given.manifests,
+        cluster_policies=cluster_policies,
+        languages=with_options(kyverno),
+        definitions=given.kinds,
+    )
     return needs(cluster, options, waivers_namespace)
 
 

@@ -31,7 +31,7 @@ from scanner.cli.exit_codes import ExitZeroOnOption, ending_of, nothing_in
 from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.fleet_flags import with_fleet_flags
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
-from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
+from scanner.cli.inputs import files_as_cluster, policies_among, read_policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
 from scanner.cli.logs import LogFormat, LogFormatOption
@@ -66,11 +66,12 @@ from scanner.cli.simulated_request import (
     UserOption,
     requester,
 )
-from scanner.cli.values import assumption, kubernetes_version, seconds
+from scanner.cli.values import assumption, kubernetes_version, namespace_labels, seconds
 from scanner.cli.waivers import Posture, WaiversNamespaceOption, WaiversOption, waivers_of_scan
 from scanner.report.screen import Color
 
 if TYPE_CHECKING:
+    from scanner.cli.inputs import PolicyFiles
     from scanner.cluster.files import SnapshotCluster
     from scanner.model.method import Method
     from scanner.model.population import KeptKeys
@@ -123,6 +124,15 @@ def command(
             show_default=False,
         ),
     ] = "",
+    namespace_label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace-label",
+            metavar="NS=KEY=VALUE",
+            help="With --from: a label of a namespace that the files do not describe (repeatable).",
+            rich_help_panel=SCOPE,
+        ),
+    ] = None,
     namespaces: NamespacesOption = None,
     all_namespaces: Annotated[  # noqa: ARG001 - a scan has all namespaces unless -n names some, which -A excludes
         bool,
@@ -319,9 +329,11 @@ def command(
         policies=policies,
         bindings=bindings,
     )
+    policies_given = read_policy_files(files or [])
+    labels = namespace_labels(namespace_label or [])
     options = _options(
         scope,
-        files or [],
+        policies_given,
         cluster_policies=not no_cluster_policies,
         assume_bound=assume_bound or [],
         user=requester(user, user_groups, user_uid, user_extra),
@@ -358,7 +370,7 @@ def command(
         with second_opinion(engine, sample) as comparison:
             with interruption.interruptible():
                 if source:
-                    saved, options = _from_files(source, options, cluster_name, release)
+                    saved, options = _from_files(source, options, policies_given, cluster_name, release, labels)
                     cluster = saved
                 else:
                     cluster = live = connection.cluster()
@@ -429,7 +441,7 @@ def _print_requests(cluster: Cluster, progress: Progress) -> None:
 
 def _options(
     scope: Scope,
-    files: list[Path],
+    given: PolicyFiles,
     *,
     cluster_policies: bool,
     assume_bound: list[str],
@@ -447,7 +459,6 @@ def _options(
     from scanner.policies.language import with_options
     from scanner.scan.options import Options
 
-    manifests = policy_files(files)
     kyverno = Kyverno(
         compat=kyverno_compat.value if kyverno_compat else "",
         parse=load,
@@ -456,7 +467,9 @@ def _options(
     )
     return Options(
         scope=scope,
-        manifests=manifests,
+        manifests=given.manifests,
+        definitions=given.kinds,
+        outside=given.outside,
         cluster_policies=cluster_policies,
         assume_bound=tuple(assumption(text) for text in assume_bound),
         user=user,
@@ -475,10 +488,19 @@ def _network(allowed: list[str]) -> Network:
     return HttpClient(destinations(allowed))
 
 
-def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[SnapshotCluster, Options]:
+def _from_files(
+    source: list[Path],
+    options: Options,
+    given: PolicyFiles,
+    name: str,
+    version: str,
+    labels: dict[str, dict[str, str]],
+) -> tuple[SnapshotCluster, Options]:
     """The cluster that the files stand for, and the options with the policies among the files."""
-    cluster = files_as_cluster(source, options.scope, name, version)
-    embedded = policies_among(cluster) if options.cluster_policies else ()
+    cluster = files_as_cluster(
+        source, options.scope, name, version, definitions=given.definitions, namespace_labels=labels
+    )
+    embedded = policies_among(cluster, given.read) if options.cluster_policies else ()
     return cluster, replace(options, manifests=(*options.manifests, *embedded), cluster_policies=False)
 
 
