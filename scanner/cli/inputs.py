@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from scanner.errors import UsageError
 from scanner.model.json import as_text
-from scanner.model.scan import OutOfScope, Unneeded
 
 if TYPE_CHECKING:
     from scanner.cluster.files import SnapshotCluster
     from scanner.cluster.manifests import Document, FilesRead, Unread
     from scanner.model.resource import Kind
-    from scanner.model.scan import Scope
+    from scanner.model.scan import OutOfScope, Scope
     from scanner.scan.documents import Manifest
 
 _STDIN = Path("-")
@@ -81,6 +80,7 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
 def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> list[Document]:
     """The documents at a path. Files and documents of a folder that are no manifests are added to `outside`."""
     from scanner.cluster.manifests import Document, Unread, stream_documents
+    from scanner.model.scan import Unneeded
     from scanner.scan.documents import is_policy
 
     items = [*stream_documents(path, read)]
@@ -119,6 +119,8 @@ def _may_be_policy(item: Unread) -> bool:
 
 
 def _unneeded(item: Unread) -> OutOfScope:
+    from scanner.model.scan import OutOfScope, Unneeded
+
     if item.recognised:
         return OutOfScope(item.recognised.kind, item.gap.where, item.recognised.why)
     return OutOfScope(Unneeded.UNUSED_DOCUMENT, item.gap.where, f"this document is no policy and no binding: {item.gap.why}")

@@ -56,6 +56,7 @@ _SECTIONS = (
     "gaps",
     "health",
     "outside",
+    "out_of_scope",
     "waivers",
     "second_opinion",
 )
