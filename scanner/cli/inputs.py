@@ -87,7 +87,7 @@ def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> lis
     documents = [item for item in items if isinstance(item, Document)]
     unread = [item for item in items if isinstance(item, Unread)]
     folder = path.is_dir()
-    repeated = [item for item in unread if item.recognised and item.recognised.kind is Unneeded.REPEATED_FILE]
+    repeated = [item for item in unread if item.recognised and item.recognised.kind is Unneeded.REPEATED]
     refused = [item for item in unread if item not in repeated and (not folder or _may_be_policy(item))]
     _reject(path, refused)
     outside.extend(_unneeded(item) for item in unread)

@@ -41,7 +41,7 @@ from scanner.model.place import Place, PlacedObject
 from scanner.model.population import GroupKind
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scan import FILES, STDIN, ClusterIdentity, OutOfScope
+from scanner.model.scan import FILES, STDIN, ClusterIdentity, OutOfScope, Unneeded
 from scanner.policies import manifest
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.edges import Discovery
@@ -73,9 +73,14 @@ class _Written:
     line: int
 
     @property
+    def text(self) -> memoryview:
+        """The document as JSON."""
+        return memoryview(self.texts)[self.start : self.end]
+
+    @property
     def body(self) -> JsonObject:
         """The document, decoded."""
-        return as_object(orjson.loads(memoryview(self.texts)[self.start : self.end]))
+        return as_object(orjson.loads(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +167,10 @@ class SnapshotCluster:
         )
         self._relabelled = frozenset(map(_family, relabelled))
         self._kinds = _served(custom, of_languages)
-        objects, refused = self._store(written)
+        objects, refused, copies = self._store(written)
         self._objects = {family: tuple(group) for family, group in groupby(objects, key=attrgetter("family"))}
         of_others = [item for item in unread if item.recognised is None]
-        self._outside = tuple(_outside(item.gap, item.recognised) for item in unread if item.recognised)
+        self._outside = (*(_outside(item.gap, item.recognised) for item in unread if item.recognised), *copies)
         self._gaps = (*(item.gap for item in of_others), *broken, *refused)
         self._concerns = {**{item.gap: item.concerns for item in of_others if item.concerns}, **refused}
 
@@ -282,11 +287,14 @@ class SnapshotCluster:
             else:
                 yield body
 
-    def _store(self, documents: Iterable[_Written]) -> tuple[tuple[_Stored, ...], dict[Gap, GroupKind]]:
-        """The objects, and the gaps of documents that describe none, each with the group and the kind of the document."""
+    def _store(
+        self, documents: Iterable[_Written]
+    ) -> tuple[tuple[_Stored, ...], dict[Gap, GroupKind], tuple[OutOfScope, ...]]:
+        """The objects; the gaps of documents that describe none, each with group and kind; documents that repeat an equal one."""
         kinds = {(kind.api_version, kind.kind): kind for kind in self._kinds}
         stored: dict[tuple[object, ...], _Stored] = {}
         gaps: dict[Gap, GroupKind] = {}
+        copies: list[OutOfScope] = []
         for document in documents:
             concerns = (document.api_version.rpartition("/")[0], document.kind)
             kind = kinds.get(_written_kind(document, self._languages))
@@ -298,13 +306,21 @@ class SnapshotCluster:
             first = stored.setdefault(
                 (stored_object.family, stored_object.namespace, stored_object.name), stored_object
             )
-            if first is not stored_object:
+            if first is stored_object:
+                continue
+            if first.written.text == document.text:
+                copies.append(_copy(document, first.written))
+            else:
                 gaps[_repeated(stored_object, first)] = concerns
         ordered = sorted(
             stored.values(),
             key=lambda stored_object: (stored_object.family, stored_object.namespace, stored_object.name),
         )
-        return tuple(ordered), gaps
+        return tuple(ordered), gaps, tuple(copies)
+
+
+def _copy(document: _Written, first: _Written) -> OutOfScope:
+    return OutOfScope(Unneeded.REPEATED, document.source, f"this document is equal to {first.source}, which is read")
 
 
 def _outside(gap: Gap, recognised: Recognised) -> OutOfScope:

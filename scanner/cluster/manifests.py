@@ -127,7 +127,7 @@ def stream_documents(path: Path, read: FilesRead | None = None) -> Iterator[Docu
     inputs = kustomize_inputs(files)
     for file in files:
         if file != _STDIN and (earlier := read.earlier(file)):
-            yield _aside(str(file), Recognised(Unneeded.REPEATED_FILE, f"this is the same file as {earlier}, which is read"))
+            yield _aside(str(file), Recognised(Unneeded.REPEATED, f"this is the same file as {earlier}, which is read"))
         elif inputs and (recognised := inputs.get(absolute(file))):
             yield _aside(str(file), recognised)
         else:

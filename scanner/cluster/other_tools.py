@@ -39,7 +39,7 @@ _GROUPS: Final = {
     "test.gatekeeper.sh": Unneeded.TEST_SUITE,
 }
 """The groups of documents that tools read from files, and that no API server serves."""
-_MANIFEST_FIELDS: Final = frozenset({"apiversion", "kind", "metadata", "spec"})
+_MANIFEST_FIELDS: Final = frozenset({"kind", "metadata", "spec"})
 """The fields of manifests in lower case: a document with one of them may be a manifest with a typing error."""
 _TEMPLATE_ACTION: Final = b"{{"
 
@@ -51,7 +51,7 @@ _WHY: Final = {
     Unneeded.HELM_TEMPLATE: "this is a template of a Helm chart: scan the output of `helm template` to evaluate its objects",
     Unneeded.TEST_SUITE: "this is a test suite of policies: run the suites of Kyverno and of Assay with `assay test`",
     Unneeded.PACKAGE_METADATA: "this file describes a package",
-    Unneeded.NO_MANIFEST: "this is no manifest: it has neither apiVersion nor kind",
+    Unneeded.NO_MANIFEST: "this is no manifest: it has no kind, no metadata and no spec",
 }
 
 
@@ -115,12 +115,11 @@ def _of_object(file: Path, body: JsonObject) -> Unneeded | None:
         return None
     if file.name == "Chart.yaml" or (file.name == "index.yaml" and isinstance(body.get("entries"), dict)):
         return Unneeded.HELM_CHART
-    if body.get("apiVersion") is not None:
-        return None
-    if named := _NAMES.get(file.name):
-        return named
-    if _VALUES.fullmatch(file.name):
-        return Unneeded.HELM_VALUES
+    if body.get("apiVersion") is None:
+        if named := _NAMES.get(file.name):
+            return named
+        if _VALUES.fullmatch(file.name):
+            return Unneeded.HELM_VALUES
     return None if _may_be_manifest(body) else Unneeded.NO_MANIFEST
 
 

@@ -255,7 +255,7 @@ class Unneeded(StrEnum):
 
     API_GROUP = "apiGroup"
     DOCUMENT = "document"
-    REPEATED_FILE = "repeatedFile"
+    REPEATED = "repeated"
     KUSTOMIZATION = "kustomization"
     KUSTOMIZE_INPUT = "kustomizeInput"
     HELM_CHART = "helmChart"

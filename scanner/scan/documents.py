@@ -69,7 +69,7 @@ class DocumentReader:
         self._others: list[Manifest] = []
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._namespace = namespace
-        self._sources: dict[tuple[str, ...], str] = {}
+        self._sources: dict[tuple[str, ...], Manifest] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -100,7 +100,7 @@ class DocumentReader:
         body, source = document.body, document.source
         language = next((language for language in self._languages if language.reads(body)), None)
         if language is not None:
-            self._keep(language.read(body, source=source, namespace=self._namespace, rules=self._rules), source)
+            self._keep(language.read(body, source=source, namespace=self._namespace, rules=self._rules), document)
         elif source != "cluster":
             self._reject_policy(document)
             self._others.append(document)
@@ -130,18 +130,18 @@ class DocumentReader:
                 why = f"{kind} is no policy and no binding, and no policy has params of this kind"
                 self.outside.append(OutOfScope(Unneeded.UNUSED_DOCUMENT, document.source, why))
 
-    def _keep(self, document: ReadDocument, source: str) -> None:
+    def _keep(self, document: ReadDocument, written: Manifest) -> None:
         match document.content:
             case Policy() as policy:
-                if self._is_first("policy", policy.name, source, policy.language):
+                if self._is_first("policy", policy.name, written, policy.language):
                     self.policies.append(policy)
                     self.health.extend(_ignored(document, policy.name, "", policy.language))
             case Binding() as binding:
-                if self._is_first("binding", binding.name, source, binding.language):
+                if self._is_first("binding", binding.name, written, binding.language):
                     self.bindings.append(binding)
                     self.health.extend(_ignored(document, binding.policy_name, binding.name, binding.language))
             case Supporting() as supporting:
-                if self._is_first(supporting.what, supporting.name, source):
+                if self._is_first(supporting.what, supporting.name, written):
                     self.supporting.append(supporting)
             case _ as never:
                 assert_never(never)
@@ -154,24 +154,29 @@ class DocumentReader:
             self._add_gap(document, why)
             return
         param = param_of(kind, document.body, self._namespace)
-        if self._is_first(kind.kind, param.name, document.source, kind.group, param.namespace):
+        if self._is_first(kind.kind, param.name, document, kind.group, param.namespace):
             self.params.append(param)
 
     def _add_gap(self, document: Manifest, why: str) -> None:
         self.gaps.append(Gap(GapKind.DOCUMENT, document.source, why))
 
-    def _is_first(self, what: str, name: str, source: str, *where: str) -> bool:
+    def _is_first(self, what: str, name: str, document: Manifest, *where: str) -> bool:
         """Return whether this is the first document of its name: files come before the cluster, and replace its objects."""
         key = (what, name, *where)
         if key not in self._sources:
-            self._sources[key] = source
+            self._sources[key] = document
             return True
-        earlier = self._sources[key]
+        source, first = document.source, self._sources[key]
+        earlier = first.source
         if source == "cluster":
             detail = f"the {what} in {earlier} is used instead of the cluster's"
             policy, binding = (name, "") if what == "policy" else ("", name)
             language = where[0] if what in ("policy", "binding") else ""
             self.health.append(Health(HealthKind.NOTE, policy, binding, detail, language))
+            return False
+        if document.body == first.body:
+            why = f"this document is equal to {earlier}, which is read"
+            self.outside.append(OutOfScope(Unneeded.REPEATED, source, why))
             return False
         why = f"{what} {name} is defined already in {earlier}; this one is not used: rename or remove one of them"
         self.gaps.append(Gap(GapKind.DOCUMENT, source, why))

@@ -39,7 +39,7 @@ from scanner.scan.param_table import ParamTable
 from scanner.scan.policy_set import PolicySet, namespaces_needed, read_policy_set
 from scanner.scan.rules import rules_of
 from scanner.scan.unlabelled import undecided
-from scanner.scan.unneeded import policy_groups, split_gaps
+from scanner.scan.unneeded import policy_kinds, split_gaps
 
 
 def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = False) -> PreparedScan:
@@ -69,7 +69,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     needed, outside = split_gaps(
         discovery,
         languages,
-        policy_groups(options.languages, discovery.kinds),
+        policy_kinds(options.languages, discovery.kinds),
         context.operations,
         policies_known=not any(gap.kind is GapKind.LIST for gap in policy_set.gaps),
     )

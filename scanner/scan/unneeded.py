@@ -22,6 +22,7 @@ from scanner.policies import manifest
 from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import Language
 from scanner.posture.needed_kinds import may_match
+from scanner.scan.documents import names_policy_kind
 from scanner.scan.edges import Discovery
 
 _DECIDING: Final = frozenset({("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition")})
@@ -31,16 +32,19 @@ _CORE_VERSION: Final = re.compile(r"v[0-9][a-z0-9]*")
 _ROOTS: Final = ("/api", "/apis")
 
 
-def policy_groups(languages: Iterable[Language], kinds: Sequence[Kind]) -> frozenset[str]:
-    """The API groups of policies, of bindings and of what they rely on."""
-    of_languages = (kind for language in languages for kind in (*language.custom_kinds, *language.kinds(kinds)))
-    return frozenset({manifest.GROUP, *(kind.group for kind in of_languages)})
+def policy_kinds(languages: Iterable[Language], kinds: Sequence[Kind]) -> frozenset[GroupKind]:
+    """The kinds of policies, of bindings and of what they rely on."""
+    languages = tuple(languages)
+    listed = (kind for language in languages for kind in (*language.custom_kinds, *language.kinds(kinds)))
+    names = (name for language in languages for name in language.names)
+    builtin = ((manifest.GROUP, kind) for name in names for kind in (name, f"{name}Binding"))
+    return frozenset({*((kind.group, kind.kind) for kind in listed), *builtin})
 
 
 def split_gaps(
     discovery: Discovery,
     languages: Iterable[BoundLanguage],
-    groups_of_policies: Collection[str],
+    kinds_of_policies: frozenset[GroupKind],
     operations: tuple[Operation, ...],
     *,
     policies_known: bool,
@@ -50,9 +54,9 @@ def split_gaps(
     Without `policies_known`, some policies could not be listed, and every gap may concern one of them.
     """
     concerns = {gap: _concern(gap, discovery) for gap in discovery.gaps}
-    if not policies_known or _hides_policies(concerns, groups_of_policies):
+    if not policies_known or _hides_policies(concerns, kinds_of_policies):
         return discovery.gaps, discovery.outside
-    needs = _Needs(tuple(languages), frozenset(groups_of_policies), operations, discovery.kinds)
+    needs = _Needs(tuple(languages), kinds_of_policies, operations, discovery.kinds)
     needed = {concern: concern is None or needs.may_include(*concern) for concern in {*concerns.values()}}
     gaps: list[Gap] = []
     outside: list[OutOfScope] = []
@@ -64,10 +68,11 @@ def split_gaps(
     return tuple(gaps), (*discovery.outside, *outside)
 
 
-def _hides_policies(concerns: Mapping[Gap, GroupKind | None], groups_of_policies: Collection[str]) -> bool:
+def _hides_policies(concerns: Mapping[Gap, GroupKind | None], kinds_of_policies: frozenset[GroupKind]) -> bool:
     """Return whether an API group that did not answer may serve policies. A document that could not be read is a single policy."""
     unanswered = (concern for gap, concern in concerns.items() if gap.kind is GapKind.DISCOVERY)
-    return any(concern is None or concern[0] in groups_of_policies for concern in unanswered)
+    groups = {group for group, _ in kinds_of_policies}
+    return any(concern is None or concern[0] in groups for concern in unanswered)
 
 
 def _concern(gap: Gap, discovery: Discovery) -> GroupKind | None:
@@ -93,13 +98,14 @@ class _Needs:
     """All that a scan needs to know."""
 
     languages: tuple[BoundLanguage, ...]
-    groups_of_policies: frozenset[str]
+    kinds_of_policies: frozenset[GroupKind]
     operations: tuple[Operation, ...]
     kinds: tuple[Kind, ...]
 
     def may_include(self, group: str, kind: str) -> bool:
         """Return whether objects of a kind, or of every kind of a group, may decide or be evaluated."""
-        if group in self.groups_of_policies or self._decides(group, kind):
+        of_policy = any(group == policy[0] and kind in ("", policy[1]) for policy in self.kinds_of_policies)
+        if of_policy or names_policy_kind(kind) or self._decides(group, kind):
             return True
         plurals = frozenset(each.plural for each in self.kinds if (each.group, each.kind) == (group, kind))
         return any(self._matches(bound, group, kind, plurals) for bound in self._bound()) or any(
