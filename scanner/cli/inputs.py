@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from scanner.errors import UsageError
@@ -46,7 +45,9 @@ class PolicyFiles:
             try:
                 kinds.extend(definition_of(document.body).kinds)
             except BrokenDefinition as error:
-                raise UsageError(f"-f: {document.source}: this CustomResourceDefinition defines no kind: {error}") from error
+                raise UsageError(
+                    f"-f: {document.source}: this CustomResourceDefinition defines no kind: {error}"
+                ) from error
         return tuple(kinds)
 
 
@@ -123,19 +124,26 @@ def _unneeded(item: Unread) -> OutOfScope:
 
     if item.recognised:
         return OutOfScope(item.recognised.kind, item.gap.where, item.recognised.why)
-    return OutOfScope(Unneeded.UNUSED_DOCUMENT, item.gap.where, f"this document is no policy and no binding: {item.gap.why}")
+    return OutOfScope(
+        Unneeded.UNUSED_DOCUMENT, item.gap.where, f"this document is no policy and no binding: {item.gap.why}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """What the user states about the cluster that manifests stand for, because no manifest has it.
+
+    `namespace_labels` are the labels of namespaces that no file describes, by namespace.
+    """
+
+    kubernetes_version: str
+    namespace_labels: Mapping[str, Mapping[str, str]]
 
 
 def files_as_cluster(
-    paths: Sequence[Path],
-    scope: Scope,
-    name: str,
-    kubernetes_version: str,
-    *,
-    definitions: Sequence[Document] = (),
-    namespace_labels: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    paths: Sequence[Path], scope: Scope, name: str, unwritten: Unwritten, definitions: Sequence[Document]
 ) -> SnapshotCluster:
-    """The cluster that manifests stand for. Raises UsageError for missing paths and for empty namespaces."""
+    """The cluster that manifests, and further definitions, stand for. Raises UsageError for missing paths and empty namespaces."""
     from scanner.cluster.files import SnapshotCluster
 
     default = scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
@@ -143,9 +151,9 @@ def files_as_cluster(
         paths,
         default_namespace=default,
         name=name,
-        kubernetes_version=kubernetes_version,
+        kubernetes_version=unwritten.kubernetes_version,
         definitions=definitions,
-        namespace_labels=namespace_labels,
+        namespace_labels=unwritten.namespace_labels,
     )
     _reject_unknown_namespaces(scope, {*cluster.described_namespaces(), *cluster.implied_namespaces()})
     return cluster

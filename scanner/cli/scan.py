@@ -31,7 +31,13 @@ from scanner.cli.exit_codes import ExitZeroOnOption, ending_of, nothing_in
 from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.fleet_flags import with_fleet_flags
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
-from scanner.cli.inputs import files_as_cluster, policies_among, read_policy_files, reject_stdin_twice
+from scanner.cli.inputs import (
+    Unwritten,
+    files_as_cluster,
+    policies_among,
+    read_policy_files,
+    reject_stdin_twice,
+)
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
 from scanner.cli.logs import LogFormat, LogFormatOption
@@ -329,11 +335,9 @@ def command(
         policies=policies,
         bindings=bindings,
     )
-    policies_given = read_policy_files(files or [])
-    labels = namespace_labels(namespace_label or [])
-    options = _options(
+    options, given = _options(
         scope,
-        policies_given,
+        files or [],
         cluster_policies=not no_cluster_policies,
         assume_bound=assume_bound or [],
         user=requester(user, user_groups, user_uid, user_extra),
@@ -357,7 +361,7 @@ def command(
     posture = Posture(settings(controls or ()))
     saved: SnapshotCluster | None = None
     cluster: Cluster
-    release = kubernetes_version(version)
+    unwritten = Unwritten(kubernetes_version(version), namespace_labels(namespace_label or []))
     name = cluster_name or context or _place(source or [])
     with (
         Progress(quiet=quiet, verbose=verbose) as progress,
@@ -370,7 +374,7 @@ def command(
         with second_opinion(engine, sample) as comparison:
             with interruption.interruptible():
                 if source:
-                    saved, options = _from_files(source, options, policies_given, cluster_name, release, labels)
+                    saved, options = _from_files(source, options, given, cluster_name, unwritten)
                     cluster = saved
                 else:
                     cluster = live = connection.cluster()
@@ -441,7 +445,7 @@ def _print_requests(cluster: Cluster, progress: Progress) -> None:
 
 def _options(
     scope: Scope,
-    given: PolicyFiles,
+    files: list[Path],
     *,
     cluster_policies: bool,
     assume_bound: list[str],
@@ -453,19 +457,21 @@ def _options(
     method: Method,
     silence: int,
     allow_empty: bool,
-) -> Options:
+) -> tuple[Options, PolicyFiles]:
+    """The options of a scan, and the policy files that it reads."""
     from scanner.cluster.yaml import load
     from scanner.policies.kyverno.language import Kyverno
     from scanner.policies.language import with_options
     from scanner.scan.options import Options
 
+    given = read_policy_files(files)
     kyverno = Kyverno(
         compat=kyverno_compat.value if kyverno_compat else "",
         parse=load,
         network=network,
         configuration=kyverno_configuration(kyverno_filters),
     )
-    return Options(
+    options = Options(
         scope=scope,
         manifests=given.manifests,
         definitions=given.kinds,
@@ -479,6 +485,7 @@ def _options(
         silence=silence,
         allow_empty=allow_empty,
     )
+    return options, given
 
 
 def _network(allowed: list[str]) -> Network:
@@ -489,17 +496,10 @@ def _network(allowed: list[str]) -> Network:
 
 
 def _from_files(
-    source: list[Path],
-    options: Options,
-    given: PolicyFiles,
-    name: str,
-    version: str,
-    labels: dict[str, dict[str, str]],
+    source: list[Path], options: Options, given: PolicyFiles, name: str, unwritten: Unwritten
 ) -> tuple[SnapshotCluster, Options]:
     """The cluster that the files stand for, and the options with the policies among the files."""
-    cluster = files_as_cluster(
-        source, options.scope, name, version, definitions=given.definitions, namespace_labels=labels
-    )
+    cluster = files_as_cluster(source, options.scope, name, unwritten, given.definitions)
     embedded = policies_among(cluster, given.read) if options.cluster_policies else ()
     return cluster, replace(options, manifests=(*options.manifests, *embedded), cluster_policies=False)
 

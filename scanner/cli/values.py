@@ -57,7 +57,9 @@ def namespace_labels(texts: Sequence[str]) -> dict[str, dict[str, str]]:
     for text in texts:
         namespace, key, value = namespace_label(text)
         if labels.setdefault(namespace, {}).setdefault(key, value) != value:
-            raise UsageError(f"--namespace-label {text}: the key {key} of namespace {namespace} has another value already")
+            raise UsageError(
+                f"--namespace-label {text}: the key {key} of namespace {namespace} has another value already"
+            )
     return labels
 
 

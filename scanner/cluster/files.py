@@ -329,7 +329,7 @@ def _outside(gap: Gap, recognised: Recognised) -> OutOfScope:
 
 def _namespace(name: str, labels: Mapping[str, str]) -> JsonObject:
     """The Namespace of a name with the labels that the user describes."""
-    metadata = {"name": name, "labels": {**labels, _NAME_LABEL: name}}
+    metadata: JsonObject = {"name": name, "labels": {**labels, _NAME_LABEL: name}}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 

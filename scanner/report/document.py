@@ -38,9 +38,9 @@ from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import NOTHING, Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
+from scanner.report.out_of_scope import UnneededItem, unneeded_of
 from scanner.report.previews import previews_in_namespaces, previews_of
 from scanner.report.waivers import WaiversSection, waivers_of
-from scanner.report.out_of_scope import UnneededItem, unneeded_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
 

@@ -22,7 +22,6 @@ from scanner.policies.documents import ReadDocument, Supporting
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.param_table import param_of
 
-
 _BINDING: Final = "Binding"
 _CONFIGURATION: Final = ("", "ConfigMap")
 """The kind of the configuration of languages whose policies need no binding, which is no param of a policy."""
@@ -110,7 +109,9 @@ class DocumentReader:
         """Raise UsageError for a document that the user names, with the kind of a policy in an unknown version or group."""
         kind, version = as_text(document.body.get("kind")), as_text(document.body.get("apiVersion"))
         if document.named and names_policy_kind(kind):
-            raise UsageError(f"-f: {document.source}: {kind} in version {version} cannot be evaluated: {_VERSIONS_ADVICE}")
+            raise UsageError(
+                f"-f: {document.source}: {kind} in version {version} cannot be evaluated: {_VERSIONS_ADVICE}"
+            )
 
     def read_params(self) -> None:
         """Take the other documents of files as params, if a policy that was read names their kind; the rest is out of scope."""
