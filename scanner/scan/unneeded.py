@@ -121,7 +121,11 @@ class _Needs:
         if param and param.api_version.rpartition("/")[0] == group and kind in ("", param.kind):
             return True
         rules = policy.match.rules if policy.match else ()
-        return may_match(rules, group, kind, plurals=plurals, operations=self.operations)
+        if may_match(rules, group, kind, plurals=plurals, operations=self.operations):
+            return True
+        # The kind of a document that no cluster serves may be a typing error: rules about its group may be about it.
+        named = [rule for rule in rules if not plurals and {"*", group}.intersection(rule.api_groups)]
+        return may_match(named, group, "", operations=self.operations)
 
     @staticmethod
     def _decides(group: str, kind: str) -> bool:
