@@ -130,6 +130,11 @@ class BoundLanguage(ABC):
         """The selectors, besides those of policies and bindings, that choose the namespaces whose requests are evaluated."""
         yield from ()
 
+    def other_paths(self, bound_policy: BoundPolicy) -> Iterator[tuple[str, ...]]:
+        """The access paths of expressions that decide about a policy and are not in its manifest."""
+        del bound_policy
+        yield from ()
+
     def rights(self) -> Iterator[ListRight]:
         """The permissions for the lists that binding the policies needed."""
         yield from ()

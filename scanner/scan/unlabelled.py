@@ -35,14 +35,20 @@ def undecided(
 
     `kinds_of` has the namespaces whose labels are not known, each with the kinds of its objects.
     """
-    for language in languages:
+    for language in languages if kinds_of else ():
         selectors = tuple(language.request_selectors())
         for bound in language.bound:
+            paths = (*_paths(bound), *language.other_paths(bound))
+            reads_object = any(map(_reads_more_than_the_name, paths)) or _takes_namespaces(bound)
             reads = {
                 namespace: read
                 for namespace, kinds in sorted(kinds_of.items())
                 if bound.evaluates_namespace(namespace)
-                and (read := tuple(dict.fromkeys(_read(bound, selectors, namespace, kinds, operations))))
+                and (
+                    read := tuple(
+                        dict.fromkeys(_read(bound, selectors, namespace, kinds, operations, reads_object=reads_object))
+                    )
+                )
             }
             if reads:
                 yield bound, policy_gap(bound, _why(reads))
@@ -54,6 +60,8 @@ def _read(
     namespace: str,
     kinds: Collection[Kind],
     operations: tuple[Operation, ...],
+    *,
+    reads_object: bool,
 ) -> Iterator[str]:
     """The labels of a namespace, or the namespaceObject, that decide about its objects and are not known."""
     known = {_NAME_LABEL: namespace}
@@ -68,10 +76,14 @@ def _read(
     of_bindings = (binding.match.namespace_selector for binding in narrowed if binding.match)
     for selector in (*selectors, policy.match.namespace_selector, *of_bindings):
         yield from selector.undecided(known)
-    if any(map(_reads_more_than_the_name, _paths(bound))):
+    if reads_object:
         yield _EVERYTHING
-    if policy.param_kind and (policy.param_kind.api_version, policy.param_kind.kind) == ("v1", NAMESPACES.kind):
-        yield _EVERYTHING
+
+
+def _takes_namespaces(bound: BoundPolicy) -> bool:
+    """Return whether the params of a policy are Namespaces."""
+    kind = bound.policy.param_kind
+    return kind is not None and (kind.api_version, kind.kind) == (NAMESPACES.api_version, NAMESPACES.kind)
 
 
 def _may_apply(

@@ -177,6 +177,45 @@ def test_params_that_are_namespaces_are_a_gap(tmp_path: Path) -> None:
     assert ["policy p"] == [gap.where for gap in scan_of(tmp_path, rules).gaps]
 
 
+def kyverno(expression: str = "false", **constraints: Any) -> Document:
+    """A policy of Kyverno on pods."""
+    rules = {"resourceRules": [rule("pods")], **constraints}
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ValidatingPolicy",
+        "metadata": {"name": "k"},
+        "spec": {
+            "validationActions": ["Deny"],
+            "autogen": {"podControllers": {"controllers": []}},
+            "matchConstraints": rules,
+            "validations": [{"expression": expression}],
+        },
+    }
+
+
+def test_the_selector_of_a_kyverno_policy_is_a_gap(tmp_path: Path) -> None:
+    """It needs no binding."""
+    assert ["policy k (ValidatingPolicy)"] == [gap.where for gap in scan_of(tmp_path, [kyverno(**PROD)]).gaps]
+
+
+@pytest.mark.parametrize(("expression", "gaps"), [("namespaceObject.metadata.labels['env'] == 'dev'", 1), ("false", 0)])
+def test_a_condition_of_a_policy_exception_reads_the_namespace_object_too(
+    tmp_path: Path, expression: str, gaps: int
+) -> None:
+    """It decides whether the policy applies."""
+    exception = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "PolicyException",
+        "metadata": {"name": "e", "namespace": "shop"},
+        "spec": {
+            "policyRefs": [{"name": "k", "kind": "ValidatingPolicy"}],
+            "matchConditions": [{"name": "dev", "expression": expression}],
+        },
+    }
+
+    assert gaps == len(scan_of(tmp_path, [kyverno(), exception]).gaps)
+
+
 @pytest.mark.parametrize(
     "scope",
     [Scope(exclude_namespaces=("sh*",)), Scope(namespaces=("other",)), Scope(skip_kinds=("pods",))],

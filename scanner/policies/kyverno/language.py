@@ -219,6 +219,12 @@ class BoundKyverno(BoundLanguage):
         """See BoundLanguage: that of Kyverno's webhooks."""
         yield self._webhook_selector
 
+    def other_paths(self, bound_policy: BoundPolicy) -> Iterator[tuple[str, ...]]:
+        """See BoundLanguage: those of the conditions of policy exceptions."""
+        for form in self._forms:
+            for exception in form.decision.exceptions if form.bound is bound_policy else ():
+                yield from (path for _, expression in exception.conditions for path in expression.paths)
+
     def rights(self) -> Iterator[ListRight]:
         """See BoundLanguage."""
         yield from self._rights
