@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _STDIN = Path("-")
 _WORD: Final = re.compile(r"[A-Za-z]+")
+_KIND: Final = re.compile(r"""^[ \t{-]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z]*)""", re.MULTILINE)
+"""The kinds that a text names, each empty where the text has something else than a name."""
 _KINDS = 3
 
 
@@ -116,7 +118,9 @@ def _may_be_policy(item: Unread) -> bool:
 
     if item.recognised:
         return False
-    return item.text is None or any(map(names_policy_kind, _WORD.findall(item.text)))
+    if item.text is None or any(map(names_policy_kind, _WORD.findall(item.text))):
+        return True
+    return any(not kind for kind in _KIND.findall(item.text))
 
 
 def _unneeded(item: Unread) -> OutOfScope:
