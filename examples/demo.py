@@ -26,12 +26,12 @@ def main() -> None:
     scan("after", "--db", database, "--html", "build/demo/report")
     with (OUTPUT / "report.json").open("wb") as report:
         subprocess.run([ASSAY, "report", "--db", database, "-o", "json"], check=True, cwd=ROOT, stdout=report)  # noqa: S603
-    say("Two example files are broken on purpose, so both scans are incomplete and end with exit code 3.")
+    say("One example file is broken on purpose, so both scans are incomplete and end with exit code 3.")
     say(f"Open   {OUTPUT / 'report' / 'index.html'}\nJSON   {OUTPUT / 'report.json'}")
 
 
 def scan(state: str, *flags: str) -> None:
-    """Scan one state; the broken files make the scan incomplete, and any other exit code ends the demo."""
+    """Scan one state; the broken file makes the scan incomplete, and any other exit code ends the demo."""
     policies = (flag for folder in POLICIES for flag in ("-f", folder))
     command = ["scan", "-q", "--from", f"examples/cluster/{state}", *policies, *SAME_CLUSTER, *flags]
     say(f"$ assay {' '.join(command)}")

@@ -107,13 +107,14 @@ def _choices(flag: Flag) -> tuple[str, ...]:
 def _checks() -> Mapping[str, Callable[[str, str], object]]:
     """The checks of texts, by the metavar of the flag; each raises UsageError for a text that the flag rejects."""
     from scanner.cli.moments import end_of
-    from scanner.cli.values import kubernetes_version, seconds, time_zone
+    from scanner.cli.values import kubernetes_version, namespace_label, seconds, time_zone
     from scanner.web.listen import address_of
 
     return {
         "DURATION": lambda text, name: seconds(text, f"{name}:"),
         "DATE": lambda text, name: end_of(text, f"{name}:"),
         "VERSION": lambda text, name: kubernetes_version(text, f"{name}:"),
+        "NS=KEY=VALUE": lambda text, name: namespace_label(text, f"{name}:"),
         "ZONE": lambda text, name: time_zone(text, f"{name}:"),
         "SCHEDULE": _check_schedule,
         "LABELS": _check_selector,

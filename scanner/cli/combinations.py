@@ -30,6 +30,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Needs("--index", "--fleet", belongs=True),
     Needs("--parallel", "--fleet", belongs=True),
     Needs("--kubernetes-version", "--from", "a live cluster reports its own version"),
+    Needs("--namespace-label", "--from", "a live cluster has the labels of its namespaces"),
     Needs("--no-cluster-policies", "--policies", "without policy files there is no policy to evaluate"),
     Needs("--allow-network-to", "--allow-network"),
     Needs("--as-group", "--as", belongs=True),

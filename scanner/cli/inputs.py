@@ -2,67 +2,176 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from scanner.errors import UsageError
 from scanner.model.json import as_text
 
 if TYPE_CHECKING:
     from scanner.cluster.files import SnapshotCluster
-    from scanner.model.scan import Scope
+    from scanner.cluster.manifests import Document, FilesRead, Unread
+    from scanner.model.resource import Kind
+    from scanner.model.scan import OutOfScope, Scope
     from scanner.scan.documents import Manifest
 
 _STDIN = Path("-")
+_WORD: Final = re.compile(r"[A-Za-z]+")
+_KIND: Final = re.compile(r"""^[ \t{-]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z]*)""", re.MULTILINE)
+"""The kinds that a text names, each empty where the text has something else than a name."""
 _KINDS = 3
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyFiles:
+    """The policies, bindings, params and definitions in policy files.
+
+    `outside` are the files and documents that are none of these, `definitions` the CustomResourceDefinitions, and `read` the files.
+    """
+
+    manifests: tuple[Manifest, ...]
+    definitions: tuple[Document, ...]
+    outside: tuple[OutOfScope, ...]
+    read: FilesRead
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds that the definitions define. Raises UsageError for an invalid definition."""
+        from scanner.cluster.definitions import BrokenDefinition, definition_of
+
+        kinds: list[Kind] = []
+        for document in self.definitions:
+            try:
+                kinds.extend(definition_of(document.body).kinds)
+            except BrokenDefinition as error:
+                raise UsageError(
+                    f"-f: {document.source}: this CustomResourceDefinition defines no kind: {error}"
+                ) from error
+        return tuple(kinds)
+
+
 def policy_files(paths: Sequence[Path]) -> tuple[Manifest, ...]:
+    """The policies, bindings and params in policy files. Raises UsageError as `read_policy_files` does."""
+    return read_policy_files(paths).manifests
+
+
+def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     """The documents of the policy files.
 
-    Raises UsageError for a missing path, a document that cannot be read, a folder without a policy, and a file without a
-    document: a mistyped path must not look like a cluster that violates nothing.
+    Raises UsageError for a missing path, a document that cannot be read in a file that the user names, a document with the kind of a
+    policy that cannot be read in a folder, a folder without a policy, and a file without a document: a mistyped path must not look like
+    a cluster that violates nothing.
     """
-    return tuple(manifest for path in paths for manifest in _policies_at(path))
+    from scanner.cluster.definitions import is_definition
+    from scanner.cluster.manifests import FilesRead
+    from scanner.scan.documents import Manifest
+
+    read = FilesRead()
+    outside: list[OutOfScope] = []
+    documents = [document for path in paths for document in _documents_at(path, read, outside)]
+    return PolicyFiles(
+        tuple(Manifest(item.source, item.body, named=True) for item in documents if not is_definition(item.body)),
+        tuple(item for item in documents if is_definition(item.body)),
+        tuple(outside),
+        read,
+    )
 
 
-def _policies_at(path: Path) -> tuple[Manifest, ...]:
-    from scanner.cluster.manifests import read_documents
-    from scanner.scan.documents import Manifest, is_policy
+def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> list[Document]:
+    """The documents at a path. Files and documents of a folder that are no manifests are added to `outside`."""
+    from scanner.cluster.manifests import Document, Unread, stream_documents
+    from scanner.model.scan import Unneeded
+    from scanner.scan.documents import is_policy
 
-    documents, gaps = read_documents(path)
-    if gaps:
-        more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
-        raise UsageError(
-            f"-f {path}: {gaps[0].where}: {gaps[0].why}{more}. Correct the file, or name only the files to read"
-        )
-    if not documents:
+    items = [*stream_documents(path, read)]
+    documents = [item for item in items if isinstance(item, Document)]
+    unread = [item for item in items if isinstance(item, Unread)]
+    folder = path.is_dir()
+    repeated = [item for item in unread if item.recognised and item.recognised.kind is Unneeded.REPEATED]
+    refused = [item for item in unread if item not in repeated and (not folder or _may_be_policy(item))]
+    _reject(path, refused)
+    outside.extend(_unneeded(item) for item in unread)
+    if not documents and not repeated:
         raise UsageError(f"-f {path} has no document: check the path. Files end in .yaml, .yml or .json")
-    if path.is_dir() and not any(is_policy(document.body) for document in documents):
+    if folder and not repeated and not any(is_policy(document.body) for document in documents):
         kinds = ", ".join(sorted({as_text(document.body["kind"]) for document in documents})[:_KINDS])
         raise UsageError(
             f"-f {path} has no policy and no binding, only {kinds}: check the path. Name files of params one by one, "
             "and scan manifests with --from"
         )
-    return tuple(Manifest(document.source, document.body) for document in documents)
+    return documents
 
 
-def files_as_cluster(paths: Sequence[Path], scope: Scope, name: str, kubernetes_version: str) -> SnapshotCluster:
-    """The cluster that manifests stand for. Raises UsageError for missing paths and for empty namespaces."""
+def _reject(path: Path, refused: Sequence[Unread]) -> None:
+    if refused:
+        gap = refused[0].gap
+        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        raise UsageError(f"-f {path}: {gap.where}: {gap.why}{more}. Correct the file, or name only the files to read")
+
+
+def _may_be_policy(item: Unread) -> bool:
+    """Return whether a document that was not read names the kind of a policy, or may name one."""
+    from scanner.scan.documents import names_policy_kind
+
+    if item.recognised:
+        return False
+    if item.text is None or any(map(names_policy_kind, _WORD.findall(item.text))):
+        return True
+    return any(not kind for kind in _KIND.findall(item.text))
+
+
+def _unneeded(item: Unread) -> OutOfScope:
+    from scanner.model.scan import OutOfScope, Unneeded
+
+    if item.recognised:
+        return OutOfScope(item.recognised.kind, item.gap.where, item.recognised.why)
+    return OutOfScope(
+        Unneeded.UNUSED_DOCUMENT, item.gap.where, f"this document is no policy and no binding: {item.gap.why}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """What the user states about the cluster that manifests stand for, because no manifest has it.
+
+    `namespace_labels` are the labels of namespaces that no file describes, by namespace.
+    """
+
+    kubernetes_version: str
+    namespace_labels: Mapping[str, Mapping[str, str]]
+
+
+def files_as_cluster(
+    paths: Sequence[Path], scope: Scope, name: str, unwritten: Unwritten, definitions: Sequence[Document]
+) -> SnapshotCluster:
+    """The cluster that manifests, and further definitions, stand for. Raises UsageError for missing paths and empty namespaces."""
     from scanner.cluster.files import SnapshotCluster
 
     default = scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
-    cluster = SnapshotCluster(paths, default_namespace=default, name=name, kubernetes_version=kubernetes_version)
+    cluster = SnapshotCluster(
+        paths,
+        default_namespace=default,
+        name=name,
+        kubernetes_version=unwritten.kubernetes_version,
+        definitions=definitions,
+        namespace_labels=unwritten.namespace_labels,
+    )
     _reject_unknown_namespaces(scope, {*cluster.described_namespaces(), *cluster.implied_namespaces()})
     return cluster
 
 
-def policies_among(cluster: SnapshotCluster) -> tuple[Manifest, ...]:
-    """The policies and bindings among a cluster's manifests."""
+def policies_among(cluster: SnapshotCluster, read: FilesRead | None = None) -> tuple[Manifest, ...]:
+    """The policies and bindings among a cluster's manifests, without those in files that were `read` as policy files."""
     from scanner.scan.documents import Manifest
 
-    return tuple(Manifest(document.source, document.body) for document in cluster.policies)
+    return tuple(
+        Manifest(document.source, document.body)
+        for document in cluster.policies
+        if read is None or not read.includes(Path(document.file))
+    )
 
 
 def reject_stdin_twice(paths: Sequence[Path]) -> None:

@@ -124,16 +124,22 @@ def _connection(kubeconfig: str, context: str, as_user: str, as_groups: list[str
 
 
 def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
-    from scanner.cli.inputs import policy_files
+    from scanner.cli.inputs import read_policy_files
     from scanner.policies.kyverno.language import Kyverno
     from scanner.policies.language import with_options
     from scanner.rbac import needs
     from scanner.scan.options import Options
 
     scope = scope_of(namespaces=[*rights.namespaces], skip_kinds=[*rights.skip_kinds])
-    manifests = policy_files([*rights.files])
+    given = read_policy_files([*rights.files])
     kyverno = Kyverno(configuration=kyverno_configuration([*rights.kyverno_filters]))
-    options = Options(scope, manifests, cluster_policies=rights.cluster_policies, languages=with_options(kyverno))
+    options = Options(
+        scope,
+        given.manifests,
+        cluster_policies=rights.cluster_policies,
+        languages=with_options(kyverno),
+        definitions=given.kinds,
+    )
     return needs(cluster, options, rights.waivers_namespace)
 
 

@@ -31,7 +31,13 @@ from scanner.cli.exit_codes import ExitZeroOnOption, ending_of, nothing_in
 from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.fleet_flags import with_fleet_flags
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
-from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
+from scanner.cli.inputs import (
+    Unwritten,
+    files_as_cluster,
+    policies_among,
+    read_policy_files,
+    reject_stdin_twice,
+)
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
 from scanner.cli.logs import LogFormat, LogFormatOption
@@ -67,11 +73,12 @@ from scanner.cli.simulated_request import (
     UserOption,
     requester,
 )
-from scanner.cli.values import assumption, kubernetes_version, seconds
+from scanner.cli.values import assumption, kubernetes_version, namespace_labels, seconds
 from scanner.cli.waivers import Posture, WaiversNamespaceOption, WaiversOption, waivers_of_scan
 from scanner.report.screen import Color
 
 if TYPE_CHECKING:
+    from scanner.cli.inputs import PolicyFiles
     from scanner.cluster.files import SnapshotCluster
     from scanner.model.method import Method
     from scanner.model.population import KeptKeys
@@ -124,6 +131,15 @@ def command(
             show_default=False,
         ),
     ] = "",
+    namespace_label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace-label",
+            metavar="NS=KEY=VALUE",
+            help="With --from: a label of a namespace that the files do not describe (repeatable).",
+            rich_help_panel=SCOPE,
+        ),
+    ] = None,
     namespaces: NamespacesOption = None,
     all_namespaces: Annotated[  # noqa: ARG001 - a scan has all namespaces unless -n names some, which -A excludes
         bool,
@@ -320,7 +336,7 @@ def command(
         policies=policies,
         bindings=bindings,
     )
-    options = _options(
+    options, given = _options(
         scope,
         files or [],
         cluster_policies=not no_cluster_policies,
@@ -346,7 +362,7 @@ def command(
     posture = Posture(settings(controls or ()))
     saved: SnapshotCluster | None = None
     cluster: Cluster
-    release = kubernetes_version(version)
+    unwritten = Unwritten(kubernetes_version(version), namespace_labels(namespace_label or []))
     name = cluster_name or context or _place(source or [])
     with (
         Progress(quiet=quiet, verbose=verbose) as progress,
@@ -359,7 +375,7 @@ def command(
         with second_opinion(engine, sample) as comparison:
             with interruption.interruptible():
                 if source:
-                    saved, options = _from_files(source, options, cluster_name, release)
+                    saved, options = _from_files(source, options, given, cluster_name, unwritten)
                     cluster = saved
                 else:
                     cluster = live = connection.cluster()
@@ -461,22 +477,25 @@ def _options(
     method: Method,
     silence: int,
     allow_empty: bool,
-) -> Options:
+) -> tuple[Options, PolicyFiles]:
+    """The options of a scan, and the policy files that it reads."""
     from scanner.cluster.yaml import load
     from scanner.policies.kyverno.language import Kyverno
     from scanner.policies.language import with_options
     from scanner.scan.options import Options
 
-    manifests = policy_files(files)
+    given = read_policy_files(files)
     kyverno = Kyverno(
         compat=kyverno_compat.value if kyverno_compat else "",
         parse=load,
         network=network,
         configuration=kyverno_configuration(kyverno_filters),
     )
-    return Options(
+    options = Options(
         scope=scope,
-        manifests=manifests,
+        manifests=given.manifests,
+        definitions=given.kinds,
+        outside=given.outside,
         cluster_policies=cluster_policies,
         assume_bound=tuple(assumption(text) for text in assume_bound),
         user=user,
@@ -486,6 +505,7 @@ def _options(
         silence=silence,
         allow_empty=allow_empty,
     )
+    return options, given
 
 
 def _network(allowed: list[str]) -> Network:
@@ -495,10 +515,12 @@ def _network(allowed: list[str]) -> Network:
     return HttpClient(destinations(allowed))
 
 
-def _from_files(source: list[Path], options: Options, name: str, version: str) -> tuple[SnapshotCluster, Options]:
+def _from_files(
+    source: list[Path], options: Options, given: PolicyFiles, name: str, unwritten: Unwritten
+) -> tuple[SnapshotCluster, Options]:
     """The cluster that the files stand for, and the options with the policies among the files."""
-    cluster = files_as_cluster(source, options.scope, name, version)
-    embedded = policies_among(cluster) if options.cluster_policies else ()
+    cluster = files_as_cluster(source, options.scope, name, unwritten, given.definitions)
+    embedded = policies_among(cluster, given.read) if options.cluster_policies else ()
     return cluster, replace(options, manifests=(*options.manifests, *embedded), cluster_policies=False)
 
 

@@ -39,6 +39,30 @@ def assumption(text: str) -> tuple[str, str]:
     return name, action.capitalize() or "Deny"
 
 
+def namespace_label(text: str, flag: str = "--namespace-label") -> tuple[str, str, str]:
+    """The namespace, the key and the value in `--namespace-label NS=KEY=VALUE`; the value may be empty.
+
+    Raises UsageError for another text.
+    """
+    namespace, equals, label = text.partition("=")
+    key, second, value = label.partition("=")
+    if not (namespace and equals and key and second):
+        raise UsageError(f"{flag} {text}: write NAMESPACE=KEY=VALUE, such as shop=env=production")
+    return namespace, key, value
+
+
+def namespace_labels(texts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The labels of `--namespace-label` by namespace. Raises UsageError for a malformed one, and for two values of one key."""
+    labels: dict[str, dict[str, str]] = {}
+    for text in texts:
+        namespace, key, value = namespace_label(text)
+        if labels.setdefault(namespace, {}).setdefault(key, value) != value:
+            raise UsageError(
+                f"--namespace-label {text}: the key {key} of namespace {namespace} has another value already"
+            )
+    return labels
+
+
 def kubernetes_version(text: str, flag: str = "--kubernetes-version") -> str:
     """The version of `--kubernetes-version`, such as `1.36` or `v1.36.2`; empty when it is not given.
 

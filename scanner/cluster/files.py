@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import orjson
@@ -27,16 +29,18 @@ from scanner.cluster.definitions import (
     is_definition,
 )
 from scanner.cluster.labels import LabelQuery, parse_selector
-from scanner.cluster.manifests import Document, stream_documents
+from scanner.cluster.manifests import Document, FilesRead, Unread, stream_documents
+from scanner.cluster.other_tools import Recognised
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.object_counts import ServerCounts
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.place import Place, PlacedObject
+from scanner.model.population import GroupKind
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scan import FILES, STDIN, ClusterIdentity
+from scanner.model.scan import FILES, STDIN, ClusterIdentity, OutOfScope, Unneeded
 from scanner.mutate.versions import convert
 from scanner.policies import manifest
 from scanner.policies.language import LANGUAGES, Language
@@ -69,9 +73,14 @@ class _Written:
     line: int
 
     @property
+    def text(self) -> memoryview:
+        """The document as JSON."""
+        return memoryview(self.texts)[self.start : self.end]
+
+    @property
     def body(self) -> JsonObject:
         """The document, decoded."""
-        return as_object(orjson.loads(memoryview(self.texts)[self.start : self.end]))
+        return as_object(orjson.loads(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +130,26 @@ class SnapshotCluster:
         name: str = "",
         kubernetes_version: str = "",
         languages: Iterable[Language] = LANGUAGES,
+        definitions: Iterable[Document] = (),
+        namespace_labels: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
         """Read the files. Raises UsageError for a path that does not exist.
 
         `kubernetes_version` is that of the simulated server, by default the newest supported one. The custom kinds of `languages`
-        need no definitions among the files.
+        need no definitions among the files; `definitions` are further ones. `namespace_labels` are the labels of namespaces that the
+        files do not describe.
         """
         self._languages = tuple(languages)
         places = tuple(paths)
-        gaps: list[Gap] = []
+        unread: list[Unread] = []
         written: list[_Written] = []
         self.policies: list[Document] = []
-        self._definitions: list[Document] = []
+        self._definitions: list[Document] = [*definitions]
+        self._namespace_labels = namespace_labels
+        self._generated = 0
         texts = bytearray()
-        for document in _read(places, gaps):
+        for document in _read(places, unread):
+            self._generated += document.generates_name
             written.append(_written(document, texts))
             if any(language.reads(document.body) for language in self._languages):
                 self.policies.append(document)
@@ -152,9 +167,12 @@ class SnapshotCluster:
         )
         self._relabelled = frozenset(map(_family, relabelled))
         self._kinds = _served(custom, of_languages)
-        objects, refused = self._store(written)
+        objects, refused, copies = self._store(written)
         self._objects = {family: tuple(group) for family, group in groupby(objects, key=attrgetter("family"))}
-        self._gaps = (*gaps, *broken, *refused)
+        of_others = [item for item in unread if item.recognised is None]
+        self._outside = (*(_outside(item.gap, item.recognised) for item in unread if item.recognised), *copies)
+        self._gaps = (*(item.gap for item in of_others), *broken, *refused)
+        self._concerns = {**{item.gap: item.concerns for item in of_others if item.concerns}, **refused}
 
     def identity(self) -> ClusterIdentity:
         """The given name, or that of the folder or file, and the absolute path."""
@@ -179,7 +197,24 @@ class SnapshotCluster:
 
         A document that cannot be read, is of another kind or repeats an object is a gap, and so is an invalid definition.
         """
-        return Discovery(self._kinds, self._gaps)
+        described = self.described_namespaces()
+        return Discovery(
+            self._kinds,
+            self._gaps,
+            concerns=self._concerns,
+            outside=self._outside,
+            unlabelled=self._unlabelled(described),
+            namespaces=tuple(_namespace(*item) for item in self._namespace_labels.items() if item[0] not in described),
+            notes=(_generated_note(self._generated),) if self._generated else (),
+        )
+
+    def _unlabelled(self, described: Collection[str]) -> dict[str, frozenset[Kind]]:
+        """The namespaces whose labels are not known, each with the kinds of its objects."""
+        kinds: defaultdict[str, set[Kind]] = defaultdict(set)
+        for stored in (stored for family in self._objects.values() for stored in family if stored.namespace):
+            if stored.namespace not in described and stored.namespace not in self._namespace_labels:
+                kinds[stored.namespace].add(stored.kind)
+        return {namespace: frozenset(of_namespace) for namespace, of_namespace in kinds.items()}
 
     def implied_namespaces(self) -> tuple[str, ...]:
         """The names of the namespaces in which objects are, without those that a document describes, in order."""
@@ -252,27 +287,55 @@ class SnapshotCluster:
             else:
                 yield body
 
-    def _store(self, documents: Iterable[_Written]) -> tuple[tuple[_Stored, ...], tuple[Gap, ...]]:
+    def _store(
+        self, documents: Iterable[_Written]
+    ) -> tuple[tuple[_Stored, ...], dict[Gap, GroupKind], tuple[OutOfScope, ...]]:
+        """The objects; the gaps of documents that describe none, each with group and kind; documents that repeat an equal one."""
         kinds = {(kind.api_version, kind.kind): kind for kind in self._kinds}
         stored: dict[tuple[object, ...], _Stored] = {}
-        gaps: list[Gap] = []
+        gaps: dict[Gap, GroupKind] = {}
+        copies: list[OutOfScope] = []
         for document in documents:
+            concerns = (document.api_version.rpartition("/")[0], document.kind)
             kind = kinds.get(_written_kind(document, self._languages))
             if kind is None:
-                gaps.append(_unknown(document, self._kinds))
+                gaps[_unknown(document, self._kinds)] = concerns
                 continue
             namespace = document.namespace or self._default_namespace if kind.namespaced else ""
             stored_object = _Stored(kind, namespace, document)
             first = stored.setdefault(
                 (stored_object.family, stored_object.namespace, stored_object.name), stored_object
             )
-            if first is not stored_object:
-                gaps.append(_repeated(stored_object, first))
+            if first is stored_object:
+                continue
+            if first.written.text == document.text:
+                copies.append(_copy(document, first.written))
+            else:
+                gaps[_repeated(stored_object, first)] = concerns
         ordered = sorted(
             stored.values(),
             key=lambda stored_object: (stored_object.family, stored_object.namespace, stored_object.name),
         )
-        return tuple(ordered), tuple(gaps)
+        return tuple(ordered), gaps, tuple(copies)
+
+
+def _copy(document: _Written, first: _Written) -> OutOfScope:
+    return OutOfScope(Unneeded.REPEATED, document.source, f"this document is equal to {first.source}, which is read")
+
+
+def _outside(gap: Gap, recognised: Recognised) -> OutOfScope:
+    return OutOfScope(recognised.kind, gap.where, recognised.why)
+
+
+def _namespace(name: str, labels: Mapping[str, str]) -> JsonObject:
+    """The Namespace of a name with the labels that the user describes."""
+    metadata: JsonObject = {"name": name, "labels": {**labels, _NAME_LABEL: name}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def _generated_note(number: int) -> str:
+    objects = "1 object has" if number == 1 else f"{number:,} objects have"
+    return f"{objects} a generateName and no name: Assay evaluates each under a name that a server could generate, such as PREFIXxxxxx"
 
 
 def _shown(path: Path) -> str:
@@ -287,12 +350,13 @@ def folder_of(places: Iterable[Path]) -> str:
     return ", ".join(STDIN if place.name == "-" else os.path.abspath(place) for place in places)  # noqa: PTH100 - absolute() keeps `..`
 
 
-def _read(places: Iterable[Path], gaps: list[Gap]) -> Iterator[Document]:
-    """The documents at some places. Those that cannot be read are added to `gaps`. Raises UsageError for a missing place."""
+def _read(places: Iterable[Path], unread: list[Unread]) -> Iterator[Document]:
+    """The documents at some places. The others are added to `unread`. Raises UsageError for a missing place."""
+    read = FilesRead()
     for place in places:
-        for item in stream_documents(place):
-            if isinstance(item, Gap):
-                gaps.append(replace(item, where=_inside(place, item.where)))
+        for item in stream_documents(place, read):
+            if isinstance(item, Unread):
+                unread.append(replace(item, gap=replace(item.gap, where=_inside(place, item.gap.where)), text=""))
             else:
                 yield replace(item, source=_inside(place, item.source))
 

@@ -1,12 +1,13 @@
 """Reads documents from files as `kubectl -f` does, with a gap for every document that it would reject.
 
-Source of truth: the resource builder of kubectl for which files are read and how lists unfold, `streams` for the text.
-In folders, hidden files and folders are ignored.
+Source of truth: the resource builder of kubectl for which files are read and how lists unfold, `streams` for the text; the
+`SimpleNameGenerator` of apiserver for the names of objects with `generateName`. In folders, hidden files and folders are ignored.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,14 +15,21 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
+from scanner.cluster.other_tools import Recognised, absolute, kustomize_inputs, recognised_document, recognised_file
 from scanner.cluster.streams import pieces
 from scanner.errors import UsageError
 from scanner.files import OBJECTS, read_file, read_standard_input
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.model.outcome import Gap, GapKind
+from scanner.model.population import GroupKind
+from scanner.model.scan import Unneeded
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _STDIN: Final = Path("-")
+_ALPHABET: Final = "xbcdfghjklmnpqrstvwz2456789"
+"""The letters of random endings (`util/rand`), `x` first."""
+_SUFFIX_LENGTH: Final = 5
+_LONGEST_PREFIX: Final = 58
 _TYPES: Final[dict[type, str]] = {bool: "a boolean", int: "a number", float: "a number", str: "a string"}
 
 
@@ -29,13 +37,73 @@ _TYPES: Final[dict[type, str]] = {bool: "a boolean", int: "a number", float: "a 
 class Document:
     """An object in a file. `source` is such as `pods.yaml, document 2`, with `, item 3` for an item of a list.
 
-    `file` is the path, or `-` for standard input, and `line` the line where the document begins, from 1.
+    `file` is the path, or `-` for standard input, and `line` the line where the document begins, from 1. With `generates_name` the
+    object has a `generateName` and no name: the server makes the name.
     """
 
     source: str
     body: JsonObject
     file: str = ""
     line: int = 1
+    generates_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A document or a file that is not read as a manifest.
+
+    `concerns` is the group and the kind that the document names, as far as it names them: the kind may be empty, and without a group
+    it is None. `recognised` is set if no API server could store it, because it is a file of another tool. `text` is the text in which it
+    may name its kind: its kind, or all of a text that could not be parsed; None for a file that could not be opened.
+    """
+
+    gap: Gap
+    concerns: GroupKind | None = None
+    recognised: Recognised | None = None
+    text: str | None = ""
+
+
+class FilesRead:
+    """The files that a command has read, so that none is read twice, and the names that the server would generate."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[int, int], Path] = {}
+        self._generated: Counter[tuple[str, ...]] = Counter()
+
+    def earlier(self, file: Path) -> Path | None:
+        """The name under which the same file was read before; None for a new file, which counts as read now."""
+        try:
+            status = file.stat()
+        except OSError:
+            return None
+        first = self._names.setdefault((status.st_dev, status.st_ino), file)
+        return None if first is file else first
+
+    def includes(self, file: Path) -> bool:
+        """Return whether a file was read, under any name."""
+        try:
+            status = file.stat()
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) in self._names
+
+    def named(self, document: Document) -> Document:
+        """The document with a name that the server could generate; each of several documents with one prefix has another."""
+        body, metadata = document.body, as_object(document.body["metadata"])
+        prefix = as_text(metadata["generateName"])[:_LONGEST_PREFIX]
+        key = (as_text(body["apiVersion"]), as_text(body["kind"]), as_text(metadata.get("namespace")), prefix)
+        name = f"{prefix}{_suffix(self._generated[key])}"
+        self._generated[key] += 1
+        return replace(document, body={**body, "metadata": {**metadata, "name": name}})
+
+
+def _suffix(number: int) -> str:
+    """A random ending of a name, for the object with a number: `xxxxx` for the first."""
+    letters: list[str] = []
+    for _ in range(_SUFFIX_LENGTH):
+        number, digit = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[digit])
+    return "".join(reversed(letters))
 
 
 def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
@@ -45,15 +113,30 @@ def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
     """
     items = list(stream_documents(path))
     documents = tuple(item for item in items if isinstance(item, Document))
-    return documents, tuple(item for item in items if isinstance(item, Gap))
+    return documents, tuple(item.gap for item in items if isinstance(item, Unread))
 
 
-def stream_documents(path: Path) -> Iterator[Document | Gap]:
-    """What `read_documents` returns, one file in memory at a time: gaps of folders come first. Raises UsageError."""
+def stream_documents(path: Path, read: FilesRead | None = None) -> Iterator[Document | Unread]:
+    """What `read_documents` returns, one file in memory at a time: gaps of folders come first. Raises UsageError.
+
+    A file of `read` is not read again.
+    """
     files, gaps = _files(path)
-    yield from gaps
+    read = read or FilesRead()
+    yield from (Unread(gap, text=None) for gap in gaps)
+    inputs = kustomize_inputs(files)
     for file in files:
-        yield from _read(file)
+        if file != _STDIN and (earlier := read.earlier(file)):
+            yield _aside(str(file), Recognised(Unneeded.REPEATED, f"this is the same file as {earlier}, which is read"))
+        elif inputs and (recognised := inputs.get(absolute(file))):
+            yield _aside(str(file), recognised)
+        else:
+            for item in _read(file):
+                yield read.named(item) if isinstance(item, Document) and item.generates_name else item
+
+
+def _aside(where: str, recognised: Recognised) -> Unread:
+    return Unread(_gap(where, recognised.why), recognised=recognised)
 
 
 def _files(path: Path) -> tuple[list[Path], list[Gap]]:
@@ -90,29 +173,32 @@ def _unreadable(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
-def _read(file: Path) -> Iterator[Document | Gap]:
+def _read(file: Path) -> Iterator[Document | Unread]:
     name = "standard input" if file == _STDIN else str(file)
     try:
         data = read_standard_input(OBJECTS) if file == _STDIN else read_file(file, OBJECTS)
     except OSError as error:
-        yield _gap(name, _unreadable(error))
+        yield Unread(_gap(name, _unreadable(error)), text=None)
+        return
+    if recognised := recognised_file(file, data):
+        yield _aside(name, recognised)
         return
     for piece in pieces(data):
         where = f"{name}, document {piece.number}"
         if piece.fault:
-            yield _gap(where, piece.fault)
+            yield Unread(_gap(where, piece.fault), text=data.decode(errors="replace"))
         else:
-            for item in _unfolded(piece.value, where):
-                yield item if isinstance(item, Gap) else replace(item, file=str(file), line=piece.line)
+            for item in _unfolded(piece.value, where, file):
+                yield replace(item, file=str(file), line=piece.line) if isinstance(item, Document) else item
 
 
-def _unfolded(value: Json, where: str) -> Iterator[Document | Gap]:
+def _unfolded(value: Json, where: str, file: Path) -> Iterator[Document | Unread]:
     body = as_object(value)
     if not _is_list(body):
-        yield _document(value, where)
+        yield _document(value, where, file)
         return
     for number, item in enumerate(as_list(body["items"]), start=1):
-        yield from _unfolded(_typed(item, body), f"{where}, item {number}")
+        yield from _unfolded(_typed(item, body), f"{where}, item {number}", file)
 
 
 def _is_list(body: JsonObject) -> bool:
@@ -132,11 +218,25 @@ def _typed(item: Json, parent: JsonObject) -> Json:
     return {"apiVersion": parent.get("apiVersion"), "kind": kind, **body}
 
 
-def _document(value: Json, where: str) -> Document | Gap:
-    if not isinstance(value, dict):
-        return _gap(where, f"is {_type_of(value)}, not an object: a manifest begins with apiVersion and kind")
-    fault = next(_faults(value), "")
-    return _gap(where, fault) if fault else Document(where, value)
+def _document(value: Json, where: str, file: Path) -> Document | Unread:
+    fault = next(_faults(value), "") if isinstance(value, dict) else _no_object(value)
+    recognised = recognised_document(file, value)
+    if fault or recognised or not isinstance(value, dict):
+        gap = _gap(where, fault or (recognised.why if recognised else ""))
+        return Unread(gap, _concerns(as_object(value)), recognised, as_text(as_object(value).get("kind")))
+    return Document(where, value, generates_name=not as_object(value["metadata"]).get("name"))
+
+
+def _no_object(value: Json) -> str:
+    return f"is {_type_of(value)}, not an object: a manifest begins with apiVersion and kind"
+
+
+def _concerns(body: JsonObject) -> GroupKind | None:
+    """The group and the kind that a document names, the kind as far as it names one; None if it names no group."""
+    api_version, kind = body.get("apiVersion"), body.get("kind")
+    if not isinstance(api_version, str) or not api_version or api_version.count("/") > 1:
+        return None
+    return api_version.rpartition("/")[0], as_text(kind)
 
 
 def _faults(body: JsonObject) -> Iterator[str]:
@@ -153,11 +253,11 @@ def _faults(body: JsonObject) -> Iterator[str]:
 
 
 def _metadata_faults(metadata: JsonObject) -> Iterator[str]:
-    for field in ("name", "namespace"):
+    for field in ("name", "generateName", "namespace"):
         value = metadata.get(field)
         if value is not None and not isinstance(value, str):
             yield f"metadata.{field}: must be a string, not {_type_of(value)}: quote it"
-    if not metadata.get("name"):
+    if not metadata.get("name") and not metadata.get("generateName"):
         yield "metadata.name: Required value: Assay reports objects by name"
     for field in ("labels", "annotations"):
         yield from _map_faults(metadata.get(field), f"metadata.{field}")

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from scanner.cluster.other_tools import SUITES
 from scanner.cluster.streams import pieces
 from scanner.errors import UsageError
 from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.suite import Suite, kyverno, plain
 
-NAMES: Final = ("kyverno-test.yaml", "kyverno-test.yml", "assay-test.yaml", "assay-test.yml")
 RESULTS: Final = ("pass", "fail", "warn", "error", "skip")
 _KYVERNO: Final = "Test"
 _FILES: Final = {
@@ -45,9 +45,9 @@ def read_suites(path: Path) -> tuple[Suite, ...]:
     """The suites in a file, or in the files below a folder. Raises UsageError for missing or invalid files."""
     if not path.exists():
         raise UsageError(f"there is no file or folder {path}: check the path")
-    files = sorted(file for file in path.rglob("*") if file.name in NAMES) if path.is_dir() else [path]
+    files = sorted(file for file in path.rglob("*") if file.name in SUITES) if path.is_dir() else [path]
     if not files:
-        raise UsageError(f"{path} has no suite: name one {NAMES[0]} or {NAMES[2]}")
+        raise UsageError(f"{path} has no suite: name one {SUITES[0]} or {SUITES[2]}")
     return tuple(suite for file in files for suite in _suites(file))
 
 

@@ -258,13 +258,42 @@ class Health:
         return self.language, self.policy
 
 
+class Unneeded(StrEnum):
+    """The kinds of items that a scan does not need: no bound policy can match them, or other tools read them. The list is closed."""
+
+    API_GROUP = "apiGroup"
+    DOCUMENT = "document"
+    REPEATED = "repeated"
+    KUSTOMIZATION = "kustomization"
+    KUSTOMIZE_INPUT = "kustomizeInput"
+    HELM_CHART = "helmChart"
+    HELM_VALUES = "helmValues"
+    HELM_TEMPLATE = "helmTemplate"
+    TEST_SUITE = "testSuite"
+    PACKAGE_METADATA = "packageMetadata"
+    NO_MANIFEST = "noManifest"
+    UNUSED_DOCUMENT = "unusedDocument"
+
+
+_UNNEEDED: Final = frozenset(Unneeded)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class OutOfScope:
-    """An object of the cluster that also decides about requests, but that a scan does not evaluate."""
+    """An item that a scan does not evaluate, and that makes no scan incomplete.
+
+    Either an object of the cluster that also decides about requests, such as a webhook, or (`unneeded`) an item that no bound policy
+    can match: `kind` is one of `Unneeded` then, and `name` the place of the item.
+    """
 
     kind: str
     name: str
     why: str
+
+    @property
+    def unneeded(self) -> bool:
+        """Return whether no bound policy can match the item, which does not decide about requests either."""
+        return self.kind in _UNNEEDED
 
 
 @dataclass(frozen=True, slots=True)

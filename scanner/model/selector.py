@@ -60,6 +60,16 @@ class Selector:
         self.reject_unparsable()
         return all(requirement.matches(labels) for requirement in self.requirements)
 
+    def undecided(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """The keys that decide whether the selector matches labels of which only `labels` are known; empty if none does.
+
+        A selector that the API server cannot parse is an error with any labels.
+        """
+        known = [requirement for requirement in self.requirements if requirement.key in labels]
+        if self.fault() or not all(requirement.matches(labels) for requirement in known):
+            return ()
+        return tuple(dict.fromkeys(each.key for each in self.requirements if each.key not in labels))
+
     def fault(self) -> str:
         """The API server's error about the selector, or an empty string."""
         return next((fault for requirement in self.requirements if (fault := requirement.fault())), "")

@@ -108,6 +108,10 @@ class BoundLanguage(ABC):
         """The policies whose expressions read further cluster objects, each with the lists to make."""
         yield from ()
 
+    def read_groups(self) -> Iterator[str]:
+        """The API groups of the cluster objects that expressions read, served or not; `*` for those that are not foreseeable."""
+        yield from ()
+
     def take(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
         """Take the objects of a namespace, or of all (the empty name), that `reads` named. Raises like `Lists`."""
         raise NotImplementedError
@@ -121,6 +125,15 @@ class BoundLanguage(ABC):
         for bound_policy in self.bound:
             matches = (bound_policy.policy.match, *(binding.match for binding in bound_policy.bindings))
             yield from (match.namespace_selector for match in matches if match is not None)
+
+    def request_selectors(self) -> Iterator[Selector]:
+        """The selectors, besides those of policies and bindings, that choose the namespaces whose requests are evaluated."""
+        yield from ()
+
+    def other_paths(self, bound_policy: BoundPolicy) -> Iterator[tuple[str, ...]]:
+        """The access paths of expressions that decide about a policy and are not in its manifest."""
+        del bound_policy
+        yield from ()
 
     def rights(self) -> Iterator[ListRight]:
         """The permissions for the lists that binding the policies needed."""

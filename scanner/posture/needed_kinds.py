@@ -6,10 +6,10 @@ resource in other versions and groups. The answer is yes where the rules leave a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from scanner.model.policy import Policy
+from scanner.model.policy import Policy, Rule
 
 _OWN_LANGUAGES: Final = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 """The languages whose rules name all that a policy matches. Those of other languages may be generated from its text."""
@@ -41,24 +41,43 @@ def may_need(policy: Policy, api_version: str, kind: str) -> bool:
     """Return whether a policy may match objects of a kind; an empty group stands for the core group."""
     if policy.language not in _OWN_LANGUAGES or policy.match is None:
         return True
-    group = api_version.rpartition("/")[0]
+    return may_match(policy.match.rules, api_version.rpartition("/")[0], kind)
+
+
+def may_match(
+    rules: Iterable[Rule], group: str, kind: str, *, plurals: Collection[str] = (), operations: Collection[str] = ()
+) -> bool:
+    """Return whether rules may match objects of a kind of a group, in any version; an empty kind stands for every kind.
+
+    `plurals` are the resources of the kind, if they are known. Only requests with one of `operations` count, if there are any.
+    """
     return any(
-        _has_group(rule.api_groups, group, kind) and any(_may_be(resource, group, kind) for resource in rule.resources)
-        for rule in policy.match.rules
+        _has_group(rule.api_groups, group, kind)
+        and _has_operation(rule.operations, operations)
+        and any(_may_be(resource, group, kind, plurals) for resource in rule.resources)
+        for rule in rules
     )
+
+
+def _has_operation(of_rule: tuple[str, ...], operations: Collection[str]) -> bool:
+    return not operations or "*" in of_rule or not {*operations}.isdisjoint(of_rule)
 
 
 def _has_group(groups: tuple[str, ...], group: str, kind: str) -> bool:
     if "*" in groups or group in groups:
         return True
-    return kind in _MOVED and group in _EQUIVALENT and not _EQUIVALENT.isdisjoint(groups)
+    return (not kind or kind in _MOVED) and group in _EQUIVALENT and not _EQUIVALENT.isdisjoint(groups)
 
 
-def _may_be(resource: str, group: str, kind: str) -> bool:
+def _may_be(resource: str, group: str, kind: str, plurals: Collection[str]) -> bool:
     """Return whether a resource of a rule may be that of a kind. A custom resource may have any plural."""
     plural = resource.partition("/")[0]
+    if plural == "*" or not kind:
+        return True
+    if plurals:
+        return plural in plurals
     is_custom = "." in group and group not in _NAMED_REGULARLY
-    return plural == "*" or is_custom or plural in set(_plurals(kind.lower()))
+    return is_custom or plural in set(_plurals(kind.lower()))
 
 
 def _plurals(kind: str) -> Iterator[str]:

@@ -46,6 +46,7 @@ from scanner.report.counts import NOTHING, Counts, FindingCounts, counts_by, fin
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.left_out import left_out_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
+from scanner.report.out_of_scope import UnneededItem, unneeded_of
 from scanner.report.previews import previews_in_namespaces, previews_of
 from scanner.report.unmatched import unmatched_policies
 from scanner.report.waivers import WaiversSection, waivers_of
@@ -128,7 +129,8 @@ class Document:
     """A report as data. `findings` and `resolved` start a new stream at every call, in the store's order.
 
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
-    pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate. `method` is None if an
+    pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate, `out_of_scope` items that no
+    bound policy can match, and files of other tools; `notes` are sentences about this scan alone. `method` is None if an
     older version recorded the scan.
     `left_out` is what the user left out of what bound policies can match; `narrowed` is true if the user set any limit of
     the scope, `limited` if that leaves a chosen part alone. `unmatched` reads the policies that match no object. `waivers` is None in a document that is no report of a scan, and
@@ -159,6 +161,8 @@ class Document:
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
     outside: tuple[OutOfScope, ...]
+    out_of_scope: tuple[UnneededItem, ...]
+    notes: tuple[str, ...]
     requester_checks: frozenset[tuple[PolicyKey, Check]]
     check_ids: Mapping[tuple[PolicyKey, Check], str]
     findings: Callable[[], Iterator[StoredFinding]]
@@ -257,7 +261,9 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
         resolutions=record.resolved_by_reason,
         gaps=tuple(sorted(record.gaps)),
         health=tuple(sorted(record.health)),
-        outside=tuple(sorted(record.outside)),
+        outside=tuple(sorted(item for item in record.outside if not item.unneeded)),
+        out_of_scope=unneeded_of(record.outside),
+        notes=record.scan.notes,
         check_ids=record.check_ids,
         requester_checks=frozenset((key.policy_key, key.check) for key in record.tallies if key.requester),
         findings=record.findings,

@@ -57,6 +57,7 @@ _SECTIONS = (
     "gaps",
     "health",
     "outside",
+    "out_of_scope",
     "waivers",
     "second_opinion",
 )

@@ -24,6 +24,7 @@ from scanner.report.coverage import CoverageSection
 from scanner.report.document import Document
 from scanner.report.missed import missed
 from scanner.report.missing_rights import rights_line
+from scanner.report.out_of_scope import unneeded_line
 from scanner.report.waivers import STATE_WORDS
 from scanner.report.words import (
     CONTROL_STATES,
@@ -252,6 +253,11 @@ def outside_line(document: Document) -> str:
     return ", ".join(f"{kind} {numbers[kind]:,}" for kind in sorted(numbers))
 
 
+def out_of_scope_line(document: Document) -> str:
+    """The numbers of items that no bound policy can match, and of files of other tools, or an empty string."""
+    return unneeded_line(document.out_of_scope)
+
+
 def controls_line(framework: FrameworkSection) -> str:
     """The number of controls in each state, and with waivers if these differ: `5 met · 3 violated · 20 not covered`."""
     line = _states(framework.states)
@@ -405,6 +411,7 @@ class Sentences:
     nothing: str
     requester: str
     outside: str
+    out_of_scope: str
     drift: str
     rules: str
     waived: str
@@ -430,6 +437,7 @@ def sentences_of(document: Document) -> Sentences:
         nothing=nothing_line(document),
         requester=requester_line(document),
         outside=outside_line(document),
+        out_of_scope=out_of_scope_line(document),
         drift=drift_line(document),
         rules=rules_line(document),
         waived=waived_line(document),

@@ -43,6 +43,7 @@ from scanner.report.sentences import (
     namespace_title,
     nothing_line,
     opinion_line,
+    out_of_scope_line,
     outside_line,
     preview_line,
     requester_line,
@@ -243,6 +244,10 @@ def _closing(console: Console, document: Document, *, wide: bool) -> None:
         _opinion(console, document.second_opinion)
     if outside := outside_line(document):
         _fact(console, "Outside", f"{outside}: these also decide about requests, but are not evaluated")
+    for note in document.notes:
+        _fact(console, "Note", note)
+    if unneeded := out_of_scope_line(document):
+        _fact(console, "Scope", f"out of scope: {unneeded}")
     if not wide:
         _fact(console, "More", "--wide also prints namespaces, owners, controls and policy health")
 

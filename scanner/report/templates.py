@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 import scanner
 from scanner.posture.severity import Severity
 from scanner.report.list_filters import ACTIONS, SORTS, STATUSES, UNRESOLVED
+from scanner.report.out_of_scope import TITLES as UNNEEDED_TITLES
 from scanner.report.sentences import (
     control_notes,
     control_score,
@@ -96,6 +97,7 @@ def environment() -> Environment:
         health_titles=HEALTH_TITLES,
         health_meanings=HEALTH_MEANINGS,
         auditability=auditability,
+        unneeded_titles=UNNEEDED_TITLES,
         auditability_meanings={
             AUDITABILITY[auditability_class]: meaning for auditability_class, meaning in AUDITABILITY_MEANINGS.items()
         },

@@ -5,14 +5,15 @@ Edges satisfy the Protocols by shape, so tests run a whole scan with two in-memo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
+from scanner.model.json import JsonObject
 from scanner.model.object_counts import ServerCounts
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap
@@ -21,6 +22,7 @@ from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import (
     ClusterIdentity,
     Coverage,
+    OutOfScope,
     PageResult,
     Scan,
     ScanEnd,
@@ -35,11 +37,19 @@ class Discovery:
     """The kinds of a cluster: every kind in every served version, a group's preferred version first.
 
     Subresources and kinds without the list verb are left out. `gaps` are groups that did not answer, and (for files) documents
-    that could not be read.
+    that could not be read; `concerns` has the group and the kind of those documents that name them.
+
+    The rest is empty except for files. `outside` are files of other tools. `unlabelled` are the namespaces whose labels are not
+    known, each with the kinds of its objects, and `namespaces` the Namespaces that the user describes. `notes` are sentences.
     """
 
     kinds: tuple[Kind, ...]
     gaps: tuple[Gap, ...] = ()
+    concerns: Mapping[Gap, GroupKind] = field(default_factory=dict)
+    outside: tuple[OutOfScope, ...] = ()
+    unlabelled: Mapping[str, frozenset[Kind]] = field(default_factory=dict)
+    namespaces: tuple[JsonObject, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Cluster(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.errors import ListFailed
@@ -33,13 +33,21 @@ def out_of_scope(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfSco
 
 
 def load_params(
-    listing: ScanLists, params: ParamTable, bound: Iterable[BoundPolicy], policy_set: PolicySet
+    listing: ScanLists,
+    params: ParamTable,
+    bound: Iterable[BoundPolicy],
+    policy_set: PolicySet,
+    *,
+    unlisted: Collection[Kind] = (),
 ) -> Iterator[Gap]:
     """List the params of policies into `params`, then add those of policy files.
 
-    Yields a gap for each policy whose params could not be listed.
+    The cluster does not serve the kinds of `unlisted`, so it has no objects of these. Yields a gap for each policy whose params could
+    not be listed.
     """
     for kind, policies in params.needed(bound).items():
+        if kind in unlisted:
+            continue
         try:
             for resource in listing.everything(kind, params.namespaces(kind, policies, listing.scoped)):
                 params.keep(resource, policies)

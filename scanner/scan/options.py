@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from scanner.model.method import Method
 from scanner.model.outcome import Gap
 from scanner.model.population import DEFAULT_KEYS, KeptKeys
-from scanner.model.resource import UserInfo
-from scanner.model.scan import SILENCE, Scope
+from scanner.model.resource import Kind, UserInfo
+from scanner.model.scan import SILENCE, OutOfScope, Scope
 from scanner.model.waiver import WaiverSet
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.documents import Manifest
@@ -25,7 +25,8 @@ class Options:
     `method` has the circumstances of the scan that only the caller knows, such as the command line.
     `silence` is the longest time in seconds in which the scan may give no sign of life. With `allow_empty` a scan is complete
     although no policy is bound or no object was listed. The cluster was `restored`, if its lists may be older than those of earlier
-    scans. `waivers` are stored with the scan, unless they are None; they change no
+    scans. `definitions` are the custom kinds that the policy files define, `outside` their documents that nothing needs, and `notes`
+    sentences about them. `waivers` are stored with the scan, unless they are None; they change no
     outcome.
     """
 
@@ -42,3 +43,6 @@ class Options:
     allow_empty: bool = False
     restored: bool = False
     waivers: WaiverSet | None = None
+    definitions: tuple[Kind, ...] = ()
+    outside: tuple[OutOfScope, ...] = ()
+    notes: tuple[str, ...] = ()

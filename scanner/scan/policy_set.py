@@ -16,7 +16,7 @@ from scanner.model.outcome import Gap
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
-from scanner.model.scan import Health, HealthKind, Scope
+from scanner.model.scan import Health, HealthKind, OutOfScope, Scope
 from scanner.policies.documents import PolicyDocuments, Supporting
 from scanner.policies.language import Language
 from scanner.policies.served_versions import ServedVersions
@@ -47,7 +47,10 @@ class PolicySelection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """The policies and bindings of a scan, in force or not, the objects that they rely on, and documents that are params."""
+    """The policies and bindings of a scan, in force or not, the objects that they rely on, and documents that are params.
+
+    `outside` are the documents of files that are none of these.
+    """
 
     policies: tuple[Policy, ...]
     bindings: tuple[Binding, ...]
@@ -55,6 +58,7 @@ class PolicySet:
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
     supporting: tuple[Supporting, ...] = ()
+    outside: tuple[OutOfScope, ...] = ()
 
     def of(self, language: Language) -> PolicyDocuments:
         """The documents of one language."""
@@ -74,11 +78,12 @@ def read_policy_set(
     """Read every document once, those of files first; `served` is the Kubernetes release that would store them.
 
     Policies are ordered by name and language, bindings by name. Raises UsageError if a flag names a policy or binding that does
-    not exist.
+    not exist, and for a document with the kind of a policy that cannot be read in a file that the user names.
     """
     reader = DocumentReader(selection.languages, kinds, default_namespace(selection.scope), served)
     for document in documents:
         reader.read(document)
+    reader.read_params()
     policies = {policy.key: policy for policy in reader.policies}
     assumed = tuple(
         binding
@@ -119,6 +124,7 @@ def read_policy_set(
         gaps=tuple(reader.gaps),
         health=(*reader.health, *joining, *copies.values()),
         supporting=tuple(reader.supporting),
+        outside=tuple(reader.outside),
     )
 
 

@@ -13,8 +13,9 @@ from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
 from scanner.health import health_before
+from scanner.model.json import as_text, dig
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import policy_label
+from scanner.model.policy import PolicyKey, policy_label
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
 from scanner.model.rule import RuleObject
@@ -39,6 +40,8 @@ from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable
 from scanner.scan.policy_set import PolicySet, namespaces_needed, read_policy_set
 from scanner.scan.rules import rules_of
+from scanner.scan.unlabelled import undecided
+from scanner.scan.unneeded import policy_kinds, split_gaps
 
 
 def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = False) -> PreparedScan:
@@ -51,7 +54,9 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     discovery = cluster.discover()
     listing = ScanLists(cluster, options.scope, ahead=ahead)
     documents = _policy_documents(listing, discovery, options)
-    policy_set = read_policy_set(documents, options, discovery.kinds, _served(identity, discovery))
+    defined = tuple(kind for kind in options.definitions if kind not in discovery.kinds)
+    served = _served(identity, discovery)
+    policy_set = read_policy_set(documents, options, (*discovery.kinds, *defined), served)
     context = ScanContext(identity, options.user or cluster.requester(), options.scope, options.kept)
     binding_context = BindingContext(
         now=now,
@@ -64,21 +69,31 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         lists=listing,
     )
     languages = tuple(language.bind(policy_set.of(language), binding_context) for language in options.languages)
+    needed, outside = split_gaps(
+        discovery,
+        languages,
+        policy_kinds(options.languages, discovery.kinds),
+        context.operations,
+        policies_known=not any(gap.kind is GapKind.LIST for gap in policy_set.gaps),
+    )
+    evaluation = _evaluation_plan(listing, discovery, policy_set, context, languages, defined)
     evaluation = replace(
-        _evaluation_plan(listing, discovery, policy_set, context, languages),
-        read_languages=tuple(_read_languages(options, discovery, policy_set)),
+        evaluation,
+        read_languages=tuple(_read_languages(options, needed, discovery, policy_set)),
+        outside=(*evaluation.outside, *options.outside, *policy_set.outside, *outside),
     )
     _reject_unknown(options.scope, discovery, evaluation)
     own_gaps = (gap for language in languages for gap in language.gaps)
-    gaps = (*options.gaps, *discovery.gaps, *policy_set.gaps, *own_gaps, *evaluation.gaps)
-    return PreparedScan(context, evaluation, listing, gaps, discovery.kinds, discovered=not discovery.gaps)
+    gaps = (*options.gaps, *needed, *policy_set.gaps, *own_gaps, *evaluation.gaps)
+    notes = (*options.notes, *discovery.notes)
+    return PreparedScan(context, evaluation, listing, gaps, discovery.kinds, notes, discovered=not discovery.gaps)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedScan:
     """A prepared scan, before it evaluates the first object. `gaps` are those of the preparation, `served` all kinds.
 
-    `discovered` tells that discovery was complete: no other kind is served.
+    `notes` are sentences for the report. `discovered` tells that discovery was complete: no other kind is served.
     """
 
     context: ScanContext
@@ -86,6 +101,7 @@ class PreparedScan:
     listing: ScanLists
     gaps: tuple[Gap, ...]
     served: tuple[Kind, ...] = ()
+    notes: tuple[str, ...] = ()
     discovered: bool = False
 
     @property
@@ -115,7 +131,10 @@ class PreparedScan:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """The evaluation that a scan will make. `bound` are the policies that can be evaluated, `gaps` name the others."""
+    """The evaluation that a scan will make. `bound` are the policies that can be evaluated, `gaps` name the others.
+
+    `undecided` are those of `bound` about which unknown labels of a namespace may decide: a gap names each of them, too.
+    """
 
     page_evaluator: PageEvaluator
     plans: tuple[KindPlan, ...]
@@ -127,6 +146,7 @@ class EvaluationPlan:
     rules: tuple[RuleObject, ...] = ()
     uncovered: tuple[UncoveredKind, ...] = ()
     read_languages: tuple[str, ...] = ()
+    undecided: frozenset[PolicyKey] = frozenset()
 
 
 def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPlan) -> None:
@@ -162,9 +182,11 @@ def _served(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
     return ServedVersions(identity.release.rules, discovery.kinds, unknown)
 
 
-def _read_languages(options: Options, discovery: Discovery, policy_set: PolicySet) -> Iterator[str]:
+def _read_languages(
+    options: Options, needed: Iterable[Gap], discovery: Discovery, policy_set: PolicySet
+) -> Iterator[str]:
     """The languages of which every policy and binding was read. A document that could not be read may be of any language."""
-    if discovery.gaps or options.gaps or any(gap.kind is not GapKind.LIST for gap in policy_set.gaps):
+    if any(needed) or options.gaps or any(gap.kind is not GapKind.LIST for gap in policy_set.gaps):
         return
     missing = {gap.where for gap in policy_set.gaps}
     for language in options.languages:
@@ -178,16 +200,19 @@ def _evaluation_plan(
     policy_set: PolicySet,
     context: ScanContext,
     languages: tuple[BoundLanguage, ...],
+    defined: tuple[Kind, ...],
 ) -> EvaluationPlan:
+    """The plan; `defined` are kinds that only the policy files define: their params are those of the files."""
     kinds = discovery.kinds
     namespaces, namespace_gap = load_namespaces(listing, kinds)
+    namespaces = {as_text(dig(body, "metadata", "name")): body for body in discovery.namespaces} | namespaces
     announced = (policy for language in languages for policy in language.announced())
     listing.expect(lists(kinds, announced, context.operations))
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
-    params = ParamTable(kinds)
+    params = ParamTable((*kinds, *defined))
     unevaluable = (
         *_unknown_param_kinds(bound, params, discovery),
-        *load_params(listing, params, bound, policy_set),
+        *load_params(listing, params, bound, policy_set, unlisted=defined),
         *(gap for language in languages for gap in load_inventory(listing, language)),
         *(
             policy_gap(bound_policy, "it needs namespaces, which could not be listed")
@@ -211,17 +236,39 @@ def _evaluation_plan(
     )
     plans = plan(kinds, evaluable, context.operations)
     others = (bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) in labels)
+    doubts = tuple(_undecided(listing, discovery, languages, plans, context))
     return EvaluationPlan(
         page_evaluator=page_evaluator,
         plans=plans,
         languages=languages,
         bound=evaluable,
         health=(*policy_set.health, *_health(languages, evaluable, kinds, evaluation_context)),
-        gaps=(*((namespace_gap,) if namespace_gap else ()), *unevaluable),
+        gaps=(*((namespace_gap,) if namespace_gap else ()), *unevaluable, *(gap for _, gap in doubts)),
         outside=(*out_of_scope(listing, kinds), *(item for language in languages for item in language.outside)),
         rules=rules_of(languages, evaluable, params, namespaces.values()),
         uncovered=uncovered(kinds, plans, others, context.operations),
+        undecided=frozenset(bound_policy.policy.key for bound_policy, _ in doubts),
     )
+
+
+def _undecided(
+    listing: ScanLists,
+    discovery: Discovery,
+    languages: Iterable[BoundLanguage],
+    plans: Iterable[KindPlan],
+    context: ScanContext,
+) -> Iterator[tuple[BoundPolicy, Gap]]:
+    """The bound policies about which unknown labels of namespaces in scope may decide, each with its gap."""
+    scoped = context.scope.namespaces
+    left_out = {kind.kind for kind in (kind_plan.kind for kind_plan in plans) if listing.left_out(kind)}
+    kinds_of = {
+        namespace: kinds
+        for namespace, of_namespace in discovery.unlabelled.items()
+        if (not scoped or namespace in scoped)
+        and not listing.excludes(namespace)
+        and (kinds := [kind for kind in of_namespace if kind.kind not in left_out])
+    }
+    yield from undecided(languages, kinds_of, context.operations)
 
 
 def _health(

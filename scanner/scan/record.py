@@ -172,7 +172,7 @@ class ScanRecorder:
             outside=evaluation.outside,
             uncovered=evaluation.uncovered,
             opinion=self._comparison.opinion() if self._comparison else None,
-            notes=tuple(dict.fromkeys(self.notes)),
+            notes=tuple(dict.fromkeys((*prepared.notes, *self.notes))),
             counts=tuple(self._object_counts(evaluation.plans)),
             controllers={
                 name: self._namespaced.get(name, True) for name in (*self._controllers, *sorted(self._metadata_kinds))
@@ -186,7 +186,9 @@ class ScanRecorder:
             lists=prepared.listing.versions,
             restored=options.restored,
             evaluated_policies=tuple(
-                bound.policy.key for bound in evaluation.bound if not bound.reading.reason and bound.proves_fixes
+                bound.policy.key
+                for bound in evaluation.bound
+                if not bound.reading.reason and bound.proves_fixes and bound.policy.key not in evaluation.undecided
             ),
         )
 

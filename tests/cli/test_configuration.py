@@ -33,6 +33,7 @@ SAMPLES = {
     "DATE": "2026-01-31",
     "VERSION": "1.36",
     "LABELS": "app=web",
+    "NS=KEY=VALUE": "shop=env=production",
     "SCHEDULE": "@daily",
     "ZONE": "Europe/Berlin",
     "HOST:PORT": "127.0.0.1:0",

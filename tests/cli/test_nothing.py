@@ -47,6 +47,7 @@ def test_no_object_that_matches(assay: Assay, write: Write) -> None:
     """Objects were listed, and no policy matched them: the scan is complete, and the report states it."""
     selector = "matchResources: {namespaceSelector: {matchLabels: {a: b}}}"
     write("cluster/all.yaml", f"{config_map('x')}---\n{bound('strict').rstrip()}\n  {selector}\n")
+    write("cluster/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
 
     ran = assay("scan", "--from", "cluster")
 

@@ -129,9 +129,9 @@ def test_no_command_prints_the_help(assay: Assay) -> None:
 
 
 def test_malformed_documents_are_gaps(assay: Assay, cluster: Path, write: Write) -> None:
-    """A document that is not YAML, one of an unknown kind and one without name are gaps, and the rest is scanned."""
+    """A document that is not YAML, one of an unknown kind of a group that a rule names, and one without name are gaps."""
     write("cluster/tabs.yaml", f"{config_map('fine')}---\nkind: ConfigMap\n\tname: x\n")
-    write("cluster/unknown.yaml", "apiVersion: mesh.example.org/v1\nkind: TrafficSplit\nmetadata: {name: x}\n")
+    write("cluster/unknown.yaml", "apiVersion: v1\nkind: TrafficSplit\nmetadata: {name: x}\n")
     write("cluster/nameless.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n")
 
     ran = assay("scan", "--from", "cluster", "-o", "json")
@@ -151,7 +151,7 @@ def test_malformed_documents_are_gaps(assay: Assay, cluster: Path, write: Write)
 
 def test_duplicate_objects_are_gaps(assay: Assay, cluster: Path, write: Write) -> None:
     """The first of two documents for one object counts, and the second is a gap."""
-    write("cluster/second.yaml", config_map("first"))
+    write("cluster/second.yaml", f"{config_map('first')}data: {{a: b}}\n")
 
     ran = assay("scan", "--from", "cluster", "-o", "json")
 

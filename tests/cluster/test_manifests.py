@@ -163,7 +163,11 @@ def test_a_broken_document_does_not_stop_the_others(tmp_path: Path) -> None:
         ("apiVersion: a/b/c\nkind: Pod\nmetadata: {name: a}", "apiVersion: Invalid value: a/b/c: "),
         ("apiVersion: v1\nkind: Pod", "metadata.name: Required value: "),
         ("apiVersion: v1\nkind: Pod\nmetadata:", "metadata.name: Required value: "),
-        ("apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}", "metadata.name: Required value: "),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {generateName: ''}", "metadata.name: Required value: "),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {generateName: 7}",
+            "metadata.generateName: must be a string, not a number",
+        ),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: ''}", "metadata.name: Required value: "),
         ("apiVersion: v1\nkind: Pod\nmetadata: [a]", "metadata: must be an object, not a list"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: 12}", "metadata.name: must be a string, not a number: quote it"),

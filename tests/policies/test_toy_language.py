@@ -8,7 +8,7 @@ import yaml
 
 from scanner.cli.inputs import policy_files
 from scanner.cluster.files import SnapshotCluster
-from scanner.model.scan import OutcomeName, ScanState, Scope
+from scanner.model.scan import OutcomeName, ScanState, Scope, Unneeded
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.options import Options
 from scanner.scan.run import run
@@ -57,11 +57,12 @@ def test_a_new_language_takes_part_in_history(tmp_path: Path) -> None:
 
 
 def test_without_its_line_a_language_is_unknown(tmp_path: Path) -> None:
-    """The documents of a language that is not in the table are gaps."""
+    """The documents of a language that is not in the table are no params either, so the scan does not need them."""
     scan = scan_of(tmp_path, LANGUAGES)
 
     assert ["ValidatingAdmissionPolicy"] == [finding.language for finding in scan.findings]
-    assert ["all.yaml, document 1"] == [gap.where.rpartition("/")[2] for gap in scan.gaps]
+    unused = [item.name.rpartition("/")[2] for item in scan.end.outside if item.kind is Unneeded.UNUSED_DOCUMENT]
+    assert (["all.yaml, document 1"], ()) == (unused, scan.gaps)
 
 
 def test_documents_of_a_new_language_need_no_definition(tmp_path: Path) -> None:

@@ -367,6 +367,14 @@ def partial_record() -> ScanRecord:
         ),
         outside=(
             OutOfScope(
+                "apiGroup", "metrics.k8s.io/v1beta1", "no rule of a bound policy can match the kinds of this group"
+            ),
+            OutOfScope(
+                "kustomization",
+                "base/kustomization.yaml, document 1",
+                "kustomize reads this file: render it, and scan that",
+            ),
+            OutOfScope(
                 "ValidatingWebhookConfiguration", "image-guard", "2 webhooks: what they decide is not in the API"
             ),
         ),

@@ -20,7 +20,7 @@ from scanner.model.resource import Kind, Resource
 from scanner.policies.bound_language import Places
 from scanner.policies.kyverno.bind import BoundForm
 from scanner.policies.kyverno.libraries import Call, Collection, Network, NoClusterData, Unavailable
-from scanner.policies.kyverno.libraries.needs import Need, needs
+from scanner.policies.kyverno.libraries.needs import ANY, Need, needs
 from scanner.policies.kyverno.libraries.projections import projected
 from scanner.policies.kyverno.request import with_doubles
 
@@ -67,6 +67,14 @@ class Inventory(NoClusterData):
             for kind, namespace in self._resolved(need):
                 wanted.setdefault(kind, set()).add(namespace if kind.namespaced else _EVERYWHERE)
         return {kind: _places(namespaces) for kind, namespaces in wanted.items()}
+
+    def groups(self, form: BoundForm) -> Iterator[str]:
+        """The API groups of the objects that a policy reads, served or not; `*` for those that its expressions do not name."""
+        for need in _needs(form):
+            if not need.entry:
+                yield ANY if ANY in (need.group, need.resource) else need.group
+            elif place := _place(self._entries.get(need.entry)):
+                yield place.collection.group
 
     def put(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
         """Take the objects of a namespace, or of all namespaces."""

@@ -202,6 +202,11 @@ class BoundKyverno(BoundLanguage):
         """See BoundLanguage."""
         yield from ((form.bound, self._inventory.wanted(form)) for form in self._forms)
 
+    def read_groups(self) -> Iterator[str]:
+        """See BoundLanguage."""
+        for form in self._forms:
+            yield from self._inventory.groups(form)
+
     def take(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
         """See BoundLanguage."""
         self._inventory.put(kind, namespace, resources)
@@ -213,7 +218,17 @@ class BoundKyverno(BoundLanguage):
     def namespace_selectors(self) -> Iterator[Selector]:
         """See BoundLanguage: those of the policies, and that of Kyverno's webhooks."""
         yield from super().namespace_selectors()
+        yield from self.request_selectors()
+
+    def request_selectors(self) -> Iterator[Selector]:
+        """See BoundLanguage: that of Kyverno's webhooks."""
         yield self._webhook_selector
+
+    def other_paths(self, bound_policy: BoundPolicy) -> Iterator[tuple[str, ...]]:
+        """See BoundLanguage: those of the conditions of policy exceptions."""
+        for form in self._forms:
+            for exception in form.decision.exceptions if form.bound is bound_policy else ():
+                yield from (path for _, expression in exception.conditions for path in expression.paths)
 
     def rights(self) -> Iterator[ListRight]:
         """See BoundLanguage."""

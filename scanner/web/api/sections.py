@@ -21,6 +21,7 @@ from scanner.web.api.schemas import (
     NamespaceJson,
     OutsideJson,
     PolicyJson,
+    UnneededJson,
     item,
 )
 
@@ -39,6 +40,9 @@ class ScanCoverage(ScanAnswer, frozen=True, kw_only=True):
     kinds_without_policy: Annotated[list[KindJson], Meta(description="The kinds that no bound policy covers.")]
     outside: Annotated[
         list[OutsideJson], Meta(description="Objects that also decide about requests, but are not evaluated.")
+    ]
+    out_of_scope: Annotated[
+        list[UnneededJson], Meta(description="Items that no bound policy can match, and files of other tools.")
     ]
 
 
@@ -75,6 +79,7 @@ def coverage(asked: Asked[ScanQuery]) -> ScanCoverage:
         coverage=item(document.coverage),
         kinds_without_policy=[item(each) for each in document.kinds_without_policy],
         outside=[item(each) for each in document.outside],
+        out_of_scope=[item(each) for each in document.out_of_scope],
     )
 
 

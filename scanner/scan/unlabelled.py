@@ -1,0 +1,134 @@
+"""The policies that the unknown labels of a namespace may decide about.
+
+Files describe objects, and often not their namespaces: only the name label of such a namespace is known. Upstream: a
+`namespaceSelector` of a policy or of a binding reads the labels of the object's namespace, and expressions read `namespaceObject`.
+A policy is left out of the answer only if the name alone decides every selector, and no expression reads more than the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from scanner.admission.dispatch import BoundPolicy
+from scanner.model.outcome import Gap
+from scanner.model.policy import MatchResources, Operation
+from scanner.model.resource import NAMESPACES, Kind
+from scanner.model.selector import Selector
+from scanner.policies.bound_language import BoundLanguage
+from scanner.posture.needed_kinds import may_match
+from scanner.scan.gaps import policy_gap
+
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_OBJECT: Final = "namespaceObject"
+_KNOWN: Final = ((_OBJECT, "metadata", "name"), (_OBJECT, "metadata", "labels", _NAME_LABEL))
+_NAMED: Final = 3
+_EVERYTHING: Final = "the namespaceObject"
+
+
+def undecided(
+    languages: Iterable[BoundLanguage],
+    kinds_of: Mapping[str, Collection[Kind]],
+    operations: tuple[Operation, ...],
+) -> Iterator[tuple[BoundPolicy, Gap]]:
+    """The bound policies that the labels of namespaces may decide about, each with its gap.
+
+    `kinds_of` has the namespaces whose labels are not known, each with the kinds of its objects.
+    """
+    for language in languages if kinds_of else ():
+        selectors = tuple(language.request_selectors())
+        for bound in language.bound:
+            paths = (*_paths(bound), *language.other_paths(bound))
+            reads_object = any(map(_reads_more_than_the_name, paths)) or _takes_namespaces(bound)
+            reads = {
+                namespace: read
+                for namespace, kinds in sorted(kinds_of.items())
+                if bound.evaluates_namespace(namespace)
+                and (
+                    read := tuple(
+                        dict.fromkeys(_read(bound, selectors, namespace, kinds, operations, reads_object=reads_object))
+                    )
+                )
+            }
+            if reads:
+                yield bound, policy_gap(bound, _why(reads))
+
+
+def _read(
+    bound: BoundPolicy,
+    selectors: Iterable[Selector],
+    namespace: str,
+    kinds: Collection[Kind],
+    operations: tuple[Operation, ...],
+    *,
+    reads_object: bool,
+) -> Iterator[str]:
+    """The labels of a namespace, or the namespaceObject, that decide about its objects and are not known."""
+    known = {_NAME_LABEL: namespace}
+    policy = bound.policy
+    if bound.reading.reason or policy.match is None or not policy.match.rules:
+        return
+    if not _may_apply(policy.match, known, kinds, operations):
+        return
+    narrowed = [binding for binding in bound.bindings if _may_apply(binding.match, known, kinds, operations)]
+    if not narrowed:
+        return
+    of_bindings = (binding.match.namespace_selector for binding in narrowed if binding.match)
+    for selector in (*selectors, policy.match.namespace_selector, *of_bindings):
+        yield from selector.undecided(known)
+    if reads_object:
+        yield _EVERYTHING
+
+
+def _takes_namespaces(bound: BoundPolicy) -> bool:
+    """Return whether the params of a policy are Namespaces."""
+    kind = bound.policy.param_kind
+    return kind is not None and (kind.api_version, kind.kind) == (NAMESPACES.api_version, NAMESPACES.kind)
+
+
+def _may_apply(
+    match: MatchResources | None, known: Mapping[str, str], kinds: Collection[Kind], operations: tuple[Operation, ...]
+) -> bool:
+    """Return whether a policy or a binding may match an object of some kinds in a namespace."""
+    if match is None:
+        return True
+    reaches = not match.rules or _reaches(match, kinds, operations)
+    return reaches and _may_select(match.namespace_selector, known)
+
+
+def _reaches(match: MatchResources, kinds: Collection[Kind], operations: tuple[Operation, ...]) -> bool:
+    return any(
+        may_match(match.rules, kind.group, kind.kind, plurals=(kind.plural,), operations=operations) for kind in kinds
+    )
+
+
+def _may_select(selector: Selector, known: Mapping[str, str]) -> bool:
+    """Return whether a selector matches the labels of a namespace, or may match them."""
+    return bool(selector.fault() or selector.undecided(known)) or selector.matches(known)
+
+
+def _paths(bound: BoundPolicy) -> Iterator[tuple[str, ...]]:
+    return (path for _, expression in bound.compiled.expressions() for path in expression.paths)
+
+
+def _reads_more_than_the_name(path: tuple[str, ...]) -> bool:
+    return path[:1] == (_OBJECT,) and not any(path[: len(known)] == known for known in _KNOWN)
+
+
+def _why(reads: Mapping[str, tuple[str, ...]]) -> str:
+    """The reason and the remedy, for the namespaces and what the policy reads of each."""
+    names = [*reads]
+    keys = [*dict.fromkeys(key for of_namespace in reads.values() for key in of_namespace)]
+    labels = [key for key in keys if key != _EVERYTHING]
+    read = _few([f"the label {key}" for key in labels] + [key for key in keys if key == _EVERYTHING])
+    example = f"{names[0]}={labels[0] if labels else 'KEY'}=VALUE"
+    several = "s" if len(names) > 1 else ""
+    return (
+        f"it depends on {read} of the namespace{several} {_few(names)}, which no file describes: "
+        f"add the Namespace{several} to the files, or pass --namespace-label {example}"
+    )
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
