@@ -140,14 +140,14 @@ def _needs(
 
 
 def _print_table(answered: list[tuple[Need, bool]]) -> None:
-    from scanner.cli.terminal import table, text
+    from scanner.cli.terminal import sentences, table
 
     table(
         ("ALLOWED", "VERB", "RESOURCE", "WHERE", "NEEDED FOR"),
         ((_word(need, allowed), need.verb, _resource(need), _where(need), need.why) for need, allowed in answered),
     )
     missing = [need for need, allowed in answered if not allowed and not need.optional]
-    text(
+    sentences(
         [
             f"{len(missing)} permissions are missing: a scan would be incomplete"
             if missing

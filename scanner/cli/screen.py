@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from scanner.cli.program import program
 from scanner.report.screen import Color, Screen
 
 ColorOption = Annotated[
@@ -25,18 +26,19 @@ WideOption = Annotated[
 _TYPED: Final = "COMMANDLINE"
 
 
-def screen_of(context: typer.Context, db: str, *, wide: bool, color: Color, pages: bool = False) -> Screen:
+def screen_of(
+    context: typer.Context, db: str, *, wide: bool = False, color: Color = Color.AUTO, pages: bool = False
+) -> Screen:
     """The screen of a command: later commands need the database, the configuration, controls and waivers that the user typed.
 
     A database URL with a password is not printed.
     """
-    named = database_flags(context, db)
+    named = _database_flags(context, db)
     secret = _is_typed(context, "db") and not named
-    command = context.find_root().info_name or "assay"
     return Screen(
         wide=wide,
         color=color,
-        command=command.replace("-", " "),
+        command=program(),
         options=shlex.join([*named, *_typed(context, "config")]),
         rules=shlex.join([*_typed(context, "controls"), *_typed(context, "waivers")]),
         note="Set ASSAY_DB to the value of --db first: a password is not printed." if secret else "",
@@ -44,18 +46,13 @@ def screen_of(context: typer.Context, db: str, *, wide: bool, color: Color, page
     )
 
 
-def database_flags(context: typer.Context, db: str) -> list[str]:
+def _database_flags(context: typer.Context, db: str) -> list[str]:
     """`--db` and its value if the user typed it; nothing for a URL with a password."""
     from scanner.store.address import address_of
 
     if not _is_typed(context, "db") or db != address_of(db).masked(db):
         return []
     return ["--db", db]
-
-
-def later_flags(context: typer.Context, db: str) -> str:
-    """What the user typed to choose a database, a configuration and a cluster, for a command about the same scan."""
-    return shlex.join([*database_flags(context, db), *_typed(context, "config"), *_typed(context, "cluster_name")])
 
 
 def _typed(context: typer.Context, parameter: str) -> list[str]:

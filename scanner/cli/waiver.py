@@ -13,12 +13,11 @@ import typer
 
 from scanner.cli.completion import ids as finding_ids
 from scanner.cli.completion import policies as policy_names
-from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import Form, FormOption, standard_output
 from scanner.cli.settings import settings
-from scanner.cli.stored_scan import stored_scan
+from scanner.cli.stored_scan import LAST, ScanOption, stored_scan
 from scanner.cli.waivers import Posture, WaiversOption
 from scanner.errors import UsageError
 
@@ -37,12 +36,6 @@ if TYPE_CHECKING:
 _FAILED: Final = 1
 _MOST_NEAR: Final = 5
 _UNOWNED: Final = "unowned"
-_ScanOption = Annotated[
-    str,
-    typer.Option(
-        "--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …", autocompletion=scans
-    ),
-]
 
 application = typer.Typer(
     help="Check, explain and propose waivers: accepted findings, in files.",
@@ -67,7 +60,7 @@ def check(
             metavar="[PATH]", help="File or folder of waivers. Default: those that scans stored.", show_default=False
         ),
     ] = None,
-    scan: _ScanOption = "last",
+    scan: ScanOption = LAST,
     at: AtOption = "",
     output: FormOption = Form.TABLE,
     db: DbOption = "",
@@ -113,15 +106,7 @@ def explain(
 
 @application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
 def propose(
-    scan: Annotated[
-        str,
-        typer.Option(
-            "--from-scan",
-            metavar="SCAN",
-            help="Scan id or the beginning of one, `last`, `last~1` …",
-            autocompletion=scans,
-        ),
-    ] = "last",
+    scan: ScanOption = LAST,
     owners: Annotated[
         list[str] | None,
         typer.Option(
