@@ -34,7 +34,7 @@ def screen_of(
     A database URL with a password is not printed.
     """
     named = _database_flags(context, db)
-    secret = _is_typed(context, "db") and not named
+    secret = is_typed(context, "db") and not named
     return Screen(
         wide=wide,
         color=color,
@@ -50,14 +50,14 @@ def _database_flags(context: typer.Context, db: str) -> list[str]:
     """`--db` and its value if the user typed it; nothing for a URL with a password."""
     from scanner.store.address import address_of
 
-    if not _is_typed(context, "db") or db != address_of(db).masked(db):
+    if not is_typed(context, "db") or db != address_of(db).masked(db):
         return []
     return ["--db", db]
 
 
 def _typed(context: typer.Context, parameter: str) -> list[str]:
     """The flag of a parameter and its value, for each time that the user typed it."""
-    if not _is_typed(context, parameter):
+    if not is_typed(context, parameter):
         return []
     value = context.params[parameter]
     values = value if isinstance(value, list | tuple) else [value]
@@ -65,6 +65,7 @@ def _typed(context: typer.Context, parameter: str) -> list[str]:
     return [part for each in values for part in (flag, str(each))]
 
 
-def _is_typed(context: typer.Context, parameter: str) -> bool:
+def is_typed(context: typer.Context, parameter: str) -> bool:
+    """Return whether the user typed a parameter on the command line."""
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == _TYPED
