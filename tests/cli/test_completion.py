@@ -86,9 +86,11 @@ def test_scans(scanned: Assay, home: Path) -> None:
     [
         (("diff", "last", ""), "scan"),
         (("waiver", "check", "--scan", ""), "scan"),
-        (("waiver", "propose", "--from-scan", ""), "scan"),
+        (("waiver", "propose", "--scan", ""), "scan"),
         (("report", "--baseline", ""), "scan"),
         (("policies", "--scan", ""), "scan"),
+        (("controls", "--scan", ""), "scan"),
+        (("explain", "strict", "--scan", ""), "scan"),
         (("trend", "--policy", "s"), "policy"),
         (("findings", "--policy", "s"), "policy"),
         (("scan", "--policy", "s"), "policy"),
