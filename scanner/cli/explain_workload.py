@@ -6,7 +6,7 @@ A kind may be written as kubectl takes it: `Deployment`, `deployments`, `deploym
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -84,8 +84,10 @@ class WorkloadExplanation:
         if kinds := self._kinds.get(first.lower()):
             return Wanted(subject, name, frozenset(kinds), namespace or None)
         if namespace:
+            from scanner.model.nearest import did_you_mean
+
             raise UsageError(
-                f"{subject!r}: the cluster serves no kind {first!r}.{self._alike_kind(first)} "
+                f"{subject!r}: the cluster serves no kind {first!r}.{did_you_mean(first, sorted(self._kind_names))} "
                 f"For an object of any kind, run: {self._explain(name, namespace)}"
             )
         return Wanted(subject, name, namespace=first)
@@ -135,8 +137,8 @@ class WorkloadExplanation:
         worst: list[WorstProblem] = []
         for number, (named, findings) in enumerate(sorted(found.items())):
             problems = self._sorted(findings)
-            still_open = [each.problem for each in problems if each.problem.status not in ("resolved", "preview")]
-            refused = sum(problem.denies for problem in still_open)
+            still_open = [each for each in problems if each.example.status not in ("resolved", "preview")]
+            refused = sum(each.problem.denies for each in still_open)
             if number:
                 yield ""
             effect = f", {refused:,} would be refused" if refused else ""
@@ -186,36 +188,45 @@ class WorkloadExplanation:
         from scanner.model.nearest import did_you_mean
 
         objects = [place for each in self._record.population() for place in _places(each)]
-        scan = self._record.scan.id
-        first, slash, name = subject.rpartition("/")
         namespaces = {place.namespace for place in objects}
         if wanted.namespace is not None and wanted.namespace not in namespaces:
-            is_kind = slash and wanted.kinds is None
-            what = (
-                f"{first!r} is no kind, and no namespace with an object"
-                if is_kind
-                else f"namespace {wanted.namespace!r} has no object"
+            return (
+                f"{subject!r} is unknown: {self._unknown_namespace(wanted.namespace, subject, namespaces)} {self._list}"
             )
-            known = did_you_mean(wanted.namespace, sorted(namespaces)) or (self._alike_kind(first) if is_kind else "")
-            return f"{subject!r} is unknown: {what} that scan {scan} evaluated.{known} List all problems with: {self._list()}"
         alike = [place for place in objects if wanted.kinds is None or (place.group, place.kind) in wanted.kinds]
-        names = {place.name for place in alike if wanted.namespace in (None, place.namespace)}
-        where = f" in namespace {wanted.namespace}" if wanted.namespace else ""
-        other = [
-            place for place in objects if slash and wanted.kinds and (place.namespace, place.name) == (first, name)
-        ]
-        elsewhere = f" For the object in namespace {first}, run: {self._explain(name, first)}" if other else ""
+        names = sorted({place.name for place in alike if wanted.namespace in (None, place.namespace)})
         what = " or ".join(sorted({kind for _, kind in wanted.kinds})) if wanted.kinds else "object"
+        where = f" in namespace {wanted.namespace}" if wanted.namespace else ""
+        first, _, name = subject.rpartition("/")
+        is_in_namespace = any((place.namespace, place.name) == (first, name) for place in objects)
+        other = f" For the object in namespace {first}, run: {self._explain(name, first)}." if is_in_namespace else ""
         return (
-            f"{subject!r} is unknown: scan {scan} evaluated no {what} {name!r}{where}.{did_you_mean(name, sorted(names))}{elsewhere}"
-            f" List all problems with: {self._list()}"
+            f"{subject!r} is unknown: scan {self._record.scan.id} evaluated no {what} {name!r}{where}."
+            f"{did_you_mean(name, names)}{other} {self._list}"
         )
 
-    def _alike_kind(self, text: str) -> str:
-        """The most similar kind as a question, or an empty string."""
+    def _unknown_namespace(self, namespace: str, subject: str, namespaces: Collection[str]) -> str:
+        """The sentences for a namespace without an object, which the user may have meant as a kind."""
         from scanner.model.nearest import did_you_mean
 
-        return did_you_mean(text, sorted({kind for kinds in self._kinds.values() for _, kind in kinds}))
+        scan = self._record.scan.id
+        if "/" in subject and subject.startswith(f"{namespace}/"):
+            known = did_you_mean(namespace, sorted({*namespaces, *self._kind_names}))
+            return f"{namespace!r} is no kind, and no namespace with an object that scan {scan} evaluated.{known}"
+        known = did_you_mean(namespace, sorted(namespaces))
+        return f"namespace {namespace!r} has no object that scan {scan} evaluated.{known}"
+
+    @property
+    def _kind_names(self) -> set[str]:
+        return {kind for kinds in self._kinds.values() for _, kind in kinds}
+
+    @property
+    def _list(self) -> str:
+        """The sentence with the command that lists all problems."""
+        from scanner.report.commands import command_line
+
+        command = command_line(self._screen, f"findings --problems --scan {self._record.scan.id}")
+        return f"List all problems with: {command}"
 
     def _explain(self, subject: str, namespace: str = "") -> str:
         """The command that explains something else."""
@@ -226,11 +237,6 @@ class WorkloadExplanation:
         of_namespace = ["-n", namespace] if namespace else []
         of_cluster = ["--cluster-name", self._cluster] if self._cluster else []
         return command_line(self._screen, join(["explain", subject, *of_namespace, *of_cluster]))
-
-    def _list(self) -> str:
-        from scanner.report.commands import command_line
-
-        return command_line(self._screen, f"findings --problems --scan {self._record.scan.id}")
 
 
 def _status(worst: WorstProblem) -> str:
