@@ -73,15 +73,8 @@ def check(
 
     Without a database, the files of PATH are checked alone: last days, approvers, width and duration.
     """
-    posture = Posture(settings(), path, at=at)
-    try:
-        checked = _with_scan(posture, db, scan, cluster_name)
-    except NoScans as error:
-        if path is None:
-            raise NoScans(f"{error} Or name a file or folder of waivers, which needs no database.") from error
-        if any(is_typed(arguments, parameter) for parameter in ("db", "scan", "cluster_name")):
-            raise
-        checked = _of_files(posture, path, str(error))
+    needs_scan = any(is_typed(arguments, parameter) for parameter in ("db", "scan", "cluster_name"))
+    checked = _checked(Posture(settings(), path, at=at), db, scan, cluster_name, needs_scan=needs_scan)
     _reject_none(checked.section)
     if output is Form.JSON:
         _print_json(checked)
@@ -171,6 +164,18 @@ class _Checked(NamedTuple):
     section: WaiversSection
     scan: Scan | None = None
     why: str = ""
+
+
+def _checked(posture: Posture, db: str, scan: str, cluster_name: str, *, needs_scan: bool) -> _Checked:
+    """The waivers on a day with the findings of a scan; without a scan, those of the files. Raises NoScans."""
+    try:
+        return _with_scan(posture, db, scan, cluster_name)
+    except NoScans as error:
+        if posture.path is None:
+            raise NoScans(f"{error} Or name a file or folder of waivers, which needs no database.") from error
+        if needs_scan:
+            raise
+        return _of_files(posture, posture.path, str(error))
 
 
 def _with_scan(posture: Posture, db: str, scan: str, cluster_name: str) -> _Checked:
