@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "build" / "demo"
-ASSAY = Path(sys.executable).with_name("assay")
+ASSAY = os.path.relpath(Path(sys.executable).with_name("assay"), ROOT)
+"""The path from the folder in which `make demo` runs: the summary recommends commands that begin with it."""
 INCOMPLETE = 3
 POLICIES = tuple(f"examples/{folder}" for folder in ("policies", "policies-mutating", "policies-kyverno"))
 SAME_CLUSTER = ("--cluster-name", "shop")
@@ -34,7 +36,7 @@ def scan(state: str, *flags: str) -> None:
     """Scan one state; the broken file makes the scan incomplete, and any other exit code ends the demo."""
     policies = (flag for folder in POLICIES for flag in ("-f", folder))
     command = ["scan", "-q", "--from", f"examples/cluster/{state}", *policies, *SAME_CLUSTER, *flags]
-    say(f"$ assay {' '.join(command)}")
+    say(f"$ {ASSAY} {' '.join(command)}")
     code = subprocess.run([ASSAY, *command], check=False, cwd=ROOT).returncode  # noqa: S603 - our own command
     if code != INCOMPLETE:
         sys.exit(f"the scan ended with exit code {code}; {INCOMPLETE} was expected")

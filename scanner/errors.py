@@ -21,6 +21,10 @@ class NotFound(UsageError):
     """A name or an id that the database does not have."""
 
 
+class NoScans(UsageError):
+    """A database that does not exist, or that has no finished scan."""
+
+
 class ClusterError(AssayError):
     """The cluster cannot be reached, or rejects the credentials."""
 

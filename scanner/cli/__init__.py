@@ -15,8 +15,8 @@ from types import FrameType
 from scanner.cli.conclusion import Conclusion, concluding
 from scanner.cli.escaped_stderr import escaped
 from scanner.cli.logs import restored
+from scanner.cli.program import NAMES
 
-_NAMES = ("assay", "kubectl-assay")
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
 _WINDOWS = "win32"
@@ -73,7 +73,7 @@ def _run(arguments: Sequence[str] | None, conclusion: Conclusion) -> int:
     name = Path(sys.argv[0]).name
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        commands()(arguments, prog_name=name if name in _NAMES else _NAMES[0], obj=tuple(given))
+        commands()(arguments, prog_name=name if name in NAMES else NAMES[0], obj=tuple(given))
     except AssayError as error:
         _print_error(str(error), error.exit_code, conclusion)
         return error.exit_code

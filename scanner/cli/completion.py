@@ -47,8 +47,11 @@ def ids(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def subjects(context: typer.Context, incomplete: str) -> list[str]:
-    """What a user may ask to explain: policies, problems and findings."""
-    return [*policies(context, incomplete), *ids(context, incomplete)]
+    """What a user may ask to explain: policies, problems, findings, and objects after the slash."""
+    from scanner.store.completion import objects
+
+    named = _matching(incomplete, lambda: objects(_database(context), incomplete))
+    return [*policies(context, incomplete), *ids(context, incomplete), *named]
 
 
 def contexts(context: typer.Context, incomplete: str) -> list[str]:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
-from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
 from scanner.cli.settings import ControlsOption, settings
-from scanner.cli.stored_scan import stored_scan
+from scanner.cli.stored_scan import LAST, ScanOption, stored_scan
 from scanner.cli.terminal import table
 from scanner.cli.waivers import Posture, WaiversOption
 from scanner.errors import UsageError
@@ -39,12 +38,7 @@ class Output(StrEnum):
 
 
 def command(
-    scan: Annotated[
-        str,
-        typer.Argument(
-            metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …", autocompletion=scans
-        ),
-    ] = "last",
+    scan: ScanOption = LAST,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     at: AtOption = "",
     controls: ControlsOption = None,

@@ -8,7 +8,7 @@ import typer
 
 from scanner.cli.completion import clusters
 from scanner.cli.database_address import address
-from scanner.errors import UsageError
+from scanner.errors import NoScans
 
 if TYPE_CHECKING:
     from scanner.store import SqlReader, SqlStore
@@ -44,13 +44,13 @@ def store_at(url: str) -> SqlStore:
 
 
 def reader_at(url: str) -> SqlReader:
-    """The store to read from. Raises UsageError when the file does not exist."""
+    """The store to read from. Raises NoScans when the file does not exist."""
     from scanner.store import open_reader
     from scanner.store.address import address_of
 
     path = address_of(address(url)).path
     if path is not None and not path.exists():
-        raise UsageError(
+        raise NoScans(
             f"The database {path} does not exist. Create it with `assay scan`, or name another one with --db."
         )
     return open_reader(address(url))

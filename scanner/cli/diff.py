@@ -10,7 +10,7 @@ import typer
 from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.settings import settings
-from scanner.cli.stored_scan import name_chosen_cluster
+from scanner.cli.stored_scan import LAST, SCAN_HELP, name_chosen_cluster
 from scanner.cli.terminal import text
 from scanner.cli.waivers import Posture
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from scanner.posture.waiving import WaiverChanges
     from scanner.store import SqlReader
 
-_LAST: Final = "last"
-_SCAN: Final = "Scan id or the beginning of one, `last`, `last~1` …"
 EPILOG: Final = (
     "Examples: `assay diff` · `assay diff last~7 last` · `assay diff last -o markdown --limit 20`. "
     "Without scans, the two newest comparable scans, complete or not; with one scan, that scan and the newest earlier comparable one. "
@@ -45,13 +43,13 @@ def command(
         str,
         typer.Argument(
             metavar="[A]",
-            help=f"Earlier scan; alone, the later one. {_SCAN}",
+            help=f"Earlier scan; alone, the later one. {SCAN_HELP}",
             show_default=False,
             autocompletion=scans,
         ),
     ] = "",
     second: Annotated[
-        str, typer.Argument(metavar="[B]", help=f"Later scan. {_SCAN}", show_default=False, autocompletion=scans)
+        str, typer.Argument(metavar="[B]", help=f"Later scan. {SCAN_HELP}", show_default=False, autocompletion=scans)
     ] = "",
     limit: Annotated[
         int,
@@ -74,7 +72,7 @@ def command(
 
 def _scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tuple[str, str]:
     """The ids of the scans to compare, the earlier one first. Raises UsageError."""
-    if not first or any(each.startswith(_LAST) for each in (first, second)):
+    if not first or any(each.startswith(LAST) for each in (first, second)):
         cluster = store.cluster(cluster_name or None)
         if not cluster_name:
             name_chosen_cluster(store, cluster.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
@@ -13,15 +14,20 @@ import typer
 from scanner.cli.completion import subjects
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.explain_description import description_of, expression
-from scanner.cli.screen import later_flags
-from scanner.cli.stored_scan import stored_scan
+from scanner.cli.screen import screen_of
+from scanner.cli.settings import settings
+from scanner.cli.stored_scan import LAST, ScanOption, stored_scan
+from scanner.cli.terminal import Code
+from scanner.cli.waivers import Posture
 from scanner.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from scanner.cel import Program
+    from scanner.cli.explanation import Part
     from scanner.model.policy import Binding, Policy, Validation
     from scanner.model.release import Minor
     from scanner.model.scan import PolicyRecord, ScanRecord
+    from scanner.report.screen import Screen
     from scanner.store import SqlReader
 
 _ID: Final = re.compile(r"(?P<problem>p-)?[0-9a-f]{1,64}", re.IGNORECASE)
@@ -33,11 +39,22 @@ def command(
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="POLICY|PROBLEM|FINDING",
-            help="Name of a policy, id of a problem or id of a finding, or the beginning of one.",
+            metavar="POLICY|PROBLEM|FINDING|KIND/NAME|NAMESPACE/NAME",
+            help="Name of a policy, id of a problem or id of a finding, or the beginning of one; or a workload or object, such as Deployment/web or shop/web.",
             autocompletion=subjects,
         ),
     ],
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "-n",
+            "--namespace",
+            metavar="NAME",
+            help="Namespace of the workload or object, which is then KIND/NAME or NAME.",
+            show_default=False,
+        ),
+    ] = "",
+    scan: ScanOption = LAST,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
     python: Annotated[
@@ -47,61 +64,88 @@ def command(
         ),
     ] = False,
 ) -> None:
-    """Explain what a policy checks and what it found, or what a problem or a finding means."""
-    from scanner.cli import terminal
+    """Explain a policy and its findings, a problem or a finding, or list the problems of a workload or object."""
+    from scanner.cli import explanation
 
     with reader_at(db) as store:
-        terminal.text(_lines(store, subject, cluster_name, python=python, flags=later_flags(arguments, db)))
+        screen = screen_of(arguments, db)
+        explaining = _Explaining(store, screen, scan, cluster_name, python=python)
+        explanation.show(explaining.parts(subject, namespace), screen)
 
 
-def _lines(store: SqlReader, subject: str, cluster: str, *, python: bool, flags: str) -> Iterator[str]:
-    """The explanation of a subject; `flags` are those that a command about the same scan needs."""
-    from scanner.cli.explain_finding import problem
+@dataclass(frozen=True)
+class _Explaining:
+    """A command: the store, how later commands are printed, and the scan that the user named."""
 
-    if not python and (match := _ID.fullmatch(subject)) and match["problem"]:
-        return problem(store.problem(subject, cluster or None), flags)
-    record = stored_scan(store, "last", cluster)
-    exact = tuple(used for used in record.policies if used.policy.name == subject)
-    if exact:
-        return _python_of(exact, record) if python else _policies(exact, record, flags)
-    if _ID.fullmatch(subject) and not python:
-        return _finding_or_policy(store, subject, record, flags)
-    begun = _begun(subject, record)
-    if begun:
-        only = _only(subject, begun)
-        return _python_of(only, record) if python else _policies(only, record, flags)
-    if python:
-        raise UsageError(f"{subject!r} is no policy of the last scan: --python needs the name of a policy")
-    raise UsageError(_unknown(subject, record))
+    store: SqlReader
+    screen: Screen
+    scan: str
+    cluster: str
+    _: KW_ONLY
+    python: bool
 
+    def parts(self, subject: str, namespace: str) -> Iterable[Part]:
+        """The explanation of a subject. Raises UsageError."""
+        from scanner.cli.explain_finding import problem
 
-def _policies(used: Sequence[PolicyRecord], record: ScanRecord, flags: str) -> Iterator[str]:
-    """The explanation of the policies of one name: policies of several languages can share it."""
-    return (line for policy_record in used for line in _policy(policy_record, record, flags))
-
-
-def _python_of(used: Sequence[PolicyRecord], record: ScanRecord) -> Iterator[str]:
-    rules = record.scan.cluster.release.rules
-    return (line for policy_record in used for line in _python(policy_record.policy, rules))
-
-
-def _finding_or_policy(store: SqlReader, subject: str, record: ScanRecord, flags: str) -> Iterator[str]:
-    """Digits that are the beginning of an id, of the name of a policy, or of both. Raises UsageError unless of one."""
-    from scanner.cli.explain_finding import finding
-
-    begun = _begun(subject, record)
-    try:
-        explained = store.finding(subject)
-    except NotFound as error:
+        match = _ID.fullmatch(subject)
+        if match and match["problem"] and not (self.python or namespace):
+            self._reject_scan()
+            return problem(self.store.problem(subject, self.cluster or None), self.screen)
+        record = stored_scan(self.store, self.scan, self.cluster)
+        if namespace:
+            return self._workload(subject, namespace, record)
+        exact = tuple(used for used in record.policies if used.policy.name == subject)
+        if exact:
+            return self._policies(exact, record)
+        if match and not self.python:
+            return self._finding_or_policy(subject, record)
+        begun = _begun(subject, record)
+        if "/" in subject and not begun and not self.python:
+            return self._workload(subject, namespace, record)
         if begun:
-            return _policies(_only(subject, begun), record, flags)
-        raise UsageError(f"{error}{_alike(subject, record)}") from error
-    if begun:
-        policies = _some(_names(begun))
-        raise UsageError(
-            f"{subject!r} is ambiguous: it begins finding {explained.stored.id} and {policies}. Type more of it."
-        )
-    return finding(explained)
+            return self._policies(_only(subject, begun), record)
+        if self.python:
+            raise UsageError(f"{subject!r} is no policy of the scan: --python needs the name of a policy")
+        raise UsageError(_unknown(subject, record))
+
+    def _reject_scan(self) -> None:
+        if self.scan != LAST:
+            raise UsageError("the explanation of a problem or finding covers all scans: leave --scan out")
+
+    def _workload(self, subject: str, namespace: str, record: ScanRecord) -> Iterable[Part]:
+        from scanner.cli.explain_workload import WorkloadExplanation
+
+        if self.python:
+            raise UsageError("--python needs the name of a policy, which has no namespace: leave -n out")
+        triage = Posture(settings()).triage(self.store, record)
+        return WorkloadExplanation(record, triage, self.screen, self.cluster).parts(subject, namespace)
+
+    def _policies(self, used: Sequence[PolicyRecord], record: ScanRecord) -> Iterator[Part]:
+        """The explanation of the policies of one name: policies of several languages can share it."""
+        if self.python:
+            rules = record.scan.cluster.release.rules
+            return (Code(line) for policy_record in used for line in _python(policy_record.policy, rules))
+        return (part for policy_record in used for part in _policy(policy_record, record, self.screen))
+
+    def _finding_or_policy(self, subject: str, record: ScanRecord) -> Iterable[Part]:
+        """Digits that are the beginning of an id, of the name of a policy, or of both. Raises UsageError unless of one."""
+        from scanner.cli.explain_finding import finding
+
+        begun = _begun(subject, record)
+        try:
+            explained = self.store.finding(subject)
+        except NotFound as error:
+            if begun:
+                return self._policies(_only(subject, begun), record)
+            raise UsageError(f"{error}{_alike(subject, record)}") from error
+        if begun:
+            policies = _some(_names(begun))
+            raise UsageError(
+                f"{subject!r} is ambiguous: it begins finding {explained.stored.id} and {policies}. Type more of it."
+            )
+        self._reject_scan()
+        return finding(explained)
 
 
 def _begun(subject: str, record: ScanRecord) -> tuple[PolicyRecord, ...]:
@@ -131,7 +175,10 @@ def _alike(subject: str, record: ScanRecord) -> str:
 def _unknown(subject: str, record: ScanRecord) -> str:
     """The message for a subject that is neither a policy nor an id, with the most similar policy."""
     policies = _alike(subject, record) or f" The policies are: {_some(_names(record.policies))}."
-    return f"{subject!r} is neither a policy of the last scan nor the id of a finding or problem.{policies}"
+    return (
+        f"{subject!r} is neither a policy of the scan nor the id of a finding or problem.{policies} "
+        "For a workload or object, write KIND/NAME or NAMESPACE/NAME."
+    )
 
 
 def _some(names: Sequence[str]) -> str:
@@ -141,7 +188,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{listed(names[:_SHOWN])}{more}" if names else "none"
 
 
-def _policy(policy_record: PolicyRecord, record: ScanRecord, flags: str) -> Iterator[str]:
+def _policy(policy_record: PolicyRecord, record: ScanRecord, screen: Screen) -> Iterator[Part]:
     from scanner.report.words import plural
 
     policy = policy_record.policy
@@ -166,18 +213,20 @@ def _policy(policy_record: PolicyRecord, record: ScanRecord, flags: str) -> Iter
     findings = sum(number for bucket, number in record.counted().items() if bucket.policy == policy.key)
     yield from _requester(policy_record, record)
     yield f"In scan {record.scan.id} it matched {plural(policy_record.matched, 'object')} and has {plural(findings, 'finding')}{':' if findings else '.'}"
-    yield from _findings(policy, record, findings, flags)
+    yield from _findings(policy, record, findings, screen)
 
 
-def _findings(policy: Policy, record: ScanRecord, total: int, flags: str) -> Iterator[str]:
+def _findings(policy: Policy, record: ScanRecord, total: int, screen: Screen) -> Iterator[Part]:
     """The first findings of a policy, in the order of the report."""
     from scanner.cli.explain_finding import line
+    from scanner.report.commands import Command, command_line
 
     own = (stored for stored in record.findings() if stored.finding.policy_key == policy.key) if total else iter(())
     yield from (f"    {line(stored)}" for stored in islice(own, _SHOWN))
     if total > _SHOWN:
-        command_line = f"assay findings --policy {quote(policy.name)} --limit 0 {flags}".rstrip()
-        yield f"    and {total - _SHOWN:,} more: {command_line}"
+        yield f"    and {total - _SHOWN:,} more"
+        command = f"findings --policy {quote(policy.name)} --limit 0 --scan {record.scan.id}"
+        yield Command(command_line(screen, command), "all findings of the policy")
 
 
 def _python(policy: Policy, rules: Minor) -> Iterator[str]:

@@ -13,15 +13,18 @@ from scanner.model.reading import Auditability
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from scanner.cli.explanation import Part
     from scanner.model.scan import StoredFinding
+    from scanner.report.screen import Screen
     from scanner.store.lookup import ExplainedFinding
     from scanner.store.problem_lookup import ExplainedProblem
 
 _LONGEST: Final = 120
 
 
-def problem(explained: ExplainedProblem, flags: str) -> Iterator[str]:
-    """A problem: one of its findings, and the list of all of them. `flags` are those of a command that lists more."""
+def problem(explained: ExplainedProblem, screen: Screen) -> Iterator[Part]:
+    """A problem: one of its findings, and the list of all of them."""
+    from scanner.report.commands import Command, command_line
     from scanner.report.words import plural
 
     example = explained.findings[0]
@@ -36,8 +39,9 @@ def problem(explained: ExplainedProblem, flags: str) -> Iterator[str]:
         yield "Other findings of this problem:"
         yield from (f"    {line(each.stored)}" for each in others)
     if hidden := explained.open + explained.resolved + explained.alone - len(explained.findings):
-        command_line = f"assay findings {explained.id} --limit 0 {flags}".rstrip()
-        yield f"    and {hidden:,} more: {command_line}"
+        yield f"    and {hidden:,} more"
+        command = f"findings {explained.id} --limit 0 --scan {example.scan.id}"
+        yield Command(command_line(screen, command), "all findings of the problem")
 
 
 def line(stored: StoredFinding) -> str:

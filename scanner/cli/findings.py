@@ -15,13 +15,12 @@ import typer
 
 from scanner.cli.completion import ids as finding_ids
 from scanner.cli.completion import policies as policy_names
-from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.known_names import reject_unknown_names
 from scanner.cli.moments import AtOption
 from scanner.cli.output import standard_output
 from scanner.cli.settings import ControlsOption, settings
-from scanner.cli.stored_scan import stored_scan
+from scanner.cli.stored_scan import LAST, ScanOption, stored_scan
 from scanner.cli.terminal import table
 from scanner.cli.waivers import Posture, WaiversOption
 from scanner.errors import UsageError
@@ -179,15 +178,7 @@ def command(
     problems: Annotated[
         bool, typer.Option("--problems", help="Print problems instead: one line for a check and a workload.")
     ] = False,
-    scan: Annotated[
-        str,
-        typer.Option(
-            "--scan",
-            metavar="SCAN",
-            help="Scan id or the beginning of one, `last`, `last~1` …",
-            autocompletion=scans,
-        ),
-    ] = "last",
+    scan: ScanOption = LAST,
     at: AtOption = "",
     controls: ControlsOption = None,
     waivers: WaiversOption = None,

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
-from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.moments import AtOption
 from scanner.cli.settings import settings
-from scanner.cli.stored_scan import stored_scan
+from scanner.cli.stored_scan import LAST, ScanOption, stored_scan
 from scanner.cli.terminal import table
 from scanner.posture.severity import Severity
 
@@ -36,15 +35,7 @@ _NO_POLICIES = (
 
 
 def command(
-    scan: Annotated[
-        str,
-        typer.Option(
-            "--scan",
-            metavar="SCAN",
-            help="Scan id or the beginning of one, `last`, `last~1` …",
-            autocompletion=scans,
-        ),
-    ] = "last",
+    scan: ScanOption = LAST,
     sort: Annotated[PolicyOrder, typer.Option("--sort", help="Order of the list.")] = PolicyOrder.NAME,
     min_severity: Annotated[
         Severity | None,

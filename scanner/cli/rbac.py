@@ -10,9 +10,9 @@ import typer
 from scanner.cli.connection import AsGroupsOption, AsOption, Connection, ContextOption, KubeconfigOption
 from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.output import Form, FormOption
+from scanner.cli.program import program
 from scanner.cli.rights import RightsScope, grant_command
 from scanner.cli.scope import FilesOption, NamespacesOption, NoClusterPoliciesOption, SkipKindsOption, scope_of
-from scanner.cli.screen import program
 from scanner.cli.waivers import WaiversNamespaceOption
 from scanner.model.missing_right import missing_right
 from scanner.model.requester import ANONYMOUS
@@ -37,7 +37,6 @@ def _root() -> None:
 
 @application.command(epilog=_EPILOG)
 def check(
-    arguments: typer.Context,
     namespaces: NamespacesOption = None,
     skip_kinds: SkipKindsOption = None,
     files: FilesOption = None,
@@ -69,7 +68,7 @@ def check(
     else:
         _print_table(answered, needs)
         if missing:
-            _print_remedy(program(arguments), scope, connection, cluster)
+            _print_remedy(program(), scope, connection, cluster)
     raise typer.Exit(_INCOMPLETE if missing else 0)
 
 
@@ -144,14 +143,14 @@ def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
 
 
 def _print_table(answered: list[tuple[Need, bool]], needs: Needs) -> None:
-    from scanner.cli.terminal import table, text
+    from scanner.cli.terminal import sentences, table
 
     table(
         ("ALLOWED", "VERB", "RESOURCE", "WHERE", "NEEDED FOR"),
         ((_word(need, allowed), need.verb, _resource(need), _where(need), need.why) for need, allowed in answered),
     )
     missing = [need for need, allowed in answered if not allowed and not need.optional]
-    text(
+    sentences(
         [
             f"{_permissions(len(missing))} missing: a scan would be incomplete"
             if missing

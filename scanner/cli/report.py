@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
-from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
 from scanner.cli.moments import AtOption
@@ -14,7 +13,7 @@ from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, 
 from scanner.cli.screen import ColorOption, WideOption, screen_of
 from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.severities import MinSeverityOption
-from scanner.cli.stored_scan import stored_scan
+from scanner.cli.stored_scan import LAST, ScanArgument, stored_scan
 from scanner.cli.waivers import Posture, WaiversOption
 from scanner.report.screen import Color
 
@@ -24,12 +23,7 @@ _INCOMPLETE: Final = 3
 @with_export_flags
 def command(
     arguments: typer.Context,
-    scan: Annotated[
-        str,
-        typer.Argument(
-            metavar="[SCAN]", help="Scan id or the beginning of one, `last`, `last~1` …", autocompletion=scans
-        ),
-    ] = "last",
+    scan: ScanArgument = LAST,
     output: OutputOption = DEFAULT,
     *,
     exports: Exports,

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from scanner.cli.program import program
 from scanner.report.screen import Color, Screen
 
 ColorOption = Annotated[
@@ -26,18 +27,24 @@ _TYPED: Final = "COMMANDLINE"
 
 
 def screen_of(
-    context: typer.Context, db: str, *, wide: bool, color: Color, pages: bool = False, rights: str = ""
+    context: typer.Context,
+    db: str,
+    *,
+    wide: bool = False,
+    color: Color = Color.AUTO,
+    pages: bool = False,
+    rights: str = "",
 ) -> Screen:
     """The screen of a command: later commands need the database, the configuration, controls and waivers that the user typed.
 
     A database URL with a password is not printed. `rights` are the arguments of the command that names missing rights.
     """
-    named = database_flags(context, db)
-    secret = _is_typed(context, "db") and not named
+    named = _database_flags(context, db)
+    secret = is_typed(context, "db") and not named
     return Screen(
         wide=wide,
         color=color,
-        command=program(context),
+        command=program(),
         options=shlex.join([*named, *_typed(context, "config")]),
         rules=shlex.join([*_typed(context, "controls"), *_typed(context, "waivers")]),
         note="Set ASSAY_DB to the value of --db first: a password is not printed." if secret else "",
@@ -46,28 +53,18 @@ def screen_of(
     )
 
 
-def program(context: typer.Context) -> str:
-    """The name by which the user calls Assay: `kubectl assay` for the plugin `kubectl-assay`."""
-    return (context.find_root().info_name or "assay").replace("-", " ")
-
-
-def database_flags(context: typer.Context, db: str) -> list[str]:
+def _database_flags(context: typer.Context, db: str) -> list[str]:
     """`--db` and its value if the user typed it; nothing for a URL with a password."""
     from scanner.store.address import address_of
 
-    if not _is_typed(context, "db") or db != address_of(db).masked(db):
+    if not is_typed(context, "db") or db != address_of(db).masked(db):
         return []
     return ["--db", db]
 
 
-def later_flags(context: typer.Context, db: str) -> str:
-    """What the user typed to choose a database, a configuration and a cluster, for a command about the same scan."""
-    return shlex.join([*database_flags(context, db), *_typed(context, "config"), *_typed(context, "cluster_name")])
-
-
 def _typed(context: typer.Context, parameter: str) -> list[str]:
     """The flag of a parameter and its value, for each time that the user typed it."""
-    if not _is_typed(context, parameter):
+    if not is_typed(context, parameter):
         return []
     value = context.params[parameter]
     values = value if isinstance(value, list | tuple) else [value]
@@ -75,6 +72,7 @@ def _typed(context: typer.Context, parameter: str) -> list[str]:
     return [part for each in values for part in (flag, str(each))]
 
 
-def _is_typed(context: typer.Context, parameter: str) -> bool:
+def is_typed(context: typer.Context, parameter: str) -> bool:
+    """Return whether the user typed a parameter on the command line."""
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == _TYPED

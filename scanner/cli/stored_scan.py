@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
+import typer
+
+from scanner.cli.completion import scans
 from scanner.cli.moments import end_of
 from scanner.cli.terminal import visible
 
@@ -12,7 +15,12 @@ if TYPE_CHECKING:
     from scanner.model.scan import ScanRecord
     from scanner.store import SqlReader
 
-_LAST: Final = "last"
+LAST: Final = "last"
+"""The name of the newest finished scan."""
+SCAN_HELP: Final = "Scan id or the beginning of one, `last`, `last~1` …"
+ScanOption = Annotated[str, typer.Option("--scan", metavar="SCAN", help=SCAN_HELP, autocompletion=scans)]
+ScanArgument = Annotated[str, typer.Argument(metavar="[SCAN]", help=SCAN_HELP, autocompletion=scans)]
+"""For commands whose subject is the scan; every other command has `ScanOption`."""
 
 
 def stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") -> ScanRecord:
@@ -23,7 +31,7 @@ def stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") ->
     scan = (
         store.scan_at(end_of(at, "--at"), cluster_name or None) if at else store.find_scan(text, cluster_name or None)
     )
-    if text.startswith(_LAST) and not cluster_name:
+    if text.startswith(LAST) and not cluster_name:
         name_chosen_cluster(store, scan.cluster.name)
     return store.record(scan.id)
 

@@ -1,10 +1,31 @@
-"""Plain lines and columns; control characters in names are printed as escapes, so that they cannot steer a terminal."""
+"""Lines, sentences and tables on standard output, which keep to the width of a terminal and are never wrapped elsewhere.
+
+Control characters in names are printed as escapes, so that they cannot steer a terminal.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scanner.cli.output import standard_output
+from scanner.report.screen import Color
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_GAP: Final = 2
+_LEAST_LAST: Final = 20
+"""The least width of a last column whose cells are wrapped."""
+_EMPTY: Final = "-"
+
+
+class Code(NamedTuple):
+    """A line that is never wrapped: a wrapped line of a program is another program."""
+
+    line: str
 
 
 def visible(line: str, *, lines: bool = False) -> str:
@@ -15,17 +36,81 @@ def visible(line: str, *, lines: bool = False) -> str:
 
 
 def text(lines: Iterable[str]) -> None:
-    """Print lines."""
+    """Print lines as they are, such as those of a document."""
     with standard_output() as out:
         for line in lines:
             out.write(f"{visible(line)}\n")
 
 
+def sentences(lines: Iterable[str | Code]) -> None:
+    """Print lines, wrapped where the terminal is narrower; what is wrapped begins where the line begins."""
+    console = _console()
+    with standard_output() as out:
+        for line in lines:
+            if isinstance(line, Code):
+                out.write(f"{visible(line.line)}\n")
+            elif console is None or not line.strip():
+                out.write(f"{visible(line)}\n")
+            else:
+                _wrapped(console, visible(line))
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows under a heading, in columns as wide as their widest cell."""
+    """Print rows under a heading, in columns as wide as their widest cell.
+
+    Where a terminal is narrower, the cells of the last column are wrapped; where that is not enough, each row is a list.
+    """
     lines = [tuple(head), *(tuple(visible(cell) for cell in row) for row in rows)]
     widths = [max(_width(line[column]) for line in lines) for column in range(len(head))]
-    text("  ".join(map(_padded, line, widths)).rstrip() for line in lines)
+    console = _console()
+    begin = sum(widths[:-1]) + _GAP * (len(widths) - 1)
+    if console is None or begin + widths[-1] <= console.width:
+        text((" " * _GAP).join(map(_padded, line, widths)).rstrip() for line in lines)
+    elif begin + _LEAST_LAST <= console.width:
+        _last_wrapped(console, lines, widths)
+    else:
+        _lists(console, lines)
+
+
+def _console() -> Console | None:
+    """The console of a narrow terminal; None where no line is wrapped."""
+    from scanner.report.width import ANY_WIDTH, width_of
+
+    if width_of(sys.stdout, os.environ) >= ANY_WIDTH:
+        return None
+    from scanner.report.console import console_of
+
+    return console_of(sys.stdout, os.environ, Color.NEVER)
+
+
+def _wrapped(console: Console, line: str) -> None:
+    from scanner.report.printing import hanging, text_of
+
+    words = line.lstrip(" ")
+    hanging(console, line[: len(line) - len(words)], text_of(console, words, len(words)))
+
+
+def _last_wrapped(console: Console, lines: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
+    from scanner.report.printing import hanging, text_of
+
+    with standard_output():
+        for *cells, last in lines:
+            begin = "".join(_padded(cell, width) + " " * _GAP for cell, width in zip(cells, widths, strict=False))
+            if last:
+                hanging(console, text_of(console, begin, len(begin)).plain, text_of(console, last, len(last)))
+            else:
+                console.file.write(f"{begin.rstrip()}\n")
+
+
+def _lists(console: Console, lines: Iterable[Sequence[str]]) -> None:
+    """The cells of a row one after the other, those that do not fit on a line of their own below."""
+    from rich.text import Text
+
+    from scanner.report.printing import parts
+
+    with standard_output():
+        for cells in lines:
+            parts(console, Text(), [cell or _EMPTY for cell in cells], longest=max(map(len, cells)) + 1)
 
 
 def _padded(cell: str, width: int) -> str:

@@ -7,25 +7,26 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
 from scanner.cli.completion import ids as finding_ids
 from scanner.cli.completion import policies as policy_names
-from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.known_names import reject_unknown_names
 from scanner.cli.moments import AtOption
 from scanner.cli.output import Form, FormOption, standard_output
+from scanner.cli.screen import is_typed
 from scanner.cli.settings import settings
-from scanner.cli.stored_scan import stored_scan
+from scanner.cli.stored_scan import LAST, ScanOption, stored_scan
 from scanner.cli.waivers import Posture, WaiversOption
-from scanner.errors import UsageError
+from scanner.errors import NoScans, UsageError
 
 if TYPE_CHECKING:
+    from scanner.model.json import Json
     from scanner.model.policy import Policy
-    from scanner.model.scan import ScanRecord
+    from scanner.model.scan import Scan, ScanRecord
     from scanner.posture.near_waivers import NearWaiver
     from scanner.posture.problem_rows import Problem
     from scanner.posture.questions import CheckPlace
@@ -38,12 +39,6 @@ if TYPE_CHECKING:
 _FAILED: Final = 1
 _MOST_NEAR: Final = 5
 _UNOWNED: Final = "unowned"
-_ScanOption = Annotated[
-    str,
-    typer.Option(
-        "--scan", metavar="SCAN", help="Scan id or the beginning of one, `last`, `last~1` …", autocompletion=scans
-    ),
-]
 
 application = typer.Typer(
     help="Check, explain and propose waivers: accepted findings, in files.",
@@ -62,37 +57,31 @@ def _root() -> None:
     "2 usage, or a file with an error · 4 the database cannot be read."
 )
 def check(
+    arguments: typer.Context,
     path: Annotated[
         Path | None,
         typer.Argument(
             metavar="[PATH]", help="File or folder of waivers. Default: those that scans stored.", show_default=False
         ),
     ] = None,
-    scan: _ScanOption = "last",
+    scan: ScanOption = LAST,
     at: AtOption = "",
     output: FormOption = Form.TABLE,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
-    """Print the state of every waiver today (in UTC), or on the day of --at, with the findings of a scan."""
-    from dataclasses import replace
+    """Print the state of every waiver today (in UTC), or on the day of --at, with the findings of a scan.
 
-    from scanner.posture.triage import Triage
-    from scanner.report.waivers import waivers_of
-
-    posture = Posture(settings(), path, at=at)
-    with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name, at)
-        if path is None and not at:
-            posture = replace(posture, given=store.waivers_at(record.scan.id, datetime.now(UTC)))
-        triage = Triage(posture.of(store, record), record, posture.day or datetime.now(UTC).date())
-        section = waivers_of(triage)
-    _reject_none(section)
+    Without a database, the files of PATH are checked alone: last days, approvers, width and duration.
+    """
+    needs_scan = any(is_typed(arguments, parameter) for parameter in ("db", "scan", "cluster_name"))
+    checked = _checked(Posture(settings(), path, at=at), db, scan, cluster_name, needs_scan=needs_scan)
+    _reject_none(checked.section)
     if output is Form.JSON:
-        _print_json(section)
+        _print_json(checked)
     else:
-        _print_table(section, record)
-    raise typer.Exit(_FAILED if _failing(section) else 0)
+        _print_table(checked)
+    raise typer.Exit(_FAILED if _failing(checked.section) else 0)
 
 
 @application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
@@ -106,23 +95,15 @@ def explain(
     db: DbOption = "",
 ) -> None:
     """Print which waiver applies to a finding, and which nearly does and on which field it fails."""
-    from scanner.cli.terminal import text
+    from scanner.cli.terminal import sentences
 
     with reader_at(db) as store:
-        text(_explained(store, store.finding(finding), Posture(settings(), waivers, at=at)))
+        sentences(_explained(store, store.finding(finding), Posture(settings(), waivers, at=at)))
 
 
 @application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
 def propose(
-    scan: Annotated[
-        str,
-        typer.Option(
-            "--from-scan",
-            metavar="SCAN",
-            help="Scan id or the beginning of one, `last`, `last~1` …",
-            autocompletion=scans,
-        ),
-    ] = "last",
+    scan: ScanOption = LAST,
     owners: Annotated[
         list[str] | None,
         typer.Option(
@@ -179,6 +160,53 @@ _HEAD: Final = (
 )
 
 
+class _Checked(NamedTuple):
+    """The waivers with the scan whose findings they were compared with, or without one and the reason."""
+
+    section: WaiversSection
+    scan: Scan | None = None
+    why: str = ""
+
+
+def _checked(posture: Posture, db: str, scan: str, cluster_name: str, *, needs_scan: bool) -> _Checked:
+    """The waivers on a day with the findings of a scan; without a scan, those of the files. Raises NoScans."""
+    try:
+        return _with_scan(posture, db, scan, cluster_name)
+    except NoScans as error:
+        if posture.path is None:
+            raise NoScans(f"{error} Or name a file or folder of waivers, which needs no database.") from error
+        if needs_scan:
+            raise
+        return _of_files(posture, posture.path, str(error))
+
+
+def _with_scan(posture: Posture, db: str, scan: str, cluster_name: str) -> _Checked:
+    """The waivers on a day with the findings of a scan. Raises NoScans."""
+    from dataclasses import replace
+
+    from scanner.posture.triage import Triage
+    from scanner.report.waivers import waivers_of
+
+    with reader_at(db) as store:
+        record = stored_scan(store, scan, cluster_name, posture.at)
+        if posture.path is None and not posture.at:
+            posture = replace(posture, given=store.waivers_at(record.scan.id, datetime.now(UTC)))
+        return _Checked(waivers_of(Triage(posture.of(store, record), record, _day_of(posture))), record.scan)
+
+
+def _of_files(posture: Posture, path: Path, why: str) -> _Checked:
+    """The waivers of files on a day."""
+    from scanner.documents.waivers import read_waivers
+    from scanner.report.waivers import waivers_of_files
+
+    waivers = read_waivers(path, None)
+    return _Checked(waivers_of_files(waivers, _day_of(posture), posture.settings.waiver_rules), why=why)
+
+
+def _day_of(posture: Posture) -> date:
+    return posture.day or datetime.now(UTC).date()
+
+
 def _reject_none(section: WaiversSection) -> None:
     """Raise UsageError if there are no waivers to check."""
     if not section.given:
@@ -192,18 +220,21 @@ def _failing(section: WaiversSection) -> bool:
     return bool(section.faults) or any(line.state not in fine for line in section.lines)
 
 
-def _print_json(section: WaiversSection) -> None:
+def _print_json(checked: _Checked) -> None:
     from scanner.report.escaped import dump
     from scanner.report.waivers import section_json
 
     with standard_output() as out:
-        out.write(dump(section_json(section)).decode() + "\n")
+        scan: dict[str, Json] = {"scan": checked.scan.id if checked.scan else None}
+        out.write(dump(scan | section_json(checked.section)).decode() + "\n")
 
 
-def _print_table(section: WaiversSection, record: ScanRecord) -> None:
-    from scanner.cli.terminal import table, text
+def _print_table(checked: _Checked) -> None:
+    from scanner.cli.terminal import sentences, table
     from scanner.report.waivers import STATE_WORDS
+    from scanner.report.words import plural
 
+    section, scan = checked.section, checked.scan
     rows = [
         (
             STATE_WORDS[line.state],
@@ -217,12 +248,20 @@ def _print_table(section: WaiversSection, record: ScanRecord) -> None:
         for line in section.lines
     ]
     rows += [(line.state, line.name, "", str(line.findings), "", "", "PolicyException") for line in section.exceptions]
-    table(("STATE", "WAIVER", "UNTIL", "FINDINGS", "POLICY", "FOR", "WHY"), rows)
-    text([*(f"no waiver: {fault}" for fault in section.faults), *section.notes])
+    if scan:
+        table(("STATE", "WAIVER", "UNTIL", "FINDINGS", "POLICY", "FOR", "WHY"), rows)
+    else:
+        table(("STATE", "WAIVER", "UNTIL", "POLICY", "FOR", "WHY"), [(*row[:3], *row[4:]) for row in rows])
     states = ", ".join(f"{number} {STATE_WORDS[state]}" for state, number in sorted(section.states.items()))
-    text(
+    cluster = f" for cluster {scan.cluster.name}" if scan else ""
+    sentences(
         [
-            f"{len(section.lines):,} waivers for cluster {record.scan.cluster.name} on {section.day}: {states or 'none'} (scan {record.scan.id})"
+            *(f"no waiver: {fault}" for fault in section.faults),
+            *section.notes,
+            f"{plural(len(section.lines), 'waiver')}{cluster} on {section.day}: {states or 'none'}",
+            f"Checked with scan {scan.id}: last days, approvers, width and duration, findings, policies and checks."
+            if scan
+            else f"Checked the files alone: last days, approvers, width and duration. Not compared with findings, policies and checks: {checked.why}",
         ]
     )
 

@@ -49,28 +49,30 @@ def line(console: Console, sentence: str, style: str = "") -> None:
 
 
 def hanging(console: Console, begin: str, text: Text) -> None:
-    """Print text after `begin`; the lines after the first are indented by its length."""
-    indent = " " * len(begin)
-    for number, wrapped in enumerate(text.wrap(console, max(console.width - len(begin), _NARROW))):
+    """Print text after `begin`; the lines after the first are indented by its width."""
+    indent = " " * cell_len(begin)
+    for number, wrapped in enumerate(text.wrap(console, max(console.width - cell_len(begin), _NARROW))):
         wrapped.rstrip()
         one_line(console, Text.assemble(indent if number else begin, wrapped))
 
 
-def parts(console: Console, begin: Text, texts: Sequence[str], between: str = " · ") -> None:
+def parts(
+    console: Console, begin: Text, texts: Sequence[str], between: str = " · ", *, longest: int = _LONGEST
+) -> None:
     """Print texts after `begin`, as many on each line as it has room for; only one that is wider than a line is broken.
 
     The lines after the first are indented by the length of `begin`.
     """
-    indent = Text(" " * max(begin.cell_len, 1))
-    current = begin
+    indent = " " * max(begin.cell_len, 1)
+    lead, current = "", begin
     for number, text in enumerate(texts):
         joint = _encodable(console, between) if number else " " if begin.plain else ""
-        part = text_of(console, text)
-        if current.plain and current.cell_len + len(joint) + part.cell_len > console.width:
-            hanging(console, "", current)
-            current, joint = indent, " "
+        part = text_of(console, text, longest)
+        if current.plain and len(lead) + current.cell_len + len(joint) + part.cell_len > console.width:
+            hanging(console, lead, current)
+            lead, current, joint = f"{indent} ", Text(), ""
         current = Text.assemble(current, joint, part)
-    hanging(console, "", current)
+    hanging(console, lead, current)
 
 
 def one_line(console: Console, text: Text) -> None:

@@ -9,8 +9,9 @@ from typing import Final
 
 from scanner.model.json import Json
 from scanner.model.selector import Requirement, Selector
+from scanner.model.waiver import WaiverSet
 from scanner.posture.triage import Triage
-from scanner.posture.waivers import IN_FORCE, AppliedWaiver, WaiverState
+from scanner.posture.waivers import IN_FORCE, AppliedWaiver, WaiverRules, WaiverState, state_on
 from scanner.posture.waiving import WaiverUse
 
 EXCEPTED: Final = "excepted"
@@ -88,7 +89,8 @@ class WaiversSection:
     """The waivers of a report as of `day`. `findings` and `problems` are waived; `lapsed` findings only a waiver that has lapsed matches.
 
     `given` is false for a report without waivers, which is not the same as a report with none. `faults` are documents that could
-    not be read as waivers, `notes` what else was left out.
+    not be read as waivers, `notes` what else was left out. `counted` is false if no scan was read: the numbers of findings and
+    problems are not known then.
     """
 
     day: date
@@ -100,6 +102,7 @@ class WaiversSection:
     exceptions: tuple[ExceptionLine, ...]
     faults: tuple[str, ...]
     notes: tuple[str, ...]
+    counted: bool = True
 
     @property
     def states(self) -> Counter[WaiverState]:
@@ -125,6 +128,22 @@ def waivers_of(triage: Triage) -> WaiversSection:
         exceptions=tuple(ExceptionLine(use.name, use.findings) for use in triage.waiving.exceptions),
         faults=given.faults if given else (),
         notes=given.notes if given else (),
+    )
+
+
+def waivers_of_files(waivers: WaiverSet, day: date, rules: WaiverRules) -> WaiversSection:
+    """The waivers of some files on a day, for every cluster, as far as their states do not depend on a scan."""
+    return WaiversSection(
+        day=day,
+        given=True,
+        findings=0,
+        problems=0,
+        lapsed=0,
+        lines=tuple(_line(WaiverUse(waiver, state_on(waiver, day, rules))) for waiver in waivers.waivers),
+        exceptions=(),
+        faults=waivers.faults,
+        notes=waivers.notes,
+        counted=False,
     )
 
 
@@ -179,14 +198,15 @@ def _requirement_text(requirement: Requirement) -> str:
 
 
 def section_json(section: WaiversSection) -> dict[str, Json]:
-    """The section as a JSON object; empty texts are null."""
+    """The section as a JSON object; empty texts and unknown numbers are null."""
+    counted = section.counted
     return {
         "day": section.day.isoformat(),
         "given": section.given,
-        "findings": section.findings,
-        "problems": section.problems,
-        "lapsed": section.lapsed,
-        "waivers": [line_json(line) for line in section.lines],
+        "findings": section.findings if counted else None,
+        "problems": section.problems if counted else None,
+        "lapsed": section.lapsed if counted else None,
+        "waivers": [line_json(line, counted=counted) for line in section.lines],
         "exceptions": [
             {"name": line.name, "state": line.state, "findings": line.findings} for line in section.exceptions
         ],
@@ -195,14 +215,14 @@ def section_json(section: WaiversSection) -> dict[str, Json]:
     }
 
 
-def line_json(line: WaiverLine) -> dict[str, Json]:
-    """A waiver as a JSON object; empty texts are null."""
+def line_json(line: WaiverLine, *, counted: bool) -> dict[str, Json]:
+    """A waiver as a JSON object; empty texts and unknown numbers are null."""
     return {
         "name": line.name,
         "state": line.state.value,
         "why": line.why or None,
-        "findings": line.findings,
-        "problems": line.problems,
+        "findings": line.findings if counted else None,
+        "problems": line.problems if counted else None,
         "cluster": line.cluster or None,
         "policy": line.policy,
         "check": line.check or None,

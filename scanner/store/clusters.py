@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, insert, select, update
 
-from scanner.errors import UsageError
+from scanner.errors import NoScans, UsageError
 from scanner.model.scan import STDIN, ClusterIdentity, Scan
 from scanner.model.texts import clean
 from scanner.store.ids import reserve
@@ -113,7 +113,7 @@ def chosen(connection: Connection, name: str | None, newest: Scan | None) -> Sto
             raise UsageError(f"There is no cluster {name!r} in this database. `assay scans` shows the clusters.")
         return named
     if newest is None:
-        raise UsageError("The database has no finished scan. Run: assay scan.")
+        raise NoScans("The database has no finished scan. Run: assay scan.")
     number = connection.execute(select(SCANS.c.cluster).where(SCANS.c.id == newest.id)).scalar_one()
     return next(row for row in stored_clusters(connection) if row.id == number)
 

@@ -30,6 +30,15 @@ _PROBLEMS: Final = "SELECT DISTINCT problem FROM findings WHERE problem BETWEEN 
 _FINDINGS: Final = (
     "SELECT DISTINCT fingerprint FROM findings WHERE superseded IS NULL AND fingerprint BETWEEN {} AND {} LIMIT 100"
 )
+_OF_KIND: Final = (
+    "SELECT DISTINCT objects.name FROM objects JOIN kinds ON kinds.id = objects.kind "
+    "WHERE kinds.kind = {0} AND objects.name >= {0} AND objects.name < {0} ORDER BY 1 LIMIT 100"
+)
+_IN_NAMESPACE: Final = (
+    "SELECT DISTINCT name FROM objects WHERE namespace = {0} AND name >= {0} AND name < {0} ORDER BY 1 LIMIT 100"
+)
+_AFTER: Final = "\U0010ffff"
+"""Sorts after every character of a name."""
 
 
 def names(address: str, wanted: Names) -> list[str]:
@@ -51,7 +60,17 @@ def ids(address: str, begin: str) -> list[str]:
     return [fingerprint.hex()[:_DIGITS] for fingerprint in fingerprints if isinstance(fingerprint, bytes)]
 
 
-def _values(address: str, query: str, *bounds: int | bytes) -> list[int | bytes | str]:
+def objects(address: str, begin: str) -> list[str]:
+    """The objects whose KIND/NAME or NAMESPACE/NAME begins with some text; none before the slash."""
+    first, slash, name = begin.partition("/")
+    if not slash:
+        return []
+    bounds = first, name, name + _AFTER
+    found = _values(address, _OF_KIND, *bounds) or _values(address, _IN_NAMESPACE, *bounds)
+    return [f"{first}/{each}" for each in found]
+
+
+def _values(address: str, query: str, *bounds: int | bytes | str) -> list[int | bytes | str]:
     """The first column of the rows of a query."""
     if address.startswith(_POSTGRESQL):
         return _of_server(address, query, bounds)
@@ -64,7 +83,7 @@ def _values(address: str, query: str, *bounds: int | bytes) -> list[int | bytes 
         return [row[0] for row in connection.execute(query.format("?", "?"), bounds)]
 
 
-def _of_server(address: str, query: str, bounds: Sequence[int | bytes]) -> list[int | bytes | str]:
+def _of_server(address: str, query: str, bounds: Sequence[int | bytes | str]) -> list[int | bytes | str]:
     import psycopg
 
     _, _, rest = address.partition("://")

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection, Select, func, select
 
-from scanner.errors import NotFound, UsageError
+from scanner.errors import NoScans, NotFound, UsageError
 from scanner.model.cause import Cause
 from scanner.model.policy import Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Reading
@@ -131,7 +131,7 @@ def scan_at(connection: Connection, moment: datetime, cluster: str | None) -> Sc
     usable = _usable(connection, cluster)
     scan = None if usable is None else _answering(connection, usable, moment)
     if scan is None:
-        raise UsageError(f"No scan had ended by {moment:%Y-%m-%d %H:%M:%S%z}: {_newest_scans(connection)}")
+        raise _no_scan(connection, f"No scan had ended by {moment:%Y-%m-%d %H:%M:%S%z}")
     return scan
 
 
@@ -153,7 +153,7 @@ def find_scan(connection: Connection, text: str, cluster: str | None) -> Scan:
     if match := _LAST.fullmatch(text):
         scan = latest(connection, cluster, int(match[1] or 0))
         if scan is None:
-            raise UsageError(f"There is no scan {text!r}: {_newest_scans(connection)}")
+            raise _no_scan(connection, f"There is no scan {text!r}")
         return scan
     begins = func.substr(SCANS.c.id, 1, len(text)) == text
     rows = connection.execute(select_scans().where(begins).order_by(SCANS.c.number.desc()).limit(_SHOWN + 1)).all()
@@ -164,7 +164,7 @@ def find_scan(connection: Connection, text: str, cluster: str | None) -> Scan:
         raise UsageError(
             f"Scan {text!r} is ambiguous: {listed([row.id for row in rows])}. Give more characters of the id."
         )
-    raise UsageError(f"There is no scan {text!r}: {_newest_scans(connection)}")
+    raise _no_scan(connection, f"There is no scan {text!r}")
 
 
 def find_finding(connection: Connection, text: str) -> ExplainedFinding:
@@ -309,11 +309,17 @@ def _policy(connection: Connection, scan_id: str, key: PolicyKey) -> tuple[Polic
     return codec.from_text(Policy, row.document), codec.from_text(Reading, row.reading) if row.reading else UNKNOWN
 
 
-def _newest_scans(connection: Connection) -> str:
+def _no_scan(connection: Connection, sentence: str) -> UsageError:
+    """The error of a scan that does not exist: the sentence, and the scans that do."""
     ids = [scan.id for scan in scans(connection, _SHOWN + 1)]
     if not ids:
-        return "the database has no scans. Run: assay scan."
-    return f"the newest are {listed(ids)}. `assay scans` lists all scans, and `last` is the newest finished one."
+        return NoScans(f"{sentence}: the database has no scans. Run: assay scan.")
+    if latest(connection, None) is None:
+        return NoScans(
+            f"{sentence}: the newest are {listed(ids)}, and none of them has finished. `assay scans` lists all scans."
+        )
+    newest = f"the newest are {listed(ids)}. `assay scans` lists all scans, and `last` is the newest finished one."
+    return UsageError(f"{sentence}: {newest}")
 
 
 def listed(ids: Sequence[str]) -> str:

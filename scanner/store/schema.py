@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, assert_never
 from sqlalchemy import Connection, Dialect, Engine, inspect, text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from scanner.errors import SchemaMismatch, UsageError
+from scanner.errors import NoScans, SchemaMismatch
 from scanner.store.address import Address
 from scanner.store.backup import back_up
 from scanner.store.engine import writing_shared
@@ -76,14 +76,14 @@ def prepare(engine: Engine, address: Address) -> None:
 
 
 def check(engine: Engine, address: Address) -> None:
-    """Check a database. Raises UsageError if it is empty, and StoreError if this version cannot read it."""
+    """Check a database. Raises NoScans if it is empty, and StoreError if this version cannot read it."""
     with engine.connect() as connection:
         state = _state(connection)
     match state:
         case "current":
             return
         case "fresh":
-            raise UsageError(f"The database {address.shown} has no scans. Run: assay scan.")
+            raise NoScans(f"The database {address.shown} has no scans. Run: assay scan.")
         case "older":
             raise _older(address)
         case "newer":

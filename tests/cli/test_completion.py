@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.store.completion import Names, ids, names
+from scanner.store.completion import Names, ids, names, objects
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_explain import Write
@@ -73,6 +73,13 @@ def test_problems_and_findings(scanned: Assay, home: Path) -> None:
     assert [report["id"]] == completed(home, "findings", report["id"][:3])
 
 
+@pytest.mark.parametrize("begin", ["ConfigMap/", "shop/o"])
+def test_objects_by_kind_and_by_namespace(scanned: Assay, home: Path, begin: str) -> None:
+    """After the slash."""
+    assert [f"{begin.partition('/')[0]}/one"] == completed(home, "explain", begin)
+    assert [] == completed(home, "explain", "Config")
+
+
 def test_scans(scanned: Assay, home: Path) -> None:
     """And the word for the last one."""
     scan = json.loads(scanned("report", "-o", "json").stdout)["provenance"]["scanId"]
@@ -86,9 +93,11 @@ def test_scans(scanned: Assay, home: Path) -> None:
     [
         (("diff", "last", ""), "scan"),
         (("waiver", "check", "--scan", ""), "scan"),
-        (("waiver", "propose", "--from-scan", ""), "scan"),
+        (("waiver", "propose", "--scan", ""), "scan"),
         (("report", "--baseline", ""), "scan"),
         (("policies", "--scan", ""), "scan"),
+        (("controls", "--scan", ""), "scan"),
+        (("explain", "strict", "--scan", ""), "scan"),
         (("trend", "--policy", "s"), "policy"),
         (("findings", "--policy", "s"), "policy"),
         (("scan", "--policy", "s"), "policy"),
@@ -141,3 +150,4 @@ def test_postgresql_has_the_same_names(assay: Assay, tmp_path: Path, write: Writ
 
         assert ["strict-labels"] == names(url, Names.POLICIES)
         assert ([report["problem"]], [report["id"]]) == (ids(url, "p-"), ids(url, report["id"][0]))
+        assert [["ConfigMap/one"], ["shop/one"]] == [objects(url, begin) for begin in ("ConfigMap/o", "shop/")]

@@ -201,14 +201,17 @@ def test_a_resolved_problem_has_the_time_and_the_reason(assay: Assay, write: Wri
 
 
 def test_a_long_list_of_findings_names_the_command_for_the_rest(assay: Assay, write: Write) -> None:
-    """Twenty findings are printed, and the others are counted; the command reads the same database."""
+    """Twenty findings are printed, and the others are counted; the command reads the same scan of the same database."""
     objects = "---\n".join(config_map(f"map-{number}") for number in range(25))
     write("all.yaml", f"{objects}---\n{bound('strict')}")
     assay("scan", "--from", "all.yaml", "-q", "--db", "a b.db")
 
     lines = assay("explain", "strict", "--db", "a b.db").stdout.decode().splitlines()
 
-    assert "    and 5 more: assay findings --policy strict --limit 0 --db 'a b.db'" == lines[-1]
+    assert "    and 5 more" == lines[lines.index("Next:") - 2]
+    scan = json.loads(assay("report", "-o", "json", "--db", "a b.db").stdout)["provenance"]["scanId"]
+    command = f"assay findings --policy strict --limit 0 --scan {scan} --db 'a b.db'"
+    assert f"  {command}   # all findings of the policy" == lines[-1]
     assert 20 == sum("  ConfigMap shop/map-" in line for line in lines)
 
 

@@ -228,8 +228,9 @@ def test_explain_rejects_other_names(twice: Assay, what: str, policies: str) -> 
     """The message for a text that is neither a policy nor an id has the nearest policy, else all of them."""
     ran = twice("explain", what)
 
-    sentence = f"assay: {what!r} is neither a policy of the last scan nor the id of a finding or problem. {policies}\n"
-    assert (2, sentence) == (ran.code, ran.stderr)
+    sentence = f"assay: {what!r} is neither a policy of the scan nor the id of a finding or problem. {policies}"
+    others = "For a workload or object, write KIND/NAME or NAMESPACE/NAME."
+    assert (2, f"{sentence} {others}\n") == (ran.code, ran.stderr)
 
 
 def test_an_unknown_finding_is_a_usage_error(twice: Assay) -> None:

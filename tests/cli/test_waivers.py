@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -249,6 +250,81 @@ def test_a_waiver_that_does_not_hold_waives_nothing(assay: Assay, write: Write, 
 
     assert (1, {"w": state}, {"a": "", "b": ""}) == (ran.code, states(ran.report), waived(ran.report))
     assert int(state != "notYetActive") == checked.code
+
+
+@pytest.mark.parametrize(
+    ("document", "state", "code"),
+    [
+        (waiver("w", "namespace: shop"), "active", 0),
+        (waiver("w", "namespace: shop", until=IN_TWO_DAYS), "expiring", 0),
+        (waiver("w", "namespace: shop", f"from: {LATER}"), "notYetActive", 0),
+        (waiver("w", "namespace: shop", until=TODAY - timedelta(days=1)), "expired", 1),
+        (waiver("w", "namespace: shop", approver="Ann"), "selfApproved", 1),
+        (waiver("w"), "tooBroad", 1),
+        (waiver("w", "namespace: shop", f"from: {TODAY}"), "tooLong", 1),
+        (waiver("w", "namespace: shop", "cluster: other", policy="no-such-policy", until=IN_TWO_DAYS), "expiring", 0),
+    ],
+)
+def test_files_are_checked_without_a_database(assay: Assay, write: Write, document: str, state: str, code: int) -> None:
+    """Dates, four eyes, width and duration; the numbers of findings and the policies are not known."""
+    write("w.yaml", document)
+    write("assay.yaml", "longestWaiverDays: 365\n" if "from:" in document else "")
+
+    ran = assay("waiver", "check", "w.yaml", "-o", "json")
+
+    [line] = as_list(ran.report["waivers"])
+    assert (code, state) == (ran.code, dig(line, "state"))
+    assert [None] * 4 == [ran.report["scan"], ran.report["findings"], dig(line, "findings"), dig(line, "problems")]
+
+
+def test_a_day_is_checked_without_a_database(assay: Assay, write: Write) -> None:
+    """The state is that of the day of --at."""
+    write("w.yaml", waiver("w", "namespace: shop", until=IN_TWO_DAYS))
+
+    assert [0, 1] == [assay("waiver", "check", "w.yaml", "--at", str(day)).code for day in (IN_TWO_DAYS, LATER)]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_check_of_waivers_states_what_was_checked(assay: Assay, write: Write) -> None:
+    """The files alone and the reason, or the scan; only with a scan is a policy unknown."""
+    write("w.yaml", waiver("w", "namespace: shop", policy="q"))
+    alone = assay("waiver", "check", "w.yaml")
+    assay("scan", "--from", "cluster", "-q")
+    compared = assay("waiver", "check", "w.yaml")
+    scan = as_text(dig(assay("report", "-o", "json").report, "provenance", "scanId"))
+
+    of_files, of_scan = (ran.stdout.decode().splitlines() for ran in (alone, compared))
+    assert [0, 1] == [alone.code, compared.code]
+    assert "FINDINGS" not in of_files[0]
+    assert re.fullmatch(
+        r"Checked the files alone: last days, approvers, width and duration\. Not compared with findings, policies and checks: "
+        r"The database \S+/assay\.db does not exist\. .*",
+        of_files[-1],
+    )
+    assert of_scan[1].startswith("unknown policy")
+    checked = "last days, approvers, width and duration, findings, policies and checks."
+    assert f"Checked with scan {scan}: {checked}" == of_scan[-1]
+
+
+@pytest.mark.parametrize("flags", [("--db", "other.db"), ("--scan", "last"), ("--cluster-name", "shop")], ids=" ".join)
+def test_a_database_that_the_user_names_must_exist(assay: Assay, write: Write, flags: tuple[str, ...]) -> None:
+    """The user asked for the findings of a scan."""
+    write("w.yaml", waiver("w", "namespace: shop"))
+
+    ran = assay("waiver", "check", "w.yaml", *flags)
+
+    assert (2, b"", True) == (ran.code, ran.stdout, "does not exist" in ran.stderr)
+
+
+def test_a_database_without_scans_is_no_database(assay: Assay, write: Write) -> None:
+    """An empty one, such as that of a new installation; stored waivers need a scan."""
+    write("w.yaml", waiver("w", "namespace: shop"))
+    assay("db", "upgrade")
+
+    files, stored = assay("waiver", "check", "w.yaml"), assay("waiver", "check")
+
+    assert (0, True) == (files.code, b"Checked the files alone" in files.stdout)
+    assert (2, True) == (stored.code, "Or name a file or folder of waivers" in stored.stderr)
 
 
 @pytest.mark.usefixtures("cluster")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.command import assay
+from tests.command import ASSAY, environment
 from tests.docs.pages import README, ROOT
 
 TEXT = README.read_text()
@@ -35,11 +36,17 @@ def printed(demo: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[
     """The lines of the second scan of the demo."""
     home = tmp_path_factory.mktemp("demo")
     (home / "build" / "demo").mkdir(parents=True)
+    program = home / demo.ASSAY
+    program.parent.mkdir(parents=True)
+    program.symlink_to(ASSAY)
     policies = [argument for folder in demo.POLICIES for argument in ("-f", ROOT / folder)]
     for state, flags in (("before", ()), ("after", ("--html", "build/demo/report"))):
         cluster = ("--from", ROOT / "examples" / "cluster" / state, *demo.SAME_CLUSTER)
-        ran = assay("scan", "-q", *cluster, *policies, "--db", DATABASE, *flags, home=home, variables=USUAL)
-    return [_OF_THE_SCAN.sub("…", line.rstrip()) for line in ran.stdout.decode().splitlines()]
+        command = [demo.ASSAY, "scan", "-q", *cluster, *policies, "--db", DATABASE, *flags]
+        ran = subprocess.run(
+            command, check=False, capture_output=True, cwd=home, env=environment(home, USUAL), text=True
+        )
+    return [_OF_THE_SCAN.sub("…", line.rstrip()) for line in ran.stdout.splitlines()]
 
 
 def shown() -> list[str]:

@@ -62,6 +62,17 @@ def ran(server: ApiServer, assay: Assay) -> Scan:
     return run
 
 
+@pytest.mark.parametrize("width", ["40", "80", "120"])
+def test_the_rights_keep_to_the_width_of_the_terminal(ran: Scan, width: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of the rights, and the sentences below it."""
+    monkeypatch.setenv("COLUMNS", width)
+
+    printed = ran(GUEST, "rbac", "check").stdout.decode()
+
+    assert [] == [line for line in printed.splitlines() if len(line) > int(width)]
+    assert "permissions are missing:" in " ".join(printed.split())
+
+
 def generated(ran: Scan, *flags: str) -> list[JsonObject]:
     """The roles that the command prints for an administrator."""
     out = ran("admin", "rbac", "generate", *flags)

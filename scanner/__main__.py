@@ -1,0 +1,5 @@
+"""`python -m scanner` is the command `assay`."""
+
+from scanner.cli import main
+
+main()

@@ -1,0 +1,269 @@
+"""The problems of a workload or of an object in a stored scan, by `KIND/NAME`, by `NAMESPACE/NAME`, or by name with `-n`.
+
+A kind may be written as kubectl takes it: `Deployment`, `deployments`, `deployment.apps`; there are no short names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scanner.errors import UsageError
+
+if TYPE_CHECKING:
+    from scanner.cli.explanation import Part
+    from scanner.model.population import GroupKind, RecordedObject, Workload
+    from scanner.model.scan import ProblemFinding, ScanRecord, StoredFinding
+    from scanner.posture.problem_rows import Problem
+    from scanner.posture.triage import Triage
+    from scanner.posture.worst_problems import WorstProblem
+    from scanner.report.screen import Screen
+
+_HEAD: Final = ("PROBLEM", "WOULD BE", "STATUS", "SEVERITY", "RULE")
+
+
+class Named(NamedTuple):
+    """A workload or an object; `kind` with its group. The namespace is empty for a cluster-scoped one."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def title(self) -> str:
+        """Such as `Deployment shop/web`."""
+        return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user named: a name, and a kind, a namespace or both. `kinds` is None for any kind, `namespace` for any namespace."""
+
+    text: str
+    name: str
+    kinds: frozenset[GroupKind] | None = None
+    namespace: str | None = None
+
+    def is_about(self, named: Named) -> bool:
+        """Return whether this is the workload or object that the user named."""
+        return (
+            named.name == self.name
+            and (self.kinds is None or (named.group, named.kind) in self.kinds)
+            and (self.namespace is None or named.namespace == self.namespace)
+        )
+
+
+class WorkloadExplanation:
+    """Explains a workload or an object of a scan."""
+
+    def __init__(self, record: ScanRecord, triage: Triage, screen: Screen, cluster: str) -> None:
+        """Read nothing yet. `cluster` is what the user named to choose a cluster, or empty."""
+        self._record, self._triage, self._screen, self._cluster = record, triage, screen, cluster
+
+    def parts(self, subject: str, namespace: str) -> Iterator[Part]:
+        """The problems of what `subject` names. Raises UsageError for a name that the scan does not know."""
+        wanted = self._wanted(subject, namespace)
+        found = self._problems(wanted)
+        if not found:
+            found = {named: [] for named in self._evaluated(wanted)}
+        if not found:
+            raise UsageError(self._unknown(wanted, subject))
+        yield from self._listed(found)
+
+    def _wanted(self, subject: str, namespace: str) -> Wanted:
+        """What the user named: a kind that the cluster serves comes before a namespace of that name. Raises UsageError."""
+        first, slash, name = subject.rpartition("/")
+        if not name or (slash and not first) or "/" in first:
+            raise UsageError(f"{subject!r} names no object: write KIND/NAME, NAMESPACE/NAME, or NAME with -n NAMESPACE")
+        if not slash:
+            return Wanted(subject, name, namespace=namespace)
+        if kinds := self._kinds.get(first.lower()):
+            return Wanted(subject, name, frozenset(kinds), namespace or None)
+        if namespace:
+            from scanner.model.nearest import did_you_mean
+
+            raise UsageError(
+                f"{subject!r}: the cluster serves no kind {first!r}.{did_you_mean(first, sorted(self._kind_names))} "
+                f"For an object of any kind, run: {self._explain(name, namespace)}"
+            )
+        return Wanted(subject, name, namespace=first)
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, set[GroupKind]]:
+        """The kinds that the cluster serves, by what a user may write, in lower case."""
+        from scanner.cluster.definitions import builtin_kinds
+
+        kinds: defaultdict[str, set[GroupKind]] = defaultdict(set)
+        for kind in builtin_kinds():
+            for name in (kind.kind, kind.plural):
+                kinds[name.lower()].add((kind.group, kind.kind))
+                kinds[f"{name}.{kind.group}".lower()].add((kind.group, kind.kind))
+        listed = ((coverage.api_version, coverage.kind) for coverage in self._record.coverage)
+        others = ((uncovered.api_version, uncovered.kind) for uncovered in self._record.uncovered)
+        for api_version, name in (*listed, *others):
+            group = _group(api_version)
+            kinds[name.lower()].add((group, name))
+            kinds[f"{name}.{group}".lower()].add((group, name))
+        return kinds
+
+    def _problems(self, wanted: Wanted) -> dict[Named, list[ProblemFinding]]:
+        """The findings of each workload or object that the user named, those of a problem together; previews come last."""
+        from scanner.model.scan import ProblemFinding
+
+        found: defaultdict[Named, list[ProblemFinding]] = defaultdict(list)
+        for each in self._record.by_problem():
+            if named := _named(wanted, each.stored):
+                found[named].append(each)
+        for stored in self._record.findings():
+            if stored.status == "preview" and (named := _named(wanted, stored)):
+                found[named].append(ProblemFinding(stored, checked=True, episode="new"))
+        return dict(found)
+
+    def _evaluated(self, wanted: Wanted) -> list[Named]:
+        """The objects and workloads that the user named, of those that the scan evaluated."""
+        named = {place for each in self._record.population() for place in _places(each) if wanted.is_about(place)}
+        return sorted(named)
+
+    def _listed(self, found: Mapping[Named, Sequence[ProblemFinding]]) -> Iterator[Part]:
+        from scanner.cli.explanation import Table
+        from scanner.report.commands import Command
+        from scanner.report.words import plural
+
+        scan = self._record.scan.id
+        worst: list[WorstProblem] = []
+        for number, (named, findings) in enumerate(sorted(found.items())):
+            problems = self._sorted(findings)
+            still_open = [each for each in problems if each.example.status not in ("resolved", "preview")]
+            refused = sum(each.problem.denies for each in still_open)
+            if number:
+                yield ""
+            effect = f", {refused:,} would be refused" if refused else ""
+            yield f"{named.title}: {plural(len(still_open), 'open problem')} in scan {scan}{effect}"
+            if problems:
+                yield Table(_HEAD, [self._cells(each) for each in problems])
+            worst += problems[:1]
+        if worst:
+            first = min(worst, key=self._order).problem.id
+            yield Command(self._explain(first), "why this problem breaks its rule")
+
+    def _sorted(self, findings: Iterable[ProblemFinding]) -> list[WorstProblem]:
+        """The problems of some findings, those that would be refused first, resolved ones last."""
+        from itertools import groupby
+
+        from scanner.posture.problem_rows import problem_of
+        from scanner.posture.worst_problems import WorstProblem
+
+        worst = []
+        for key, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
+            own = list(group)
+            examples = sorted(
+                (each.stored for each in own), key=lambda each: (each.status == "resolved", not each.finding.denies)
+            )
+            worst.append(WorstProblem(problem_of(key, own, self._triage.waiver), examples[0]))
+        return sorted(worst, key=self._order)
+
+    def _order(self, worst: WorstProblem) -> tuple[object, ...]:
+        problem = worst.problem
+        severity = self._triage.severity((problem.language, problem.policy))
+        return problem.status == "resolved", not problem.denies, severity.rank, problem.opened_at, problem.id
+
+    def _cells(self, worst: WorstProblem) -> tuple[str, ...]:
+        from scanner.report.words import message_of
+        from scanner.report.worst_table import effect
+
+        problem, finding = worst.problem, worst.example.finding
+        title = self._triage.description(finding.policy_key).title
+        meaning = title if title != finding.policy else message_of(finding)
+        severity = self._triage.severity((problem.language, problem.policy))
+        status = _status(worst)
+        would_be = "" if problem.status == "resolved" else effect(worst)
+        return problem.id, would_be, status, str(severity), f"{finding.policy}: {' '.join(meaning.split())}"
+
+    def _unknown(self, wanted: Wanted, subject: str) -> str:
+        """The message for a name that no object of the scan has, with what the user may have meant."""
+        from scanner.model.nearest import did_you_mean
+
+        objects = [place for each in self._record.population() for place in _places(each)]
+        namespaces = {place.namespace for place in objects}
+        if wanted.namespace is not None and wanted.namespace not in namespaces:
+            return (
+                f"{subject!r} is unknown: {self._unknown_namespace(wanted.namespace, subject, namespaces)} {self._list}"
+            )
+        alike = [place for place in objects if wanted.kinds is None or (place.group, place.kind) in wanted.kinds]
+        names = sorted({place.name for place in alike if wanted.namespace in (None, place.namespace)})
+        what = " or ".join(sorted({kind for _, kind in wanted.kinds})) if wanted.kinds else "object"
+        where = f" in namespace {wanted.namespace}" if wanted.namespace else ""
+        first, _, name = subject.rpartition("/")
+        is_in_namespace = any((place.namespace, place.name) == (first, name) for place in objects)
+        other = f" For the object in namespace {first}, run: {self._explain(name, first)}." if is_in_namespace else ""
+        return (
+            f"{subject!r} is unknown: scan {self._record.scan.id} evaluated no {what} {name!r}{where}."
+            f"{did_you_mean(name, names)}{other} {self._list}"
+        )
+
+    def _unknown_namespace(self, namespace: str, subject: str, namespaces: Collection[str]) -> str:
+        """The sentences for a namespace without an object, which the user may have meant as a kind."""
+        from scanner.model.nearest import did_you_mean
+
+        scan = self._record.scan.id
+        if "/" in subject and subject.startswith(f"{namespace}/"):
+            known = did_you_mean(namespace, sorted({*namespaces, *self._kind_names}))
+            return f"{namespace!r} is no kind, and no namespace with an object that scan {scan} evaluated.{known}"
+        known = did_you_mean(namespace, sorted(namespaces))
+        return f"namespace {namespace!r} has no object that scan {scan} evaluated.{known}"
+
+    @property
+    def _kind_names(self) -> set[str]:
+        return {kind for kinds in self._kinds.values() for _, kind in kinds}
+
+    @property
+    def _list(self) -> str:
+        """The sentence with the command that lists all problems."""
+        from scanner.report.commands import command_line
+
+        command = command_line(self._screen, f"findings --problems --scan {self._record.scan.id}")
+        return f"List all problems with: {command}"
+
+    def _explain(self, subject: str, namespace: str = "") -> str:
+        """The command that explains something else."""
+        from shlex import join
+
+        from scanner.report.commands import command_line
+
+        of_namespace = ["-n", namespace] if namespace else []
+        of_cluster = ["--cluster-name", self._cluster] if self._cluster else []
+        return command_line(self._screen, join(["explain", subject, *of_namespace, *of_cluster]))
+
+
+def _status(worst: WorstProblem) -> str:
+    problem: Problem = worst.problem
+    if worst.example.status == "preview":
+        return "preview"
+    if worst.example.finding.excepted_by:
+        return f"{problem.status}, excepted"
+    return f"{problem.status}, waived" if problem.waiver else problem.status
+
+
+def _named(wanted: Wanted, stored: StoredFinding) -> Named | None:
+    """The workload of a finding, or its object, whichever the user named."""
+    finding = stored.finding
+    itself = Named(_group(finding.api_version), finding.kind, finding.namespace, finding.name)
+    candidates = (_of_workload(stored.workload), itself) if stored.workload else (itself,)
+    return next(filter(wanted.is_about, candidates), None)
+
+
+def _places(recorded: RecordedObject) -> tuple[Named, Named]:
+    itself = Named(_group(recorded.api_version), recorded.kind, recorded.namespace, recorded.name)
+    return _of_workload(recorded.workload), itself
+
+
+def _of_workload(workload: Workload) -> Named:
+    return Named(_group(workload.api_version), workload.kind, workload.namespace, workload.name)
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
