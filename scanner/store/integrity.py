@@ -18,9 +18,11 @@ from scanner.store.engine import reading_engine_for
 from scanner.store.integrity_clocks import SHOWN, clock_problems
 from scanner.store.integrity_intervals import IntervalProblem, interval_problems
 from scanner.store.integrity_search import search_problems
+from scanner.store.integrity_sums import SumCheck
 from scanner.store.interning import digest
 from scanner.store.retention import existing
-from scanner.store.retention_bodies import OF_EVALUATION, SHARED
+from scanner.store.logical_rows import SHARED
+from scanner.store.retention_bodies import OF_EVALUATION
 from scanner.store.retention_texts import KEPT_FOR_EVER, REFERENCES, references_of
 from scanner.store.row_ids import RowIdSet, difference, unpacked
 from scanner.store.schema import check
@@ -93,7 +95,8 @@ def problems(connection: Connection, sample: int | None = SAMPLE) -> Iterator[Pr
     yield from _sets(connection)
     yield from _waivers(connection)
     yield from _uses(connection)
-    yield from _digests(connection, sample)
+    yield from _digests(connection)
+    yield from (Problem(what, where, _RESTORE) for what, where in SumCheck(connection).everything())
     yield from (Problem(what, where, _REINDEX) for what, where in search_problems(connection, sample))
 
 
@@ -219,15 +222,15 @@ def _missing(numbers: RowIdSet, stored: RowIdSet) -> str:
     return ", ".join(str(number) for number, _ in zip(missing, range(SHOWN), strict=False)) if missing.count else ""
 
 
-def _digests(connection: Connection, sample: int | None) -> Iterator[Problem]:
+def _digests(connection: Connection) -> Iterator[Problem]:
     """Shared rows whose digest is not that of their content."""
     for table in (*REFERENCES, *KEPT_FOR_EVER):
         if table is OBJECTS:
             continue
         of_row = _digest_of_content if table in {OBJECT_SETS, SET_LISTS, PLACES} else _digest_of_key
         added = sum(column.server_default is not None for column in table.columns)
-        newest = select(table).order_by(table.c.id.desc()).limit(sample).execution_options(yield_per=1000)
-        with connection.execute(newest) as rows:
+        ordered = select(table).order_by(table.c.id).execution_options(yield_per=1000)
+        with connection.execute(ordered) as rows:
             wrong = [str(number) for number, stored, *key in rows if bytes(stored) != of_row(key, added)]
         if wrong:
             what = "the content has changed since it was stored: its digest is another one"

@@ -26,6 +26,7 @@ from scanner.store.clusters import register
 from scanner.store.comparable import newest_comparable
 from scanner.store.daily import covers_a_day, record_day
 from scanner.store.endings import Endings, MergedLists, SimulatedRequest
+from scanner.store.closing_sums import ScanSums, sum_report, sum_scan
 from scanner.store.engine import lock_history, share_bodies, share_texts, writing, writing_shared
 from scanner.store.gone import GoneObjects, kinds_of
 from scanner.store.history import History, ScanPosition
@@ -33,6 +34,7 @@ from scanner.store.ids import reserve
 from scanner.store.interning import Interned
 from scanner.store.later_scans import LaterScans
 from scanner.store.ledger import Ledger
+from scanner.store.logical_rows import OF_REVISIONS, SCANS_BEGUN, SCANS_ENDED
 from scanner.store.list_versions import OlderList, older_lists, write_versions
 from scanner.store.owner import this_process
 from scanner.store.packing import Key, StagedPage, pack
@@ -88,6 +90,7 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
             write_waivers(connection, number, start.waivers)
         if any(of.values()):
             connection.execute(update(SCANS).where(SCANS.c.number == number).values(**of))
+        sum_scan(connection, SCANS_BEGUN, number)
 
 
 def _owners_before(connection: Connection, number: int) -> Owners:
@@ -156,6 +159,8 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
         index_new_rows(connection)
         now = {"state": end.state.value, "finished_at": end.finished_at, "opinion": opinion}
         connection.execute(update(SCANS).where(SCANS.c.number == running.number).values(**now, **closed))
+        sum_scan(connection, SCANS_ENDED, running.number)
+        sum_report(connection, running.number)
         return scan_of(connection.execute(select_scans().where(SCANS.c.number == running.number)).one())
 
 
@@ -195,13 +200,14 @@ def _merge(
     names = CheckNames(connection, running.cluster, running.number, revision)
     position = ScanPosition(running.cluster, revision, running.base)
     causes = Causes(connection, running.number, running.cluster, revision)
-    history = History(connection, position, names, causes, previews)
+    sums = ScanSums(connection, running.number)
+    history = History(connection, position, names, causes, sums, previews)
     ledger = Ledger()
     scope = codec.from_text(Scope, running.scope)
     used = [binding.key for binding in bindings]
     lists = StagedLists(connection, running.number)
     workloads = lists.workloads(end.controllers)
-    population = PopulationWriter(connection, running.cluster, revision, workloads)
+    population = PopulationWriter(connection, running.cluster, revision, workloads, sums)
     nothing = any(each.listed.rules for each in older) or (
         bool(end.emptiness) and end.emptiness is not _emptiness_before(connection, running.number, revision)
     )
@@ -237,6 +243,9 @@ def _merge(
     if end.state is ScanState.COMPLETE and covers_a_day(scope):
         record_day(connection, running.cluster, running.number, end.finished_at, previews)
     write_versions(connection, running.number, revision, end, older)
+    for part in OF_REVISIONS:
+        sums.read(part, part.table.c.cluster == running.cluster, part.table.c[part.revision] == revision)
+    sums.write()
     changed_rules = ",".join(causes.changed_rules)
     return {
         "revision": revision,
