@@ -19,8 +19,8 @@ from scanner.store.interning import chunks
 from scanner.store.logical_rows import (
     FINDINGS_BEGUN,
     FINDINGS_ENDED,
-    POPULATION_BEGUN,
     PARTS,
+    POPULATION_BEGUN,
     POPULATION_ENDED,
     REPORTS,
     SCANS_BEGUN,
@@ -158,6 +158,16 @@ def hand_over(connection: Connection, part: Part, before: int, after: int) -> No
         sums.write()
 
 
+def replace_sums(connection: Connection, sums: Mapping[Key, Sum]) -> None:
+    """Replace sums by others; a sum of no rows is deleted."""
+    own = CLOSING_SUMS.c
+    for key, each in sums.items():
+        place = own.part == key.part, own.block == key.block, own.scan == key.scan
+        connection.execute(delete(CLOSING_SUMS).where(*place))
+        if each.rows:
+            insert_sums(connection, {key: each})
+
+
 class Rewriting:
     """Keeps sums true while rows that scans wrote are changed or deleted in one transaction."""
 
@@ -197,10 +207,7 @@ class Rewriting:
         for key, change in changes.items():
             place = own.part == key.part, own.block == key.block, own.scan == key.scan
             present = stored_sums(self._connection, *place).get(key, NOTHING)
-            left = present.plus(*change)
-            self._connection.execute(delete(CLOSING_SUMS).where(*place))
-            if left.rows:
-                insert_sums(self._connection, {key: left})
+            replace_sums(self._connection, {key: present.plus(*change)})
 
 
 def scan_of(part: Part, numbers: Mapping[tuple[int, int], int]) -> Callable[[RawRow], int]:
@@ -245,4 +252,3 @@ def _shared(connection: Connection, table: Table, owner: int, *, stored: bool) -
         sums = add_up(Encoder(connection), PARTS[table.name], rows, lambda _: owner)
     each = sums.get(key, NOTHING)
     return [each.rows, f"{each.total:064x}"]
-

@@ -34,10 +34,12 @@ _SCANS_AT_ONCE: Final = 100
 
 
 class Difference(NamedTuple):
-    """What is wrong, and in which rows of which scan."""
+    """What is wrong, and in which rows of which scan; the key of the sum, and the sum of the rows that are there. A scan may lack both."""
 
     what: str
     where: str
+    key: Key | None = None
+    now: Sum = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,15 @@ class SumCheck:
             for block in self._blocks(parts[0]):
                 yield from self.block(parts, block)[1]
 
+    def has_base(self, cluster: int) -> bool:
+        """Return whether a scan of a cluster is merged."""
+        return any(scan.cluster == cluster and scan.revision is not None for scan in self._scans.values())
+
     def base(self, cluster: int, most_rows: int) -> Iterator[Difference]:
         """The differences of what the next scan of a cluster builds on: its newest scan, and its newest blocks up to so many rows."""
-        merged = [number for number, scan in self._scans.items() if scan.cluster == cluster and scan.revision is not None]
+        merged = [
+            number for number, scan in self._scans.items() if scan.cluster == cluster and scan.revision is not None
+        ]
         if not merged:
             return
         yield from self._without_sums()
@@ -148,7 +156,7 @@ class SumCheck:
                 continue
             scan = self._scans.get(key.scan)
             of = f" of scan {scan.id}" if scan else " of a scan that does not exist"
-            yield Difference(_what(before or NOTHING, now or NOTHING), f"{place(key)}{of}")
+            yield Difference(_what(before or NOTHING, now or NOTHING), f"{place(key)}{of}", key, now or NOTHING)
 
     def _without_sums(self) -> Iterator[Difference]:
         """Scans without sums that are newer than one with sums."""
@@ -164,7 +172,9 @@ class SumCheck:
         column, own = part.table.c[part.block], CLOSING_SUMS.c
         highest = self._connection.execute(select(func.max(column))).scalar()
         highest_sum = self._connection.execute(select(func.max(own.block)).where(own.part == part.name)).scalar()
-        return iter(range(max(-1 if highest is None else highest >> BITS, -1 if highest_sum is None else highest_sum) + 1))
+        return iter(
+            range(max(-1 if highest is None else highest >> BITS, -1 if highest_sum is None else highest_sum) + 1)
+        )
 
     def _blocks_of(self, part: Part, cluster: int) -> list[int]:
         """The blocks with rows that scans of a cluster wrote, the newest first."""

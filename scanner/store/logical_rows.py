@@ -166,7 +166,17 @@ SCANS_BEGUN: Final = Part(
     "scans",
     SCANS,
     (
-        *("id", "cluster_name", "cluster_uid", "server_version", "source", "started_at", "scope", "tool_version", "base"),
+        *(
+            "id",
+            "cluster_name",
+            "cluster_uid",
+            "server_version",
+            "source",
+            "started_at",
+            "scope",
+            "tool_version",
+            "base",
+        ),
         *("requester", "policy_set_digest", "description_digest", "method", "silence", "preview"),
     ),
     scan="number",
@@ -190,7 +200,8 @@ DAILY_TALLIES: Final = Part("daily", DAILY, ("day", "key", "count"))
 BLOCKS: Final = (FINDINGS_BEGUN, FINDINGS_ENDED, POPULATION_BEGUN, POPULATION_ENDED)
 """The parts that are divided into blocks."""
 OF_REVISIONS: Final = tuple(
-    _of_revision(table, revision) for table, revision in ((FIXES, "revision"), (CHECK_NAMES, "since"), (WAIVED_CHECKS, "since"))
+    _of_revision(table, revision)
+    for table, revision in ((FIXES, "revision"), (CHECK_NAMES, "since"), (WAIVED_CHECKS, "since"))
 )
 OF_SCANS: Final = (
     SCANS_BEGUN,
@@ -199,7 +210,18 @@ OF_SCANS: Final = (
     SETS_OF_SCANS,
     *map(
         _of_scan,
-        (GAPS, TALLIES, SCAN_POLICIES, SCAN_BINDINGS, SCAN_RULES, HEALTH, OUTSIDE, UNCOVERED, SCAN_WAIVERS, SCAN_PLACES),
+        (
+            GAPS,
+            TALLIES,
+            SCAN_POLICIES,
+            SCAN_BINDINGS,
+            SCAN_RULES,
+            HEALTH,
+            OUTSIDE,
+            UNCOVERED,
+            SCAN_WAIVERS,
+            SCAN_PLACES,
+        ),
     ),
 )
 OF_TABLES: Final[Mapping[str, tuple[Part, ...]]] = {
@@ -260,7 +282,9 @@ class Encoder:
         chosen = among(self._connection, table.c.id, numbers)
         if table is OBJECTS:
             own = OBJECTS.c
-            rows = self._connection.execute(select(own.id, own.kind, own.namespace, own.name, own.uid).where(chosen)).all()
+            rows = self._connection.execute(
+                select(own.id, own.kind, own.namespace, own.name, own.uid).where(chosen)
+            ).all()
             kinds = self._referred(KINDS, [row[1] for row in rows])
             for (number, _, *identity), kind in zip(rows, kinds, strict=True):
                 yield number, [kind, *identity]

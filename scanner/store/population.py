@@ -231,7 +231,9 @@ class PopulationWriter:
         for portion in chunks(changes.closed):
             chosen = POPULATION.c.object.in_(portion), POPULATION.c.until == OPEN
             closed = self._connection.execute(select(POPULATION).where(*chosen)).all()
-            self._sums.add(POPULATION_ENDED, [(number, since, self._revision, *rest) for number, since, _, *rest in closed])
+            self._sums.add(
+                POPULATION_ENDED, [(number, since, self._revision, *rest) for number, since, _, *rest in closed]
+            )
             self._connection.execute(update(POPULATION).where(*chosen).values(until=self._revision))
         objects: list[tuple[int | str, ...]] = []
         numbers = reserve(self._connection, OBJECTS, len(changes.new))

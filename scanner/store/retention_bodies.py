@@ -7,16 +7,16 @@ it could not read, and the tallies that depend on the requester. A later prune d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, update
 
 from scanner.model.outcome import GapKind
+from scanner.store.closing_sums import Rewriting, forget_sums, hand_over
 from scanner.store.comparable import mode_of
 from scanner.store.engine import among
-from scanner.store.closing_sums import Rewriting, forget_sums, hand_over
 from scanner.store.interning import chunks
 from scanner.store.logical_rows import OF_TABLES, PARTS, REPORTS, SHARED
 from scanner.store.retention_plan import ScanRow, next_owners
@@ -26,16 +26,10 @@ from scanner.store.sightings import open_findings
 from scanner.store.tables import (
     COVERAGE,
     GAPS,
-    HEALTH,
-    OUTSIDE,
-    SCAN_BINDINGS,
     SCAN_PLACES,
-    SCAN_POLICIES,
-    SCAN_RULES,
     SCANS,
     TALLIES,
     UNCHECKED,
-    UNCOVERED,
 )
 
 OF_EVALUATION: Final = frozenset({"policies", "bindings", "rules"})

@@ -476,13 +476,13 @@ class SqlStore(SqlReader):
     def begin(self, start: ScanStart) -> None:
         """Record that a scan runs, with its policies and bindings; mark dead scans as failed.
 
-        Raises StoreError, and UsageError if the name of the cluster is that of another one.
+        Raises StoreError, also if what the scan builds on is damaged, and UsageError if the name of the cluster is that of another one.
         """
         from scanner.store import writer
 
         with as_store_error(self._address):
             self._mark_dead_scans_failed()
-            writer.begin(self._engine, start, self._clock())
+            writer.begin(self._engine, self._address, start, self._clock())
 
     def packed(self, result: PageResult) -> PageResult:
         """The result with `content` in place of its findings. Does not use the database."""

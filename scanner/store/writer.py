@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import orjson
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from scanner.errors import StoreError
@@ -20,13 +21,15 @@ from scanner.model.scan import Emptiness, PageResult, Scan, ScanEnd, ScanStart, 
 from scanner.model.texts import clean
 from scanner.posture.check_names import LADDER
 from scanner.store import codec
+from scanner.store.address import Address
 from scanner.store.causes import Causes
 from scanner.store.check_names import CheckNames
+from scanner.store.closing_sums import ScanSums, sum_report, sum_scan
 from scanner.store.clusters import register
 from scanner.store.comparable import newest_comparable
 from scanner.store.daily import covers_a_day, record_day
+from scanner.store.damaged_base import accept, acceptance, base_damage, refusal
 from scanner.store.endings import Endings, MergedLists, SimulatedRequest
-from scanner.store.closing_sums import ScanSums, sum_report, sum_scan
 from scanner.store.engine import lock_history, share_bodies, share_texts, writing, writing_shared
 from scanner.store.gone import GoneObjects, kinds_of
 from scanner.store.history import History, ScanPosition
@@ -34,8 +37,8 @@ from scanner.store.ids import reserve
 from scanner.store.interning import Interned
 from scanner.store.later_scans import LaterScans
 from scanner.store.ledger import Ledger
-from scanner.store.logical_rows import OF_REVISIONS, SCANS_BEGUN, SCANS_ENDED
 from scanner.store.list_versions import OlderList, older_lists, write_versions
+from scanner.store.logical_rows import OF_REVISIONS, SCANS_BEGUN, SCANS_ENDED
 from scanner.store.owner import this_process
 from scanner.store.packing import Key, StagedPage, pack
 from scanner.store.population import ListedObjects, PopulationWriter, RecordedList
@@ -66,14 +69,21 @@ BEAT = timedelta(seconds=10)
 """The time between two heartbeats of a scan."""
 
 
-def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
-    """Record that a scan runs, with its policies, bindings, rules and method. Raises UsageError for the name of another cluster."""
+def begin(engine: Engine, address: Address, start: ScanStart, now: datetime) -> None:
+    """Record that a scan runs, with its policies, bindings, rules and method.
+
+    Raises UsageError for the name of another cluster, StoreError if what the scan builds on is damaged, unless it accepts damage.
+    """
     with writing_shared(engine) as connection:
         cluster = register(connection, start.cluster).id
+    damage = base_damage(engine, cluster, everything=start.accept_damage)
+    if damage and not start.accept_damage:
+        raise refusal(address, damage)
+    notes = orjson.dumps([acceptance(damage)]).decode() if damage else ""
     with writing(engine) as connection:
         share_bodies(connection, cluster)
         share_texts(connection)
-        number = _insert_scan(connection, cluster, start, now)
+        number = _insert_scan(connection, cluster, start, now, notes)
         policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
         bindings = Interned(connection, BINDINGS).ids([_binding(item) for item in start.bindings])
         read = [codec.to_text(start.readings.get(item.key, UNKNOWN)) for item in start.policies]
@@ -146,6 +156,9 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
         running = _running(connection, scan_id)
         share_texts(connection)
         lock_history(connection, running.cluster)
+        if running.notes:
+            accept(connection)
+            end = replace(end, notes=(*orjson.loads(running.notes), *end.notes))
         older = older_lists(connection, running.number, end)
         if older:
             end = _with_gaps(end, older)
@@ -170,6 +183,7 @@ class _Running(NamedTuple):
     scope: str
     base: int
     requester: str
+    notes: str
 
 
 def _running(connection: Connection, scan_id: str) -> _Running:
@@ -295,7 +309,7 @@ def _bindings(connection: Connection, number: int) -> list[Binding]:
     return [codec.from_text(Binding, document) for document in connection.execute(used).scalars()]
 
 
-def _insert_scan(connection: Connection, cluster: int, start: ScanStart, now: datetime) -> int:
+def _insert_scan(connection: Connection, cluster: int, start: ScanStart, now: datetime, notes: str) -> int:
     [number] = reserve(connection, SCANS, 1)
     owner = this_process()
     values = {
@@ -320,6 +334,7 @@ def _insert_scan(connection: Connection, cluster: int, start: ScanStart, now: da
         "description_digest": start.description_digest,
         "method": codec.to_text(replace(start.method, schema_version=HEAD, ladder=LADDER)),
         "silence": start.silence,
+        "notes": notes,
         "preview": any(binding.assumed for binding in start.bindings),
     }
     connection.execute(insert(SCANS).values(values))

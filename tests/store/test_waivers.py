@@ -90,7 +90,7 @@ def test_a_prune_keeps_the_waivers_that_later_reports_need(store: SqlStore, url:
     prune(url, Rule(days=0), began(9))
     assert store.pruned([store.find_scan("scan-1")])
     assert ["a"] == names(store, 2)
-    assert [] == check_database(url, all_digests=True)
+    assert [] == check_database(url, all_words=True)
 
 
 def test_a_lost_body_is_a_problem_of_the_database(store: SqlStore, url: str) -> None:
