@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, Engine
 
-from scanner.errors import StoreError
+from scanner.errors import AssayError, StoreError
 from scanner.model.census import OwnerOf
 from scanner.model.json import JsonObject
 from scanner.model.notification import Notification, NotificationState
@@ -420,9 +420,13 @@ class SqlReader:
         """Use the store, and close it at the end."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Close."""
+    def __exit__(self, _: object, error: BaseException | None, _traceback: object) -> None:
+        """Close. Raises StoreError in place of an unexpected error if the database is damaged."""
         self.close()
+        if isinstance(error, Exception) and not isinstance(error, (AssayError, RuntimeError, OSError)):
+            from scanner.store.damage import reject_damage
+
+            reject_damage(self._address, error)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
