@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, Table, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from scanner.store.engine import among, insert_rows
 from scanner.store.interning import chunks
@@ -229,26 +230,38 @@ def report_sums(connection: Connection, scans: Sequence[int], *, stored: bool = 
     columns = (SCANS.c[name] for name in REPORTS.columns)
     owners = (SCANS.c[f"{rows}_of"] for rows in SHARED)
     wanted = select(SCANS.c.number, *columns, *owners).where(among(connection, SCANS.c.number, scans))
-    sums: dict[Key, Sum] = {}
-    known: dict[tuple[str, int], list[object]] = {}
-    for number, *values in connection.execute(wanted).all():
-        own, of = values[: len(REPORTS.columns)], values[len(REPORTS.columns) :]
-        shared = []
-        for table, owner in zip(SHARED.values(), of, strict=True):
-            place = table.name, owner or number
-            if place not in known:
-                known[place] = _shared(connection, table, owner or number, stored=stored)
-            shared.append(known[place])
-        sums[Key(REPORTS.name, _NO_BLOCK, number)] = Sum(1, digest_of([REPORTS.name, *own, *shared]))
+    rows = [
+        (number, values[: len(REPORTS.columns)], values[len(REPORTS.columns) :])
+        for number, *values in connection.execute(wanted)
+    ]
+    keys = {
+        number: [Key(table.name, _NO_BLOCK, owner or number) for table, owner in zip(SHARED.values(), of, strict=True)]
+        for number, _, of in rows
+    }
+    shared = _shared_sums(connection, frozenset(chain.from_iterable(keys.values())), stored=stored)
+    return {
+        Key(REPORTS.name, _NO_BLOCK, number): Sum(
+            1,
+            digest_of([REPORTS.name, *own, *([shared[key].rows, f"{shared[key].total:064x}"] for key in keys[number])]),
+        )
+        for number, own, _ in rows
+    }
+
+
+def _shared_sums(connection: Connection, keys: Collection[Key], *, stored: bool) -> dict[Key, Sum]:
+    """The sums of shared rows. Rows of an older version have no stored sum."""
+    own = CLOSING_SUMS.c
+    parts, owners = {key.part for key in keys}, sorted({key.scan for key in keys})
+    sums = {}
+    if stored:
+        there = stored_sums(connection, own.part.in_(sorted(parts)), among(connection, own.scan, owners))
+        sums = {key: each for key, each in there.items() if key in keys}
+    for part in parts:
+        missing = sorted(key.scan for key in keys if key.part == part and key not in sums)
+        if not missing:
+            continue
+        table = PARTS[part].table
+        rows = connection.execute(select(table).where(among(connection, table.c.scan, missing))).all()
+        computed = add_up(Encoder(connection), PARTS[part], rows, scan_of(PARTS[part], {}))
+        sums |= {Key(part, _NO_BLOCK, scan): computed.get(Key(part, _NO_BLOCK, scan), NOTHING) for scan in missing}
     return sums
-
-
-def _shared(connection: Connection, table: Table, owner: int, *, stored: bool) -> list[object]:
-    """The number and the sum of the shared rows of a scan; rows of an older version have no stored sum."""
-    key, own = Key(table.name, _NO_BLOCK, owner), CLOSING_SUMS.c
-    sums = stored_sums(connection, own.part == table.name, own.scan == owner) if stored else {}
-    if not sums:
-        rows = connection.execute(select(table).where(table.c.scan == owner)).all()
-        sums = add_up(Encoder(connection), PARTS[table.name], rows, lambda _: owner)
-    each = sums.get(key, NOTHING)
-    return [each.rows, f"{each.total:064x}"]

@@ -27,6 +27,7 @@ from scanner.store.closing_sums import (
 )
 from scanner.store.engine import among
 from scanner.store.logical_rows import DAILY_TALLIES, OF_REVISIONS, OF_SCANS, REPORTS, SCANS_ENDED, Encoder, Part
+from scanner.store.shared_rows import owners_of
 from scanner.store.tables import CLOSING_SUMS, DAILY, DAYS, SCANS
 
 _DIFFER: Final = "rows differ from those that the scan wrote: their closing sum is another one"
@@ -91,7 +92,9 @@ class SumCheck:
         if not merged:
             return
         yield from self._without_sums()
-        yield from self.scans([max(merged, key=lambda number: self._scans[number].revision or 0)])
+        newest = max(merged, key=lambda number: self._scans[number].revision or 0)
+        owners = frozenset(owners_of(self._connection, newest))
+        yield from self.scans([newest, *sorted(owners - {newest})], reports=False)
         yield from self.revisions()
         for parts in (OF_FINDINGS, OF_POPULATION):
             left = most_rows
@@ -102,8 +105,8 @@ class SumCheck:
                 yield from differences
                 left -= rows
 
-    def scans(self, numbers: Sequence[int]) -> Iterator[Difference]:
-        """The differences of the rows that belong to some scans, without those in blocks."""
+    def scans(self, numbers: Sequence[int], *, reports: bool = True) -> Iterator[Difference]:
+        """The differences of the rows that belong to some scans, without those in blocks; with what only their own `reports` show."""
         computed: dict[Key, Sum] = {}
         encoder = Encoder(self._connection)
         for part in OF_SCANS:
@@ -116,12 +119,11 @@ class SumCheck:
         of_days = self._connection.execute(days.where(among(self._connection, DAYS.c.scan, numbers))).all()
         scan = len(DAILY.columns)
         computed |= add_up(encoder, DAILY_TALLIES, of_days, lambda row: int(row[scan]))
-        with_report = [
-            number for number in numbers if not self._scans[number].running and not self._scans[number].pruned
-        ]
-        computed |= report_sums(self._connection, with_report)
+        if reports:
+            there = (number for number in numbers if not self._scans[number].running and not self._scans[number].pruned)
+            computed |= report_sums(self._connection, list(there))
         own = CLOSING_SUMS.c
-        names = [part.name for part in (*OF_SCANS, DAILY_TALLIES, REPORTS)]
+        names = [part.name for part in (*OF_SCANS, DAILY_TALLIES, *([REPORTS] if reports else []))]
         chosen = own.part.in_(names), among(self._connection, own.scan, numbers)
         yield from self._compared(stored_sums(self._connection, *chosen), computed, _of_part)
 
