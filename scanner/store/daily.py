@@ -82,12 +82,13 @@ def _tallies(connection: Connection, scan: int) -> list[tuple[_Key, BindingKey, 
 def _day(connection: Connection, cluster: int, scan: int, day: str) -> int:
     """The number of a day of a cluster, without tallies."""
     of_day = select(DAYS.c.number, DAYS.c.scan).where(DAYS.c.cluster == cluster, DAYS.c.day == day)
-    number, before = connection.execute(of_day).one_or_none() or (None, None)
-    if number is None:
+    present = connection.execute(of_day).one_or_none()
+    if present is None:
         [number] = reserve(connection, DAYS, 1)
         values = {"number": number, "cluster": cluster, "day": day, "scan": scan}
         connection.execute(insert(DAYS).values(values))
         return number
+    number, before = present
     forget_sums(connection, DAILY_TALLIES, [before])
     connection.execute(delete(DAILY).where(DAILY.c.day == number))
     connection.execute(update(DAYS).where(DAYS.c.number == number).values(scan=scan))

@@ -160,10 +160,10 @@ def delete_unneeded(engine: Engine, cluster: int) -> int:
             lock_history(connection, cluster)
             keys = [{"of_object": each, "begin": begin} for each, begin in zip(own, since, strict=True)]
             sums = Rewriting(connection)
-            for portion in chunks(keys):
-                objects = sorted({key["of_object"] for key in portion})
+            for some in chunks(keys):
+                objects = sorted({key["of_object"] for key in some})
                 with sums.of(OF_POPULATION, among(connection, POPULATION.c.object, objects)):
-                    connection.execute(one, portion)
+                    connection.execute(one, some)
     return found.rows
 
 
