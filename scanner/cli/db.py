@@ -147,14 +147,18 @@ def rename_cluster(
 @application.command(short_help="Check the database for damage.", epilog=_CHECK_EPILOG)
 def check(
     db: DbOption = "",
-    every_digest: Annotated[
-        bool, typer.Option("--all", help="Compute the digests of all rows, not only of the newest 1,000 of each table.")
+    every_word: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Compare the words of all rows with the index of the search, not only of the newest 1,000 of each table.",
+        ),
     ] = False,
 ) -> None:
-    """Check the database: integrity, references, intervals of history, and digests."""
+    """Check the database: the file, references, intervals of history, digests, and the sums of what scans wrote."""
     from scanner.store.integrity import check_database
 
-    _print_problems(check_database(address(db), all_digests=every_digest))
+    _print_problems(check_database(address(db), all_words=every_word))
 
 
 @application.command(short_help="Make the index of the search anew.")

@@ -289,6 +289,13 @@ def command(
             help="Continue the history of a cluster that was restored from a backup; with --cluster-name, also of one that was built anew.",
         ),
     ] = False,
+    accept_damage: Annotated[
+        bool,
+        typer.Option(
+            "--accept-damage",
+            help="Go on with the rows of a damaged database as they are. The report of the scan names them.",
+        ),
+    ] = False,
     allow_empty: Annotated[
         bool,
         typer.Option("--allow-empty", help="Accept a scan without a bound policy or without objects as complete."),
@@ -386,7 +393,7 @@ def command(
             _register(store, named, restored=restored_cluster)
             compared = baseline_of(store, baseline, named.identity().key)
             read = waivers_of_scan(cluster, waivers, waivers_namespace, options.kept)
-            options = replace(options, waivers=read, restored=restored_cluster)
+            options = replace(options, waivers=read, restored=restored_cluster, accept_damage=accept_damage)
             scan = _run(named, store, options, progress, workers, comparison, run_record)
             if saved:
                 store.place(scan.id, saved.places())

@@ -350,7 +350,7 @@ class ScanStart:
 
     `policy_set_digest` covers what decides: specs and `rules`; `description_digest` what describes: annotations.
     After `silence` seconds without a heartbeat, other hosts take the scan for dead. `waivers` are those that the scan read, or None
-    if it read none.
+    if it read none. With `accept_damage`, it builds on rows that were damaged.
     """
 
     id: str
@@ -368,6 +368,7 @@ class ScanStart:
     method: Method = field(default_factory=Method)
     silence: int = SILENCE
     waivers: WaiverSet | None = None
+    accept_damage: bool = False
 
 
 class ListVersion(NamedTuple):

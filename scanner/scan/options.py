@@ -25,7 +25,8 @@ class Options:
     `method` has the circumstances of the scan that only the caller knows, such as the command line.
     `silence` is the longest time in seconds in which the scan may give no sign of life. With `allow_empty` a scan is complete
     although no policy is bound or no object was listed. The cluster was `restored`, if its lists may be older than those of earlier
-    scans. `definitions` are the custom kinds that the policy files define, `outside` their documents that nothing needs, and `notes`
+    scans. With `accept_damage` a scan builds on damaged rows of earlier scans.
+    `definitions` are the custom kinds that the policy files define, `outside` their documents that nothing needs, and `notes`
     sentences about them. `waivers` are stored with the scan, unless they are None; they change no
     outcome.
     """
@@ -42,6 +43,7 @@ class Options:
     silence: int = SILENCE
     allow_empty: bool = False
     restored: bool = False
+    accept_damage: bool = False
     waivers: WaiverSet | None = None
     definitions: tuple[Kind, ...] = ()
     outside: tuple[OutOfScope, ...] = ()

@@ -67,7 +67,7 @@ def run(
         clocks=dated.differences,
     )
     start = _start(scan_id, dated.started, prepared, method, silence=options.silence)
-    store.begin(replace(start, waivers=options.waivers))
+    store.begin(replace(start, waivers=options.waivers, accept_damage=options.accept_damage))
     beat = partial(store.beat, scan_id)
     cluster.while_waiting(beat)
     recorder = ScanRecorder(store, scan_id, progress, comparison)

@@ -14,9 +14,11 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
+from scanner.store.closing_sums import forget_sums, sum_rows
 from scanner.store.engine import insert_rows
 from scanner.store.ids import reserve
 from scanner.store.interning import Interned
+from scanner.store.logical_rows import DAILY_TALLIES
 from scanner.store.tables import CHECKS, DAILY, DAILY_KEYS, DAYS, SCANS, TALLIES
 
 KEPT_DAYS: Final = 400
@@ -54,6 +56,7 @@ def record_day(
     ids = Interned(connection, DAILY_KEYS).ids(keys)
     rows = sorted((number, own, counts[key]) for own, key in zip(ids, keys, strict=True))
     insert_rows(connection, DAILY, ("day", "key", "count"), rows)
+    sum_rows(connection, [DAILY_TALLIES], scan, rows)
 
 
 def _has_later(connection: Connection, cluster: int, moment: datetime) -> bool:
@@ -78,13 +81,15 @@ def _tallies(connection: Connection, scan: int) -> list[tuple[_Key, BindingKey, 
 
 def _day(connection: Connection, cluster: int, scan: int, day: str) -> int:
     """The number of a day of a cluster, without tallies."""
-    of_day = select(DAYS.c.number).where(DAYS.c.cluster == cluster, DAYS.c.day == day)
-    number = connection.execute(of_day).scalar()
-    if number is None:
+    of_day = select(DAYS.c.number, DAYS.c.scan).where(DAYS.c.cluster == cluster, DAYS.c.day == day)
+    present = connection.execute(of_day).one_or_none()
+    if present is None:
         [number] = reserve(connection, DAYS, 1)
         values = {"number": number, "cluster": cluster, "day": day, "scan": scan}
         connection.execute(insert(DAYS).values(values))
         return number
+    number, before = present
+    forget_sums(connection, DAILY_TALLIES, [before])
     connection.execute(delete(DAILY).where(DAILY.c.day == number))
     connection.execute(update(DAYS).where(DAYS.c.number == number).values(scan=scan))
     return int(number)
@@ -94,10 +99,10 @@ def forget_days(connection: Connection, cluster: int, before: date) -> int:
     """Delete the tallies of days before a date whose scans were pruned; return the number of deleted rows."""
     own = DAYS.c
     old = own.cluster == cluster, own.day < before.isoformat(), SCANS.c.pruned_at.is_not(None)
-    joined = select(own.number).join(SCANS, SCANS.c.number == own.scan)
-    numbers = connection.execute(joined.where(*old)).scalars().all()
+    joined = select(own.number, own.scan).join(SCANS, SCANS.c.number == own.scan)
     deleted = 0
-    for number in numbers:
+    for number, scan in connection.execute(joined.where(*old)).all():
+        forget_sums(connection, DAILY_TALLIES, [scan])
         deleted += connection.execute(delete(DAILY).where(DAILY.c.day == number)).rowcount
         deleted += connection.execute(delete(DAYS).where(own.number == number)).rowcount
     return deleted

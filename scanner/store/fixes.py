@@ -12,9 +12,11 @@ from datetime import date, timedelta
 from sqlalchemy import Connection, and_, delete, select
 
 from scanner.posture.daily import TimeToFix
+from scanner.store.closing_sums import forget_sums
 from scanner.store.daily import day_of
 from scanner.store.engine import among
 from scanner.store.interning import chunks
+from scanner.store.logical_rows import PARTS
 from scanner.store.tables import FIXES, SCANS
 
 
@@ -65,5 +67,7 @@ def forget_fixes(connection: Connection, cluster: int, before: date) -> int:
     deleted = 0
     for portion in chunks(old):
         chosen = among(connection, own.revision, portion)
+        scans = select(end.number).where(end.cluster == cluster, among(connection, end.revision, portion))
+        forget_sums(connection, PARTS[FIXES.name], connection.execute(scans).scalars().all())
         deleted += connection.execute(delete(FIXES).where(own.cluster == cluster, chosen)).rowcount
     return deleted

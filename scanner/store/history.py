@@ -20,11 +20,13 @@ from scanner.model.policy import BindingKey
 from scanner.posture.problems import problem_number
 from scanner.store.causes import Causes
 from scanner.store.check_names import CheckNames
+from scanner.store.closing_sums import OF_FINDINGS, Rewriting, ScanSums
 from scanner.store.columns import ROW, UNDECIDING, CheckColumns, FindingColumns, HistoryColumns, slices_of
 from scanner.store.engine import among, insert_rows
 from scanner.store.evaluated_sets import EvaluatedSets
 from scanner.store.ids import reserve
 from scanner.store.interning import CHUNK, Interned, chunks
+from scanner.store.logical_rows import FINDINGS_BEGUN, FINDINGS_ENDED
 from scanner.store.merged_pages import MergedPages, merged_key
 from scanner.store.packing import Key, StagedPage
 from scanner.store.population import RecordedList
@@ -141,9 +143,12 @@ class History:
         position: ScanPosition,
         check_names: CheckNames,
         causes: Causes,
+        sums: ScanSums,
         previews: frozenset[BindingKey] = frozenset(),
     ) -> None:
-        """Start at the position of a scan; the connection is in a transaction that writes history."""
+        """Start at the position of a scan; the connection is in a transaction that writes history. `sums` are those of the scan."""
+        self._sums = sums
+        self._unsummed: list[range] = []
         self._check_names = check_names
         self._causes = causes
         self._first_cause = causes.at_once
@@ -225,8 +230,13 @@ class History:
         return number in self._seen
 
     def close(self) -> None:
-        """Write what the merge of the next scan needs."""
+        """Write what the merge of the next scan needs, and add up the rows that this merge has completed."""
         self._merged.write()
+        own = FINDINGS.c
+        for numbers in self._unsummed:
+            self._sums.read(FINDINGS_BEGUN, own.id.between(numbers[0], numbers[-1]))
+        ended = own.cluster == self._position.cluster, own.until == self._position.revision
+        self._sums.read(FINDINGS_ENDED, *ended)
 
     def set_aside(self, outdated: Collection[int]) -> None:
         """Take rows that this scan inserted, by id, out of history: they belong to this scan alone, and the rows before are the latest.
@@ -339,14 +349,22 @@ class History:
         if older:
             values = [{"row": number, "to": own.object, "of": own.problem} for number, own in older.items()]
             adopted = update(FINDINGS).where(FINDINGS.c.id == bindparam("row"))
-            self._connection.execute(adopted.values(object=bindparam("to"), problem=bindparam("of")), values)
+            with Rewriting(self._connection).of(OF_FINDINGS, among(self._connection, FINDINGS.c.id, list(older))):
+                self._connection.execute(adopted.values(object=bindparam("to"), problem=bindparam("of")), values)
 
     def _insert(self, rows: Iterable[tuple[HistoryColumns, FindingColumns]]) -> range:
         """Insert new rows. Returns their ids."""
         new = list(rows)
+        if not new:
+            return range(0)
         numbers = reserve(self._connection, FINDINGS, len(new))
         numbered = [(number, *history[1:], *finding) for number, (history, finding) in zip(numbers, new, strict=True)]
         insert_rows(self._connection, FINDINGS, ROW, numbered)
+        if self._causes.base:
+            # The end of the merge writes their causes and clocks.
+            self._unsummed.append(numbers)
+        else:
+            self._sums.add(FINDINGS_BEGUN, numbered)
         self._uses.add(finding for _, finding in new)
         return numbers
 

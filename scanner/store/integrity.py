@@ -6,22 +6,26 @@ where a scan with a report lies.
 
 from __future__ import annotations
 
-import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from sqlalchemy import Connection, Table, and_, func, select, text
 
-from scanner.store.engine import reading_engine_for
+from scanner.store.address import Address
+from scanner.store.engine import reading_at_once, reading_engine_for
 from scanner.store.integrity_clocks import SHOWN, clock_problems
 from scanner.store.integrity_intervals import IntervalProblem, interval_problems
 from scanner.store.integrity_search import search_problems
-from scanner.store.interning import digest
+from scanner.store.integrity_sums import SumCheck
+from scanner.store.integrity_texts import SHARED_TEXTS, changed_texts
+from scanner.store.logical_rows import SHARED
 from scanner.store.retention import existing
-from scanner.store.retention_bodies import OF_EVALUATION, SHARED
-from scanner.store.retention_texts import KEPT_FOR_EVER, REFERENCES, references_of
+from scanner.store.retention_bodies import OF_EVALUATION
+from scanner.store.retention_texts import REFERENCES, references_of
 from scanner.store.row_ids import RowIdSet, difference, unpacked
 from scanner.store.schema import check
 from scanner.store.store_errors import as_store_error
@@ -34,7 +38,6 @@ from scanner.store.tables import (
     METADATA,
     OBJECT_SETS,
     OBJECTS,
-    PLACES,
     SCANS,
     SET_LISTS,
     UNCHECKED,
@@ -45,13 +48,22 @@ from scanner.store.tables import (
 )
 from scanner.store.unchecked import parts_of
 from scanner.store.verdict_uses import uses_of
+from scanner.store.view_queries import VIEWS
+from scanner.store.views import view_definitions
 from scanner.store.waivers import waivers_in
 
-SAMPLE: Final = 1000
-"""The number of rows of each table whose digests are computed, unless all are."""
-_RESTORE: Final = "Restore the database from a backup, and scan again."
+if TYPE_CHECKING:
+    import sqlite3
 
+SAMPLE: Final = 1000
+"""The number of rows of each table whose words are compared with the index of the search, unless all are."""
+_RESTORE: Final = "Restore the database from a backup, and scan again."
+_RESTORE_OR_ACCEPT: Final = (
+    "Restore the database from a backup; without a backup, go on with: assay scan --accept-damage."
+)
 _REINDEX: Final = "Run: assay db reindex."
+UNREADABLE: Final = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, zlib.error)
+"""What damaged rows raise when they are decoded."""
 
 
 class Problem(NamedTuple):
@@ -62,38 +74,82 @@ class Problem(NamedTuple):
     remedy: str
 
 
-def check_database(url: str, *, all_digests: bool = False) -> list[Problem]:
-    """The problems of a database, which is only read. With `all_digests`, the digests of all rows are computed.
+def check_database(url: str, *, all_words: bool = False) -> list[Problem]:
+    """The problems of a database, which is only read. With `all_words`, the words of all rows are compared with the index of the search.
 
     Raises UsageError if the database is missing or empty, StoreError when it cannot be read.
     """
-    address = existing(url)
+    with connection_to_check(existing(url)) as connection:
+        return list(problems(connection, SAMPLE if not all_words else None))
+
+
+@contextmanager
+def connection_to_check(address: Address) -> Iterator[Connection]:
+    """A connection that reads a database as of one moment. Texts of SQLite that are no UTF-8 are read as other texts.
+
+    Raises UsageError for an empty database, StoreError when it cannot be read.
+    """
     engine = reading_engine_for(address)
     try:
         with as_store_error(address):
             check(engine, address)
-            with engine.connect() as connection:
-                return list(problems(connection, SAMPLE if not all_digests else None))
+            with reading_at_once(engine) as connection:
+                if address.path is not None:
+                    driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+                    driver.text_factory = _decoded
+                yield connection
     finally:
         engine.dispose()
 
 
+def _decoded(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
 def problems(connection: Connection, sample: int | None = SAMPLE) -> Iterator[Problem]:
-    """The problems of a database; of each table the digests of the newest `sample` rows are computed, or those of all."""
+    """The problems of a database; the words of the newest `sample` rows of each table are compared with the index, or those of all."""
     damage = list(_damage(connection))
     yield from damage
     if damage:
         # Nothing that a damaged file answers is certain.
         return
-    yield from _orphans(connection)
-    yield from _owners(connection)
-    yield from _intervals(connection)
+    steps: Mapping[str, Callable[[Connection], Iterator[Problem]]] = {
+        "the definitions of the views": _views,
+        "references between tables": _orphans,
+        "shared rows of scans": _owners,
+        "intervals of history": _intervals,
+        "clocks of problems": _clocks,
+        "ids": _ids,
+        "sets of objects": _sets,
+        "waivers": _waivers,
+        "the verdicts of findings": _uses,
+        "shared texts": _digests,
+        "rows of scans": _sums,
+        "the index of the search": partial(_search, sample=sample),
+    }
+    for place, step in steps.items():
+        try:
+            yield from step(connection)
+        except UNREADABLE as error:
+            yield Problem(f"rows cannot be decoded ({type(error).__name__})", place, _RESTORE)
+
+
+def _views(connection: Connection) -> Iterator[Problem]:
+    """Views with another definition than that of this version. PostgreSQL keeps definitions in another form."""
+    if connection.dialect.name != "sqlite":
+        return
+    stored = text("SELECT sql FROM sqlite_master WHERE type = 'view'")
+    there = frozenset(connection.execute(stored).scalars())
+    for name, definition in zip(VIEWS, view_definitions(connection.dialect), strict=True):
+        if definition not in there:
+            yield Problem("the view has another definition", f"view {name}", _RESTORE)
+
+
+def _clocks(connection: Connection) -> Iterator[Problem]:
     yield from (Problem(what, where, _RESTORE) for what, where in clock_problems(connection))
-    yield from _ids(connection)
-    yield from _sets(connection)
-    yield from _waivers(connection)
-    yield from _uses(connection)
-    yield from _digests(connection, sample)
+
+
+def _search(connection: Connection, sample: int | None) -> Iterator[Problem]:
     yield from (Problem(what, where, _REINDEX) for what, where in search_problems(connection, sample))
 
 
@@ -178,10 +234,15 @@ def _unchecked(connection: Connection) -> Iterator[Problem]:
     """Unchecked findings that do not exist, and parts for the views that are not those of the newest scan."""
     findings = _ids_of(connection, FINDINGS)
     # Rows of findings may be pruned before the next prune removes them from the tombstones.
-    reported = select(UNCHECKED.c.scan, UNCHECKED.c.findings).join(SCANS).where(SCANS.c.pruned_at.is_(None))
-    for scan, data in connection.execute(reported):
-        if missing := _missing(unpacked(bytes(data)), findings):
+    reported = (
+        select(UNCHECKED.c.scan, UNCHECKED.c.findings, SCANS.c.unchecked).join(SCANS).where(SCANS.c.pruned_at.is_(None))
+    )
+    for scan, data, recorded in connection.execute(reported):
+        left = unpacked(bytes(data))
+        if missing := _missing(left, findings):
             yield Problem(f"refers to findings {missing}, which do not exist", f"unchecked, scan {scan}", _RESTORE)
+        if left.count != recorded:
+            yield Problem("has another number of findings than is recorded", f"unchecked, scan {scan}", _RESTORE)
     newest = select(SCANS.c.cluster, func.max(SCANS.c.revision).label("revision")).group_by(SCANS.c.cluster).subquery()
     of_newest = and_(SCANS.c.cluster == newest.c.cluster, SCANS.c.revision == newest.c.revision)
     of_scan = UNCHECKED.c.scan == SCANS.c.number
@@ -190,6 +251,12 @@ def _unchecked(connection: Connection) -> Iterator[Problem]:
         if parts_of(connection, cluster) != dict(unpacked(data and bytes(data)).words()):
             what = "the findings that the newest scan left unchecked are others in the views"
             yield Problem(what, f"unchecked_now, cluster {cluster}", _RESTORE)
+
+
+def _sums(connection: Connection) -> Iterator[Problem]:
+    """Rows that differ from those that scans wrote."""
+    for each in SumCheck(connection).everything():
+        yield Problem(each.what, each.where, _RESTORE_OR_ACCEPT)
 
 
 def _waivers(connection: Connection) -> Iterator[Problem]:
@@ -219,27 +286,9 @@ def _missing(numbers: RowIdSet, stored: RowIdSet) -> str:
     return ", ".join(str(number) for number, _ in zip(missing, range(SHOWN), strict=False)) if missing.count else ""
 
 
-def _digests(connection: Connection, sample: int | None) -> Iterator[Problem]:
+def _digests(connection: Connection) -> Iterator[Problem]:
     """Shared rows whose digest is not that of their content."""
-    for table in (*REFERENCES, *KEPT_FOR_EVER):
-        if table is OBJECTS:
-            continue
-        of_row = _digest_of_content if table in {OBJECT_SETS, SET_LISTS, PLACES} else _digest_of_key
-        added = sum(column.server_default is not None for column in table.columns)
-        newest = select(table).order_by(table.c.id.desc()).limit(sample).execution_options(yield_per=1000)
-        with connection.execute(newest) as rows:
-            wrong = [str(number) for number, stored, *key in rows if bytes(stored) != of_row(key, added)]
-        if wrong:
+    for table in SHARED_TEXTS:
+        if wrong := [str(number) for number, _ in changed_texts(connection, table)]:
             what = "the content has changed since it was stored: its digest is another one"
             yield Problem(what, f"{table.name} {', '.join(wrong[:SHOWN])}", _RESTORE)
-
-
-def _digest_of_key(key: Sequence[Any], added: int) -> bytes:
-    """The digest of a row of `interning`: columns that a migration added are part of it if they are not empty."""
-    values = tuple(bytes(value) if isinstance(value, memoryview) else value for value in key)
-    return digest(values[:-added] if added and not any(values[-added:]) else values)
-
-
-def _digest_of_content(key: Sequence[Any], _: int) -> bytes:
-    """The digest of compressed content, which is that of the plain content: libraries compress differently."""
-    return hashlib.sha256(zlib.decompress(bytes(key[-1]))).digest()

@@ -15,7 +15,9 @@ from scanner.model.scan import Coverage, Health, OutOfScope, ScanEnd
 from scanner.model.texts import clean
 from scanner.model.uncovered import UncoveredKind
 from scanner.store import object_counts
+from scanner.store.closing_sums import sum_rows
 from scanner.store.engine import insert_rows
+from scanner.store.logical_rows import OF_TABLES
 from scanner.store.packing import StagedPage
 from scanner.store.shared_rows import Owners, Row, insert_rows_of, owners_of, share_rows
 from scanner.store.tables import (
@@ -58,6 +60,7 @@ class Ledger:
         insert_rows_of(connection, GAPS, scan, map(_row, sorted(self.gaps)))
         tallies = [(scan, *key, count, key[0] in self._requester) for key, count in sorted(self._counts.items())]
         insert_rows(connection, TALLIES, _TALLY, tallies)
+        sum_rows(connection, OF_TABLES[TALLIES.name], scan, tallies)
         return {
             "notes": orjson.dumps(list(map(clean, end.notes))).decode() if end.notes else "",
             "object_counts": object_counts.to_text(end.counts),

@@ -21,7 +21,9 @@ from sqlalchemy import Connection, insert, select
 from scanner.model.place import Place, PlacedObject
 from scanner.model.texts import clean
 from scanner.posture.problems import workload_key
+from scanner.store.closing_sums import sum_rows
 from scanner.store.interning import Interned
+from scanner.store.logical_rows import OF_TABLES
 from scanner.store.tables import PLACES, SCAN_PLACES, SCANS
 
 _LENGTH: Final = 8
@@ -50,8 +52,9 @@ def write_places(connection: Connection, scan_id: str, objects: Iterable[PlacedO
     content = plain(objects)
     digest = sha256(content).digest()
     number = Interned(connection, PLACES).with_digests({digest: (zlib.compress(content),)})[digest]
-    scan = select(SCANS.c.number).where(SCANS.c.id == scan_id).scalar_subquery()
+    scan = connection.execute(select(SCANS.c.number).where(SCANS.c.id == scan_id)).scalar_one()
     connection.execute(insert(SCAN_PLACES).values(scan=scan, places=number))
+    sum_rows(connection, OF_TABLES[SCAN_PLACES.name], scan, [(scan, number)])
 
 
 def read_places(connection: Connection, scan: int) -> StoredPlaces | None:

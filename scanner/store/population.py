@@ -18,10 +18,12 @@ from sqlalchemy.sql.ddl import CreateTable, DropTable
 from scanner.model.population import Examined, Pairs, Workload
 from scanner.posture.problems import workload_key
 from scanner.posture.workloads import Workloads
+from scanner.store.closing_sums import ScanSums
 from scanner.store.engine import insert_rows
 from scanner.store.ids import reserve
 from scanner.store.interning import Interned, chunks
 from scanner.store.later_scans import NewerLists
+from scanner.store.logical_rows import POPULATION_BEGUN, POPULATION_ENDED
 from scanner.store.population_plan import Change, Close, Content, Identity, InForce, Keep, Open, Repeat, Seen, plan
 from scanner.store.row_ids import RowIdSet
 from scanner.store.search_index import index_objects
@@ -90,8 +92,11 @@ class _Newer(NamedTuple):
 class PopulationWriter:
     """Writes the population of one cluster at one revision."""
 
-    def __init__(self, connection: Connection, cluster: int, revision: int, workloads: Workloads) -> None:
-        """The connection is in a transaction that writes history."""
+    def __init__(
+        self, connection: Connection, cluster: int, revision: int, workloads: Workloads, sums: ScanSums
+    ) -> None:
+        """The connection is in a transaction that writes history; `sums` are those of the scan."""
+        self._sums = sums
         self._connection = connection
         self._cluster = cluster
         self._revision = revision
@@ -294,8 +299,12 @@ class PopulationWriter:
     def _write(self, changes: _Changes, listed: ListedObjects, ids: array[int]) -> None:
         """Write the changes so far, and give new objects their ids. Intervals end before others of the same object begin."""
         for portion in chunks(changes.closed):
-            ended = update(POPULATION).where(POPULATION.c.object.in_(portion), POPULATION.c.until == OPEN)
-            self._connection.execute(ended.values(until=self._revision))
+            chosen = POPULATION.c.object.in_(portion), POPULATION.c.until == OPEN
+            closed = self._connection.execute(select(POPULATION).where(*chosen)).all()
+            self._sums.add(
+                POPULATION_ENDED, [(number, since, self._revision, *rest) for number, since, _, *rest in closed]
+            )
+            self._connection.execute(update(POPULATION).where(*chosen).values(until=self._revision))
         objects: list[tuple[int | str, ...]] = []
         numbers = reserve(self._connection, OBJECTS, len(changes.new))
         for number, (seen, places) in zip(numbers, changes.new, strict=True):
@@ -308,6 +317,7 @@ class PopulationWriter:
         insert_rows(self._connection, OBJECTS, _OBJECT, objects)
         index_objects(self._connection, objects)
         insert_rows(self._connection, POPULATION, _INTERVAL, changes.opened)
+        self._sums.add(POPULATION_BEGUN, changes.opened)
         changes.clear()
 
 

@@ -7,16 +7,18 @@ it could not read, and the tallies that depend on the requester. A later prune d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, Table, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, update
 
 from scanner.model.outcome import GapKind
+from scanner.store.closing_sums import Rewriting, forget_sums, hand_over
 from scanner.store.comparable import mode_of
 from scanner.store.engine import among
 from scanner.store.interning import chunks
+from scanner.store.logical_rows import OF_TABLES, PARTS, REPORTS, SHARED
 from scanner.store.retention_plan import ScanRow, next_owners
 from scanner.store.row_ids import RowIdSet, intersection, unpacked
 from scanner.store.shared_rows import Owners
@@ -24,27 +26,12 @@ from scanner.store.sightings import open_findings
 from scanner.store.tables import (
     COVERAGE,
     GAPS,
-    HEALTH,
-    OUTSIDE,
-    SCAN_BINDINGS,
     SCAN_PLACES,
-    SCAN_POLICIES,
-    SCAN_RULES,
     SCANS,
     TALLIES,
     UNCHECKED,
-    UNCOVERED,
 )
 
-SHARED: Final[Mapping[str, Table]] = {
-    "policies": SCAN_POLICIES,
-    "bindings": SCAN_BINDINGS,
-    "health": HEALTH,
-    "outside": OUTSIDE,
-    "rules": SCAN_RULES,
-    "uncovered": UNCOVERED,
-}
-"""The tables of rows that scans share, by the field of `Owners`."""
 OF_EVALUATION: Final = frozenset({"policies", "bindings", "rules"})
 """The shared rows that the last scan with an open finding keeps."""
 
@@ -113,6 +100,7 @@ class Bodies:
         deleted = sum(self._shared(rows, table, numbers) for rows, table in SHARED.items())
         for portion in chunks(numbers):
             deleted += self._own(portion)
+            forget_sums(self._connection, REPORTS, portion)
             fresh = among(self._connection, SCANS.c.number, portion) & SCANS.c.pruned_at.is_(None)
             emptied = {"pruned_at": now, "matched": "", "opinion": ""}
             self._connection.execute(update(SCANS).where(fresh).values(**emptied))
@@ -125,8 +113,8 @@ class Bodies:
         asked = [number for number in numbers if number in self._asked]
         others = [number for number in numbers if number not in self._asked]
         deleted += self._delete(GAPS, others) + self._delete(TALLIES, others)
-        deleted += self._delete(GAPS, asked, GAPS.c.kind != GapKind.DOCUMENT.value)
-        return deleted + self._delete(TALLIES, asked, ~TALLIES.c.requester)
+        deleted += self._delete_some(GAPS, asked, GAPS.c.kind != GapKind.DOCUMENT.value)
+        return deleted + self._delete_some(TALLIES, asked, ~TALLIES.c.requester)
 
     def _shared(self, rows: str, table: Table, numbers: Sequence[int]) -> int:
         """Delete the rows of a table, or give them to the oldest scan that stays and shares them."""
@@ -136,6 +124,7 @@ class Bodies:
         column = SCANS.c[f"{rows}_of"]
         for owner, successor in next_owners(self._scans, rows, going, gone).items():
             self._connection.execute(update(table).where(table.c.scan == owner).values(scan=successor))
+            hand_over(self._connection, PARTS[table.name], owner, successor)
             sharing = (SCANS.c.cluster == self._cluster) & (column == owner)
             self._connection.execute(update(SCANS).where(sharing).values({column: successor}))
             self._connection.execute(update(SCANS).where(SCANS.c.number == successor).values({column: 0}))
@@ -146,11 +135,21 @@ class Bodies:
             self._connection.execute(update(SCANS).where(of_portion, column != 0).values({column: 0}))
         return deleted
 
-    def _delete(self, table: Table, numbers: Sequence[int], *conditions: object) -> int:
+    def _delete(self, table: Table, numbers: Sequence[int]) -> int:
+        """Delete the rows of scans, and their sums."""
+        if not numbers:
+            return 0
+        for part in OF_TABLES[table.name]:
+            forget_sums(self._connection, part, numbers)
+        return self._connection.execute(delete(table).where(among(self._connection, table.c.scan, numbers))).rowcount
+
+    def _delete_some(self, table: Table, numbers: Sequence[int], condition: ColumnElement[bool]) -> int:
+        """Delete the rows of scans that fit a condition."""
         if not numbers:
             return 0
         chosen = among(self._connection, table.c.scan, numbers)
-        return self._connection.execute(delete(table).where(chosen, *conditions)).rowcount  # type: ignore[arg-type]
+        with Rewriting(self._connection).of(OF_TABLES[table.name], chosen):
+            return self._connection.execute(delete(table).where(chosen, condition)).rowcount
 
     def _trim_unchecked(self, numbers: Sequence[int]) -> None:
         """Of the findings that a pruned scan left unchecked, keep those that are still open: others have a time of their own."""

@@ -15,6 +15,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, Select, and_, bindparam, delete, exists, or_, select, update
 
+from scanner.store.closing_sums import OF_FINDINGS, OF_POPULATION, Rewriting
 from scanner.store.engine import among, lock_history, writing
 from scanner.store.interning import chunks
 from scanner.store.problem_clocks import is_last_in_problem
@@ -136,14 +137,20 @@ def delete_unneeded(engine: Engine, cluster: int) -> int:
     for portion in _portions(found.findings):
         with writing(engine) as connection:
             lock_history(connection, cluster)
+            sums = Rewriting(connection)
             for numbers in chunks(portion):
-                connection.execute(delete(FINDINGS).where(among(connection, FINDINGS.c.id, numbers)))
+                chosen = among(connection, FINDINGS.c.id, numbers)
+                with sums.of(OF_FINDINGS, chosen):
+                    connection.execute(delete(FINDINGS).where(chosen))
     for portion in _portions(found.evidence):
         with writing(engine) as connection:
             lock_history(connection, cluster)
+            sums = Rewriting(connection)
             for numbers in chunks(portion):
-                emptied = update(FINDINGS).where(among(connection, FINDINGS.c.id, numbers), FINDINGS.c.until != OPEN)
-                connection.execute(emptied.values(evidence=None, excerpt=None))
+                chosen = among(connection, FINDINGS.c.id, numbers)
+                with sums.of(OF_FINDINGS, chosen):
+                    emptied = update(FINDINGS).where(chosen, FINDINGS.c.until != OPEN)
+                    connection.execute(emptied.values(evidence=None, excerpt=None))
     one = delete(POPULATION).where(
         POPULATION.c.object == bindparam("of_object"), POPULATION.c.since == bindparam("begin")
     )
@@ -152,7 +159,11 @@ def delete_unneeded(engine: Engine, cluster: int) -> int:
         with writing(engine) as connection:
             lock_history(connection, cluster)
             keys = [{"of_object": each, "begin": begin} for each, begin in zip(own, since, strict=True)]
-            connection.execute(one, keys)
+            sums = Rewriting(connection)
+            for some in chunks(keys):
+                objects = sorted({key["of_object"] for key in some})
+                with sums.of(OF_POPULATION, among(connection, POPULATION.c.object, objects)):
+                    connection.execute(one, some)
     return found.rows
 
 

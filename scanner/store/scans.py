@@ -13,6 +13,8 @@ from sqlalchemy import Connection, Row, Select, delete, select, update
 from scanner.model.resource import UserInfo
 from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
 from scanner.store import codec
+from scanner.store.closing_sums import sum_report, sum_scan, summed_scans
+from scanner.store.logical_rows import SCANS_ENDED
 from scanner.store.owner import Owner
 from scanner.store.tables import CLUSTERS, SCANS, STAGED_PAGES
 
@@ -109,7 +111,11 @@ def mark_failed(connection: Connection, dead: Sequence[Abandoned]) -> None:
     """Mark scans as failed at their last heartbeat, and delete their staged pages."""
     numbers = [scan.number for scan in dead]
     running = SCANS.c.state == ScanState.RUNNING.value
+    summed = summed_scans(connection)
     for scan in dead:
         failed = update(SCANS).where(running, SCANS.c.number == scan.number)
-        connection.execute(failed.values(state=ScanState.FAILED.value, finished_at=scan.ended))
+        marked = connection.execute(failed.values(state=ScanState.FAILED.value, finished_at=scan.ended)).rowcount
+        if marked and scan.number in summed:
+            sum_scan(connection, SCANS_ENDED, scan.number)
+            sum_report(connection, scan.number)
     connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan.in_(numbers)))

@@ -21,8 +21,9 @@ from scanner.store.address import Address
 from scanner.store.backup import back_up
 from scanner.store.engine import writing_shared
 from scanner.store.tables import MARK, METADATA, WAIVED_CHECKS
+from scanner.store.whole_file import reject_cut_file
 
-HEAD = "0031"
+HEAD = "0032"
 """The newest migration; a test compares it with the folder."""
 
 _VERSIONS = "alembic_version"
@@ -59,7 +60,8 @@ def migrations() -> Path:
 
 
 def prepare(engine: Engine, address: Address) -> None:
-    """Create the schema in an empty database. Raises StoreError for a database that this version cannot use."""
+    """Create the schema in an empty database. Raises StoreError for a database that this version cannot use, or that is cut short."""
+    reject_cut_file(address)
     with engine.connect() as connection:
         state = _state(connection)
     match state:
@@ -76,7 +78,8 @@ def prepare(engine: Engine, address: Address) -> None:
 
 
 def check(engine: Engine, address: Address) -> None:
-    """Check a database. Raises NoScans if it is empty, and StoreError if this version cannot read it."""
+    """Check a database. Raises NoScans if it is empty, and StoreError if this version cannot read it, or if it is cut short."""
+    reject_cut_file(address)
     with engine.connect() as connection:
         state = _state(connection)
     match state:
@@ -96,6 +99,7 @@ def check(engine: Engine, address: Address) -> None:
 
 def migrate(engine: Engine, address: Address, *, backup: bool = False) -> Upgraded:
     """Upgrade the database to the newest schema; with `backup`, copy a SQLite file with data first. Raises StoreError."""
+    reject_cut_file(address)
     with writing_shared(engine) as connection:
         match _state(connection):
             case "current":

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Table, case, select
 
+from scanner.store.closing_sums import sum_rows
+from scanner.store.logical_rows import OF_TABLES
 from scanner.store.tables import SCANS
 
 Row = Mapping[str, str | int | bool | float | bytes | None]
@@ -42,10 +44,12 @@ def policies_of() -> ColumnElement[int]:
 
 
 def insert_rows_of(connection: Connection, table: Table, scan: int, rows: Iterable[Row]) -> None:
-    """Insert rows of a scan."""
+    """Insert rows of a scan, and their sum."""
     numbered = [{"scan": scan, "position": position, **row} for position, row in enumerate(rows)]
     if numbered:
         connection.execute(table.insert(), numbered)
+        names = table.c.keys()
+        sum_rows(connection, OF_TABLES[table.name], scan, [[row[name] for name in names] for row in numbered])
 
 
 def share_rows(connection: Connection, table: Table, scan: int, rows: Iterable[Row], earlier: int) -> int:

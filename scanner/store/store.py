@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, Engine
 
-from scanner.errors import StoreError
+from scanner.errors import AssayError, StoreError
 from scanner.model.census import OwnerOf
 from scanner.model.json import JsonObject
 from scanner.model.notification import Notification, NotificationState
@@ -420,9 +420,13 @@ class SqlReader:
         """Use the store, and close it at the end."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Close."""
+    def __exit__(self, _: object, error: BaseException | None, _traceback: object) -> None:
+        """Close. Raises StoreError in place of an unexpected error if the database is damaged."""
         self.close()
+        if isinstance(error, Exception) and not isinstance(error, (AssayError, RuntimeError, OSError)):
+            from scanner.store.damage import reject_damage
+
+            reject_damage(self._address, error)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -476,13 +480,13 @@ class SqlStore(SqlReader):
     def begin(self, start: ScanStart) -> None:
         """Record that a scan runs, with its policies and bindings; mark dead scans as failed.
 
-        Raises StoreError, and UsageError if the name of the cluster is that of another one.
+        Raises StoreError, also if what the scan builds on is damaged, and UsageError if the name of the cluster is that of another one.
         """
         from scanner.store import writer
 
         with as_store_error(self._address):
             self._mark_dead_scans_failed()
-            writer.begin(self._engine, start, self._clock())
+            writer.begin(self._engine, self._address, start, self._clock())
 
     def packed(self, result: PageResult) -> PageResult:
         """The result with `content` in place of its findings. Does not use the database."""

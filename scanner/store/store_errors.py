@@ -22,6 +22,9 @@ _REMEDIES = (
     ),
     ("unable to open database file", "cannot be opened", "Check that the path exists and that you may write there"),
     ("file is not a database", "is not a database", "Name another file with --db"),
+    ("could not decode", "is damaged", "Restore it from a backup; `assay db check` names the places"),
+    ("no such column", "is damaged", "Restore it from a backup; `assay db check` names the places"),
+    ("no such table", "is damaged", "Restore it from a backup; `assay db check` names the places"),
     ("malformed", "is damaged", "Restore it from a backup, or name another file with --db"),
     ("disk is full", "cannot grow: the disk is full", "Free some space, or name another place with --db"),
     ("disk i/o error", "cannot be read or written", "Check the disk and its free space, or use another --db"),
@@ -72,7 +75,9 @@ def _without_driver(address: Address) -> StoreError:
 
 def _first_line(error: object) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0].strip() if lines else type(error).__name__
+    first = lines[0].strip() if lines else type(error).__name__
+    # SQLite quotes a text that is no UTF-8.
+    return first.partition(" with text ")[0]
 
 
 def _sentence(address: Address, why: str) -> str:

@@ -569,3 +569,15 @@ SCAN_PLACES = Table(
     "scan_places", METADATA, _scan(), Column("places", Integer, ForeignKey("places.id"), nullable=False)
 )
 """The places of a scan. A scan of a cluster has no row."""
+
+CLOSING_SUMS = Table(
+    "closing_sums",
+    METADATA,
+    Column("part", TEXT, primary_key=True),
+    Column("block", Integer, primary_key=True, autoincrement=False),
+    Column("scan", Integer, ForeignKey("scans.number"), primary_key=True, autoincrement=False),
+    Column("rows", Integer, nullable=False),
+    Column("sum", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The sums over what a scan wrote: see `closing_sums`. A scan of an older version has none."""

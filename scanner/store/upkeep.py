@@ -23,6 +23,7 @@ from scanner.store.sizes import total_bytes
 from scanner.store.store_errors import as_store_error
 from scanner.store.tables import METADATA
 from scanner.store.verdict_uses import rebuild_uses
+from scanner.store.whole_file import reject_cut_file
 
 
 class Vacuumed(NamedTuple):
@@ -40,6 +41,7 @@ def backup(url: str, copy: Path) -> None:
     address = existing(url)
     if address.path is None:
         raise UsageError(f"The database {address.shown} is none of SQLite. Back it up with pg_dump.")
+    reject_cut_file(address)
     copy_to(address.path, copy)
 
 

@@ -15,8 +15,10 @@ from sqlalchemy import Connection, and_, insert, or_, select
 from scanner.model.texts import clean
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.store import codec
+from scanner.store.closing_sums import sum_rows
 from scanner.store.engine import among
 from scanner.store.interning import Interned, chunks
+from scanner.store.logical_rows import OF_TABLES
 from scanner.store.packing import Key
 from scanner.store.scans import LATEST_FIRST, USABLE
 from scanner.store.tables import SCAN_WAIVERS, SCANS, WAIVER_SETS, WAIVERS
@@ -28,6 +30,7 @@ def write_waivers(connection: Connection, scan: int, waivers: WaiverSet) -> None
     content = {"waivers": ids, "faults": waivers.faults, "notes": waivers.notes}
     [number] = Interned(connection, WAIVER_SETS).ids([(json.dumps(content, separators=(",", ":")),)])
     connection.execute(insert(SCAN_WAIVERS).values(scan=scan, waivers=number))
+    sum_rows(connection, OF_TABLES[SCAN_WAIVERS.name], scan, [(scan, number)])
 
 
 def waivers_at(connection: Connection, scan_id: str, moment: datetime) -> WaiverSet | None:

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import orjson
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from scanner.errors import StoreError
@@ -20,11 +21,14 @@ from scanner.model.scan import Emptiness, PageResult, Scan, ScanEnd, ScanStart, 
 from scanner.model.texts import clean
 from scanner.posture.check_names import LADDER
 from scanner.store import codec
+from scanner.store.address import Address
 from scanner.store.causes import Causes
 from scanner.store.check_names import CheckNames
+from scanner.store.closing_sums import ScanSums, sum_report, sum_scan
 from scanner.store.clusters import register
 from scanner.store.comparable import newest_comparable
 from scanner.store.daily import covers_a_day, record_day
+from scanner.store.damaged_base import accept, acceptance, base_damage, refusal
 from scanner.store.endings import Endings, MergedLists, SimulatedRequest
 from scanner.store.engine import lock_history, share_bodies, share_texts, writing, writing_shared
 from scanner.store.gone import GoneObjects, kinds_of
@@ -34,6 +38,7 @@ from scanner.store.interning import Interned
 from scanner.store.later_scans import LaterScans
 from scanner.store.ledger import Ledger
 from scanner.store.list_versions import OlderList, older_lists, write_versions
+from scanner.store.logical_rows import OF_REVISIONS, SCANS_BEGUN, SCANS_ENDED
 from scanner.store.owner import this_process
 from scanner.store.packing import Key, StagedPage, pack
 from scanner.store.population import ListedObjects, PopulationWriter, RecordedList
@@ -64,14 +69,21 @@ BEAT = timedelta(seconds=10)
 """The time between two heartbeats of a scan."""
 
 
-def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
-    """Record that a scan runs, with its policies, bindings, rules and method. Raises UsageError for the name of another cluster."""
+def begin(engine: Engine, address: Address, start: ScanStart, now: datetime) -> None:
+    """Record that a scan runs, with its policies, bindings, rules and method.
+
+    Raises UsageError for the name of another cluster, StoreError if what the scan builds on is damaged, unless it accepts damage.
+    """
     with writing_shared(engine) as connection:
         cluster = register(connection, start.cluster).id
+    damage = base_damage(engine, cluster, everything=start.accept_damage)
+    if damage and not start.accept_damage:
+        raise refusal(address, damage)
+    notes = orjson.dumps([acceptance(damage)]).decode() if damage else ""
     with writing(engine) as connection:
         share_bodies(connection, cluster)
         share_texts(connection)
-        number = _insert_scan(connection, cluster, start, now)
+        number = _insert_scan(connection, cluster, start, now, notes)
         policies = Interned(connection, POLICIES).ids([_policy(item) for item in start.policies])
         bindings = Interned(connection, BINDINGS).ids([_binding(item) for item in start.bindings])
         read = [codec.to_text(start.readings.get(item.key, UNKNOWN)) for item in start.policies]
@@ -88,6 +100,7 @@ def begin(engine: Engine, start: ScanStart, now: datetime) -> None:
             write_waivers(connection, number, start.waivers)
         if any(of.values()):
             connection.execute(update(SCANS).where(SCANS.c.number == number).values(**of))
+        sum_scan(connection, SCANS_BEGUN, number)
 
 
 def _owners_before(connection: Connection, number: int) -> Owners:
@@ -143,6 +156,9 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
         running = _running(connection, scan_id)
         share_texts(connection)
         lock_history(connection, running.cluster)
+        if running.notes:
+            accept(connection)
+            end = replace(end, notes=(*orjson.loads(running.notes), *end.notes))
         older = older_lists(connection, running.number, end)
         if older:
             end = _with_gaps(end, older)
@@ -156,6 +172,8 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
         index_new_rows(connection)
         now = {"state": end.state.value, "finished_at": end.finished_at, "opinion": opinion}
         connection.execute(update(SCANS).where(SCANS.c.number == running.number).values(**now, **closed))
+        sum_scan(connection, SCANS_ENDED, running.number)
+        sum_report(connection, running.number)
         return scan_of(connection.execute(select_scans().where(SCANS.c.number == running.number)).one())
 
 
@@ -165,6 +183,7 @@ class _Running(NamedTuple):
     scope: str
     base: int
     requester: str
+    notes: str
 
 
 def _running(connection: Connection, scan_id: str) -> _Running:
@@ -195,13 +214,14 @@ def _merge(
     names = CheckNames(connection, running.cluster, running.number, revision)
     position = ScanPosition(running.cluster, revision, running.base)
     causes = Causes(connection, running.number, running.cluster, revision)
-    history = History(connection, position, names, causes, previews)
+    sums = ScanSums(connection, running.number)
+    history = History(connection, position, names, causes, sums, previews)
     ledger = Ledger()
     scope = codec.from_text(Scope, running.scope)
     used = [binding.key for binding in bindings]
     lists = StagedLists(connection, running.number)
     workloads = lists.workloads(end.controllers)
-    population = PopulationWriter(connection, running.cluster, revision, workloads)
+    population = PopulationWriter(connection, running.cluster, revision, workloads, sums)
     nothing = any(each.listed.rules for each in older) or (
         bool(end.emptiness) and end.emptiness is not _emptiness_before(connection, running.number, revision)
     )
@@ -239,6 +259,9 @@ def _merge(
     if end.state is ScanState.COMPLETE and covers_a_day(scope):
         record_day(connection, running.cluster, running.number, end.finished_at, previews)
     write_versions(connection, running.number, revision, end, older)
+    for part in OF_REVISIONS:
+        sums.read(part, part.table.c.cluster == running.cluster, part.table.c[part.revision] == revision)
+    sums.write()
     changed_rules = ",".join(causes.changed_rules)
     return {
         "revision": revision,
@@ -288,7 +311,7 @@ def _bindings(connection: Connection, number: int) -> list[Binding]:
     return [codec.from_text(Binding, document) for document in connection.execute(used).scalars()]
 
 
-def _insert_scan(connection: Connection, cluster: int, start: ScanStart, now: datetime) -> int:
+def _insert_scan(connection: Connection, cluster: int, start: ScanStart, now: datetime, notes: str) -> int:
     [number] = reserve(connection, SCANS, 1)
     owner = this_process()
     values = {
@@ -313,6 +336,7 @@ def _insert_scan(connection: Connection, cluster: int, start: ScanStart, now: da
         "description_digest": start.description_digest,
         "method": codec.to_text(replace(start.method, schema_version=HEAD, ladder=LADDER)),
         "silence": start.silence,
+        "notes": notes,
         "preview": any(binding.assumed for binding in start.bindings),
     }
     connection.execute(insert(SCANS).values(values))

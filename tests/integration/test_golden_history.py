@@ -296,7 +296,7 @@ def test_the_name_of_a_restored_cluster_has_to_be_confirmed(history: History) ->
 
 def test_the_database_is_whole(history: History) -> None:
     """`assay db check` finds no problem."""
-    assert [] == check_database(history.url, all_digests=True)
+    assert [] == check_database(history.url, all_words=True)
 
 
 def test_the_databases_agree(histories: dict[str, History]) -> None:

@@ -28,7 +28,7 @@ MANY = A._replace(outcome=Violated("far too many"))
 
 def problems_of(url: str) -> list[Problem]:
     """The problems of a database, with the digests of all rows."""
-    return check_database(url, all_digests=True)
+    return check_database(url, all_words=True)
 
 
 @pytest.fixture

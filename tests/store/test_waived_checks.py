@@ -233,7 +233,7 @@ def test_a_prune_of_the_first_scan_loses_no_question(story: Story, url: str) -> 
 
     assert story.store.pruned([story.store.find_scan("scan-1")])
     assert "unknownCheck" == story.state(3)
-    assert [] == check_database(url, all_digests=True)
+    assert [] == check_database(url, all_words=True)
 
 
 def test_the_forms_of_a_check_are_stored_once(story: Story, url: str) -> None:

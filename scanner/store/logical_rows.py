@@ -1,0 +1,331 @@
+"""The logical rows of the tables: what a row records, without ids that only this database gives. Each has one digest.
+
+A logical row is a JSON array: the name of its part, then the columns of the part in their order. In place of the id of another
+row stands the digest of that row; in place of the id of an object its kind, namespace, name and UID. `docs/database.md` has the
+encoding. SQLite and PostgreSQL have equal logical rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+import orjson
+from sqlalchemy import Boolean, Column, Connection, Float, Integer, Table, select
+
+from scanner.store.engine import among
+from scanner.store.interning import chunks
+from scanner.store.tables import (
+    ALONE,
+    BINDINGS,
+    CAUSES,
+    CHECK_NAMES,
+    CHECKS,
+    COVERAGE,
+    DAILY,
+    DAILY_KEYS,
+    DAYS,
+    EVIDENCE,
+    EXCERPTS,
+    FINDINGS,
+    FIXES,
+    GAPS,
+    HEALTH,
+    KEPT,
+    KINDS,
+    OBJECTS,
+    OPEN,
+    OUTSIDE,
+    PLACES,
+    POLICIES,
+    POPULATION,
+    RULES,
+    SCAN_BINDINGS,
+    SCAN_PLACES,
+    SCAN_POLICIES,
+    SCAN_RULES,
+    SCAN_WAIVERS,
+    SCANS,
+    SET_LISTS,
+    TALLIES,
+    UNCOVERED,
+    VERDICTS,
+    WAIVED_CHECKS,
+    WAIVER_SETS,
+    WAIVERS,
+    WORKLOADS,
+)
+
+RawRow: TypeAlias = Sequence[Any]
+"""A row with the columns of its table in their order."""
+
+_MOST_KEPT: Final = 20_000
+_REFERENCES: Final[Mapping[str, Table]] = {
+    "check": CHECKS,
+    "kind": KINDS,
+    "verdict": VERDICTS,
+    "evidence": EVIDENCE,
+    "excerpt": EXCERPTS,
+    "cause": CAUSES,
+    "end_cause": CAUSES,
+    "workload": WORKLOADS,
+    "kept": KEPT,
+    "object": OBJECTS,
+    "policy": POLICIES,
+    "binding": BINDINGS,
+    "rule": RULES,
+    "key": DAILY_KEYS,
+    "sets": SET_LISTS,
+    "places": PLACES,
+    "waivers": WAIVER_SETS,
+    "day": DAYS,
+}
+"""The tables to which columns of ids refer, by the names of the columns."""
+SHARED: Final[Mapping[str, Table]] = {
+    "policies": SCAN_POLICIES,
+    "bindings": SCAN_BINDINGS,
+    "health": HEALTH,
+    "outside": OUTSIDE,
+    "rules": SCAN_RULES,
+    "uncovered": UNCOVERED,
+}
+"""The tables of rows that scans share, by the field of `Owners`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what scans write: columns of a table.
+
+    The rows belong to the scan with the number in `scan`, or with the revision in `revision` of the cluster of the row; those of
+    `daily` to the scan of their day. `block` is the column of the ids that are divided into blocks.
+    """
+
+    name: str
+    table: Table
+    columns: tuple[str, ...]
+    scan: str = ""
+    revision: str = ""
+    block: str = ""
+
+    def place(self, column: str) -> int:
+        """The place of a column in a raw row."""
+        return list(self.table.c.keys()).index(column)
+
+    def has(self, rows: Sequence[RawRow]) -> Sequence[RawRow]:
+        """The rows that are rows of this part: an ended row has ended, and belongs to the history.
+
+        An interval of an object for one revision alone is none: a scan that a later one overtook has written its end beforehand.
+        """
+        if self.revision != "until":
+            return rows
+        until = self.place("until")
+        ended = [row for row in rows if row[until] != OPEN]
+        if self.table is not FINDINGS:
+            since = self.place("since")
+            return [row for row in ended if row[until] > row[since] + 1]
+        event = self.place("event")
+        return [row for row in ended if row[event] not in ALONE]
+
+
+def _of_scan(table: Table, *, without: Sequence[str] = (), name: str = "", scan: str = "scan") -> Part:
+    columns = tuple(column.name for column in table.columns if column.name not in {scan, *without})
+    return Part(name or table.name, table, columns, scan=scan)
+
+
+def _of_revision(table: Table, revision: str) -> Part:
+    columns = tuple(column.name for column in table.columns if column.name != "cluster")
+    return Part(table.name, table, columns, revision=revision)
+
+
+FINDINGS_BEGUN: Final = Part(
+    "findings",
+    FINDINGS,
+    (
+        *("fingerprint", "since", "first", "event", "reopened", "opened", "cause", "continues"),
+        *("problem_first", "problem_opened", "check", "kind", "object", "resource_version"),
+        *("verdict", "evidence", "excerpt", "problem"),
+    ),
+    revision="since",
+    block="id",
+)
+FINDINGS_ENDED: Final = Part(
+    "findings ended",
+    FINDINGS,
+    ("fingerprint", "since", "until", "last_seen", "resolution", "end_cause"),
+    revision="until",
+    block="id",
+)
+POPULATION_BEGUN: Final = Part(
+    "population", POPULATION, ("object", "since", "kind", "workload", "kept"), revision="since", block="object"
+)
+POPULATION_ENDED: Final = Part(
+    "population ended", POPULATION, ("object", "since", "until"), revision="until", block="object"
+)
+SCANS_BEGUN: Final = Part(
+    "scans",
+    SCANS,
+    (
+        *(
+            "id",
+            "cluster_name",
+            "cluster_uid",
+            "server_version",
+            "source",
+            "started_at",
+            "scope",
+            "tool_version",
+            "base",
+        ),
+        *("requester", "policy_set_digest", "description_digest", "method", "silence", "preview"),
+    ),
+    scan="number",
+)
+SCANS_ENDED: Final = Part(
+    "scans ended",
+    SCANS,
+    (
+        *("id", "state", "finished_at", "revision", "findings", "new", "reopened", "resolved", "unchecked"),
+        *("notes", "object_counts", "changed_rules", "emptiness"),
+    ),
+    scan="number",
+)
+REPORTS: Final = Part("reports", SCANS, ("id", "matched", "opinion"), scan="number")
+"""What the row of a scan loses when the scan is pruned. The sums of shared rows follow the columns: see `closing_sums`."""
+COVERAGE_OF_SCANS: Final = _of_scan(COVERAGE, without=("sets",))
+SETS_OF_SCANS: Final = Part("coverage sets", COVERAGE, ("position", "sets"), scan="scan")
+"""Not logical: the digest of a list of sets covers ids of this database."""
+DAILY_TALLIES: Final = Part("daily", DAILY, ("day", "key", "count"))
+
+BLOCKS: Final = (FINDINGS_BEGUN, FINDINGS_ENDED, POPULATION_BEGUN, POPULATION_ENDED)
+"""The parts that are divided into blocks."""
+OF_REVISIONS: Final = tuple(
+    _of_revision(table, revision)
+    for table, revision in ((FIXES, "revision"), (CHECK_NAMES, "since"), (WAIVED_CHECKS, "since"))
+)
+OF_SCANS: Final = (
+    SCANS_BEGUN,
+    SCANS_ENDED,
+    COVERAGE_OF_SCANS,
+    SETS_OF_SCANS,
+    *map(
+        _of_scan,
+        (
+            GAPS,
+            TALLIES,
+            SCAN_POLICIES,
+            SCAN_BINDINGS,
+            SCAN_RULES,
+            HEALTH,
+            OUTSIDE,
+            UNCOVERED,
+            SCAN_WAIVERS,
+            SCAN_PLACES,
+        ),
+    ),
+)
+OF_TABLES: Final[Mapping[str, tuple[Part, ...]]] = {
+    table.name: tuple(part for part in OF_SCANS if part.table is table) for table in {part.table for part in OF_SCANS}
+}
+"""The parts of the tables whose rows belong to a scan by its number."""
+PARTS: Final[Mapping[str, Part]] = {
+    part.name: part for part in (*BLOCKS, *OF_REVISIONS, *OF_SCANS, REPORTS, DAILY_TALLIES)
+}
+
+
+def digest_of(values: Sequence[object]) -> int:
+    """The digest of a logical row: BLAKE2b with 32 bytes of its JSON, as a number."""
+    return int.from_bytes(hashlib.blake2b(orjson.dumps(values), digest_size=32).digest())
+
+
+class Encoder:
+    """Computes the digests of logical rows over one connection. What rows refer to is read once, and kept as long as it is little."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Begin with nothing in memory."""
+        self._connection = connection
+        self._known: dict[str, dict[int, object]] = {}
+
+    def digests(self, part: Part, rows: Sequence[RawRow]) -> Iterator[int]:
+        """The digests of rows, in their order."""
+        names = list(part.table.c.keys())
+        blake, dumps, number = hashlib.blake2b, orjson.dumps, int.from_bytes
+        for portion in _portions(rows):
+            columns = [
+                self._encoded(part.table.c[name], list(map(itemgetter(names.index(name)), portion)))
+                for name in part.columns
+            ]
+            for values in zip([part.name] * len(portion), *columns, strict=True):
+                yield number(blake(dumps(values), digest_size=32).digest())
+
+    def _encoded(self, column: Column[Any], values: list[Any]) -> list[object]:
+        table = _REFERENCES.get(column.name)
+        if table is not None and isinstance(column.type, Integer):
+            return self._referred(table, values)
+        return list(map(_encoding(column), values))
+
+    def _referred(self, table: Table, numbers: list[int | None]) -> list[object]:
+        known = self._known.setdefault(table.name, {})
+        if len(known) > _MOST_KEPT:
+            known.clear()
+        missing = {number for number in numbers if number is not None and number not in known}
+        for portion in chunks(list(missing)):
+            known.update(self._read(table, portion))
+        # An id that no row has is encoded as an empty text, as is 0, which stands for none.
+        return [None if number is None else known.get(number, "") for number in numbers]
+
+    def _read(self, table: Table, numbers: list[int]) -> Iterator[tuple[int, object]]:
+        if table is DAYS:
+            wanted = select(DAYS.c.number, DAYS.c.day).where(among(self._connection, DAYS.c.number, numbers))
+            yield from ((number, day) for number, day in self._connection.execute(wanted))
+            return
+        chosen = among(self._connection, table.c.id, numbers)
+        if table is OBJECTS:
+            own = OBJECTS.c
+            rows = self._connection.execute(
+                select(own.id, own.kind, own.namespace, own.name, own.uid).where(chosen)
+            ).all()
+            kinds = self._referred(KINDS, [row[1] for row in rows])
+            for (number, _, *identity), kind in zip(rows, kinds, strict=True):
+                yield number, [kind, *identity]
+            return
+        if table is WAIVER_SETS:
+            for number, content in self._connection.execute(select(table.c.id, table.c.content).where(chosen)).all():
+                values = json.loads(content)
+                yield number, [self._referred(WAIVERS, values["waivers"]), values["faults"], values["notes"]]
+            return
+        for number, own_digest in self._connection.execute(select(table.c.id, table.c.digest).where(chosen)):
+            yield number, bytes(own_digest).hex()
+
+
+def _portions(rows: Sequence[RawRow]) -> Iterator[Sequence[RawRow]]:
+    size = 1000
+    return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def _encoding(column: Column[Any]) -> Callable[[Any], object]:
+    if isinstance(column.type, Boolean):
+        return _flag
+    if isinstance(column.type, Float):
+        return _real
+    return _value
+
+
+def _flag(value: Any) -> object:
+    return bool(value)
+
+
+def _real(value: Any) -> object:
+    return float(value)
+
+
+def _value(value: Any) -> object:
+    if isinstance(value, (bytes, memoryview)):
+        return bytes(value).hex()
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+    return value
