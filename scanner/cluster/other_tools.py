@@ -39,6 +39,8 @@ _GROUPS: Final = {
     "test.gatekeeper.sh": Unneeded.TEST_SUITE,
 }
 """The groups of documents that tools read from files, and that no API server serves."""
+_KUSTOMIZE_PLUGIN: Final = "builtin"
+"""The apiVersion of the configuration of kustomize's own plugins."""
 _MANIFEST_FIELDS: Final = frozenset({"kind", "metadata", "spec"})
 """The fields of manifests in lower case: a document with one of them may be a manifest with a typing error."""
 _TEMPLATE_ACTION: Final = b"{{"
@@ -109,6 +111,8 @@ def _of_object(file: Path, body: JsonObject) -> Unneeded | None:
     group, slash, _ = as_text(body.get("apiVersion")).partition("/")
     if slash and (kind := _GROUPS.get(group)):
         return kind
+    if body.get("apiVersion") == _KUSTOMIZE_PLUGIN:
+        return Unneeded.KUSTOMIZE_INPUT
     if body.get("apiVersion") is None and _VALUES.fullmatch(file.name) and _has_chart(file.parent):
         return Unneeded.HELM_VALUES
     if body.get("kind") is not None:

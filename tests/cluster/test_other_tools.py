@@ -37,6 +37,7 @@ def outside(cluster: SnapshotCluster) -> list[tuple[str, str]]:
         ("kustomization.yaml", "resources: [a.yaml]", "kustomization"),
         ("kustomization.yml", "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1beta1", "kustomization"),
         ("component.yaml", "kind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1", "kustomization"),
+        ("labels.yaml", "apiVersion: builtin\nkind: LabelTransformer\nmetadata: {name: a}", "kustomizeInput"),
         ("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0", "helmChart"),
         ("index.yaml", "apiVersion: v1\nentries: {web: []}", "helmChart"),
         ("requirements.yaml", "dependencies: []", "helmChart"),
