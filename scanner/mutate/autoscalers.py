@@ -251,7 +251,7 @@ def _read_members(value: Json, types: Mapping[str, _Read]) -> Json:
 
 def _member(value: JsonObject, name: str) -> Json:
     """A member as `encoding/json` finds it: upper and lower case are alike, and the last one prevails."""
-    return next((value[key] for key in reversed(value) if key.casefold() == name.casefold()), None)
+    return next((value[key] for key in reversed([*value]) if key.casefold() == name.casefold()), None)
 
 
 def _listed(value: Json, read: _Read) -> Json:

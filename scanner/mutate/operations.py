@@ -145,7 +145,7 @@ class _Root:
         if not path:
             if not operation.given:
                 raise connection_ends("a JSON patch that tests the whole document needs a value")
-            actual = _WRITTEN_NULL if self.document is None else self.document
+            actual: Node = _WRITTEN_NULL if self.document is None else self.document
         else:
             container, key = self._find(path, f"test operation does not apply: is missing path: {path}")
             with _wrapped(f"error in test for path: '{path}'"):

@@ -126,6 +126,7 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
         "metadata of another type cannot be read when a custom resource is converted to its stored version",
         500,
         r"json: cannot unmarshal \w+ into Go struct field ObjectMeta\.",
+        always=True,
     ),
     Refusal(
         "a created object lacks its metadata", 500, r"Internal error occurred: system metadata was not initialized"
