@@ -365,8 +365,13 @@ def test_every_kind_of_a_server_is_listed_without_a_doubt(proxy: Proxy, home: Pa
     assert len(requests) == len(proxy.requests)
 
 
-def test_an_api_group_whose_server_is_gone_is_a_gap(scan: Scan, proxy: Proxy) -> None:
-    """The aggregated form marks it stale; everything else is scanned, and the scan is not complete."""
+def unneeded(seen: ScanResult) -> list[tuple[object, object]]:
+    """The kind and the place of what is out of scope."""
+    return [(dig(item, "kind"), dig(item, "where")) for item in as_list(seen.report["outOfScope"])]
+
+
+def test_an_api_group_that_no_rule_names_may_be_gone(scan: Scan, proxy: Proxy) -> None:
+    """The aggregated form marks it stale; everything that the policy can match is scanned, and the scan is complete."""
     service: JsonObject = {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
@@ -389,23 +394,19 @@ def test_an_api_group_whose_server_is_gone_is_a_gap(scan: Scan, proxy: Proxy) ->
     seen = scan()
     delete(proxy.server, service)
 
-    assert (3, "listed", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
-    assert [("discovery", "broken.example.com/v1")] == [
-        (dig(gap, "kind"), dig(gap, "where")) for gap in as_list(seen.report["gaps"])
-    ]
+    assert (0, "listed", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
+    assert (("apiGroup", "broken.example.com/v1"), []) == (*unneeded(seen), seen.report["gaps"])
 
 
 def test_an_older_server_is_asked_group_by_group(scan: Scan, proxy: Proxy) -> None:
-    """Without the aggregated form the older documents tell the same; a group that answers 503 is a gap."""
+    """Without the aggregated form the older documents tell the same; a group that answers 503 is out of scope if no rule names it."""
     proxy.headers = {"Accept": "application/json"}
     proxy.spoil("/apis/batch/v1", lambda _: True, faults.refused(503, "service unavailable", retry_after="0"))
 
     seen = scan()
 
-    assert (3, "listed", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
-    assert [("discovery", "batch/v1")] == [
-        (dig(gap, "kind"), dig(gap, "where")) for gap in as_list(seen.report["gaps"])
-    ]
+    assert (0, "listed", OBJECTS + 1, NAMES) == (*seen.ledger, seen.names)
+    assert (("apiGroup", "batch/v1"), []) == (*unneeded(seen), seen.report["gaps"])
 
 
 def test_discovery_that_has_a_bad_moment_is_asked_again(scan: Scan, proxy: Proxy) -> None:

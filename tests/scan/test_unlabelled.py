@@ -177,7 +177,7 @@ def test_params_that_are_namespaces_are_a_gap(tmp_path: Path) -> None:
     assert ["policy p"] == [gap.where for gap in scan_of(tmp_path, rules).gaps]
 
 
-def kyverno(expression: str = "false", **constraints: Any) -> Document:
+def kyverno(**constraints: Any) -> Document:
     """A policy of Kyverno on pods."""
     rules = {"resourceRules": [rule("pods")], **constraints}
     return {
@@ -188,7 +188,7 @@ def kyverno(expression: str = "false", **constraints: Any) -> Document:
             "validationActions": ["Deny"],
             "autogen": {"podControllers": {"controllers": []}},
             "matchConstraints": rules,
-            "validations": [{"expression": expression}],
+            "validations": [{"expression": "false"}],
         },
     }
 
