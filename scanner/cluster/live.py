@@ -168,8 +168,8 @@ class LiveCluster:
         parts = (*modern, *(self._group_version(name) for name in names))
         kinds = tuple(kind for part in parts for kind in part.kinds)
         gaps = (*missing, *broken, *nameless, *(gap for part in parts for gap in part.gaps))
-        names = Counter((kind.group, kind.kind) for kind in kinds)
-        self._several = frozenset(name for name, versions in names.items() if versions > 1)
+        versions_of_kind = Counter((kind.group, kind.kind) for kind in kinds)
+        self._several = frozenset(name for name, versions in versions_of_kind.items() if versions > 1)
         return Discovery(kinds, (*gaps, *discovery.missing_policies(kinds, gaps, self._server_version)))
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
