@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from scanner.api import Auditor
+from scanner.api import Auditor, SchemaUnknown
 from scanner.cluster.definitions import builtin_kinds, definition_of
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.model.outcome import Change, Errored, Outcome, Passed, Skipped, SkipReason, WouldChange
+from scanner.model.resource import Kind, Resource, resource_of
 
 VERSION = "admissionregistration.k8s.io/v1"
 CONFIG_MAP: dict[str, Any] = {
@@ -91,6 +94,8 @@ def outcomes(
     defined: dict[str, Any] | None = None,
     variables: Any = (),
     namespaces: Any = (),
+    schemas: Any = None,
+    auditor: type[Auditor] = Auditor,
     **spec: Any,
 ) -> list[Outcome]:
     """The outcomes of a policy's mutations for an object; a text in brackets is a JSON patch."""
@@ -115,16 +120,16 @@ def outcomes(
         "spec": {"policyName": "p"},
     }
     kinds = definition_of(defined).kinds if defined else ()
-    schemas = custom_schemas(defined) if defined else {}
-    auditor = Auditor(
+    known = schemas or (custom_schemas(defined) if defined else {})
+    evaluating = auditor(
         policies=[policy],
         bindings=[binding],
         kinds=(*builtin_kinds(), *kinds),
         namespaces=namespaces,
         kubernetes_version="1.36",
-        schemas=KnownSchemas({**builtin_schemas(), **schemas}),
+        schemas=KnownSchemas({**builtin_schemas(), **known}),
     )
-    (invocation_result,) = auditor.evaluate(document, operation=operation)
+    (invocation_result,) = evaluating.evaluate(document, operation=operation)
     return [check_result.outcome for check_result in invocation_result.check_results]
 
 
@@ -237,10 +242,35 @@ def test_a_request_in_another_version_than_the_stored_one_has_the_defaults_of_bo
     assert (Change("replace", "/spec/both", "fresh", was="B"),) == patch_of(result)
 
 
-def test_a_webhook_converts_where_only_a_server_can_ask_it() -> None:
-    """The policy evaluates nothing then: Assay offers the object in its own version alone."""
-    with pytest.raises(ValueError, match="not enough values"):
-        outcomes(cog("v1", both="B"), "Object{}", version="v2", defined=definition("Webhook"))
+class FromServer(Auditor):
+    """An auditor whose objects come from a server, which lists them in every version."""
+
+    def views(self, document: Any, kind: Kind) -> Iterator[Resource]:
+        """The object in each of its kinds."""
+        for view in (kind, *self.context.equivalents.get(kind, ())):
+            yield resource_of(view, {**document, "apiVersion": view.api_version})
+
+
+@pytest.mark.parametrize(
+    ("schemas", "why"),
+    [
+        (custom_schemas(definition("Webhook")), "a webhook converts example.com/v2/Cog, so only a server knows"),
+        (
+            {
+                key: replace(schema, custom=replace(schema.custom, versions=None))
+                for key, schema in custom_schemas(definition()).items()
+                if schema.custom
+            },
+            "the CustomResourceDefinition cogs.example.com is unknown",
+        ),
+    ],
+)
+def test_a_conversion_that_only_a_server_knows_is_a_gap(schemas: Any, why: str) -> None:
+    """A webhook converts, or the definition could not be read: the scan records the error as a gap."""
+    with pytest.raises(SchemaUnknown, match=why):
+        outcomes(
+            cog("v1", both="B"), "Object{}", version="v2", defined=definition(), schemas=schemas, auditor=FromServer
+        )
 
 
 @pytest.mark.parametrize(
