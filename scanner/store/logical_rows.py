@@ -132,16 +132,6 @@ class Part:
         return [row for row in ended if row[event] not in ALONE]
 
 
-def _of_scan(table: Table, *, without: Sequence[str] = (), name: str = "", scan: str = "scan") -> Part:
-    columns = tuple(column.name for column in table.columns if column.name not in {scan, *without})
-    return Part(name or table.name, table, columns, scan=scan)
-
-
-def _of_revision(table: Table, revision: str) -> Part:
-    columns = tuple(column.name for column in table.columns if column.name != "cluster")
-    return Part(table.name, table, columns, revision=revision)
-
-
 FINDINGS_BEGUN: Final = Part(
     "findings",
     FINDINGS,
@@ -196,38 +186,52 @@ SCANS_ENDED: Final = Part(
 )
 REPORTS: Final = Part("reports", SCANS, ("id", "matched", "opinion"), scan="number")
 """What the row of a scan loses when the scan is pruned. The sums of shared rows follow the columns: see `closing_sums`."""
-COVERAGE_OF_SCANS: Final = _of_scan(COVERAGE, without=("sets",))
 SETS_OF_SCANS: Final = Part("coverage sets", COVERAGE, ("position", "sets"), scan="scan")
 """Not logical: the digest of a list of sets covers ids of this database."""
 DAILY_TALLIES: Final = Part("daily", DAILY, ("day", "key", "count"))
 
 BLOCKS: Final = (FINDINGS_BEGUN, FINDINGS_ENDED, POPULATION_BEGUN, POPULATION_ENDED)
 """The parts that are divided into blocks."""
-OF_REVISIONS: Final = tuple(
-    _of_revision(table, revision)
-    for table, revision in ((FIXES, "revision"), (CHECK_NAMES, "since"), (WAIVED_CHECKS, "since"))
+OF_REVISIONS: Final = (
+    Part("fixes", FIXES, ("revision", "language", "policy", "opened", "problems"), revision="revision"),
+    Part("check_names", CHECK_NAMES, ("digest", "since", "name"), revision="since"),
+    Part("waived_checks", WAIVED_CHECKS, ("waiver", "form", "question", "since"), revision="since"),
 )
 OF_SCANS: Final = (
     SCANS_BEGUN,
     SCANS_ENDED,
-    COVERAGE_OF_SCANS,
     SETS_OF_SCANS,
-    *map(
-        _of_scan,
+    Part(
+        "coverage",
+        COVERAGE,
         (
-            GAPS,
-            TALLIES,
-            SCAN_POLICIES,
-            SCAN_BINDINGS,
-            SCAN_RULES,
-            HEALTH,
-            OUTSIDE,
-            UNCOVERED,
-            SCAN_WAIVERS,
-            SCAN_PLACES,
+            "position",
+            "api_version",
+            "kind",
+            "state",
+            "objects",
+            "evaluated",
+            "pages",
+            "bytes",
+            "resource_version",
+            "note",
+            "seconds",
+            "page_digests",
         ),
+        scan="scan",
     ),
+    Part("gaps", GAPS, ("position", "kind", "where", "why"), scan="scan"),
+    Part("tallies", TALLIES, ("check", "kind", "namespace", "outcome", "count", "requester"), scan="scan"),
+    Part("scan_policies", SCAN_POLICIES, ("position", "policy", "reading"), scan="scan"),
+    Part("scan_bindings", SCAN_BINDINGS, ("position", "binding"), scan="scan"),
+    Part("scan_rules", SCAN_RULES, ("position", "rule"), scan="scan"),
+    Part("health", HEALTH, ("position", "kind", "policy", "binding", "detail", "language"), scan="scan"),
+    Part("outside", OUTSIDE, ("position", "kind", "name", "why"), scan="scan"),
+    Part("uncovered", UNCOVERED, ("position", "api_version", "kind"), scan="scan"),
+    Part("scan_waivers", SCAN_WAIVERS, ("waivers",), scan="scan"),
+    Part("scan_places", SCAN_PLACES, ("places",), scan="scan"),
 )
+"""The columns are named one by one: a column that a migration adds belongs to a new part, so that sums of older scans stay true."""
 OF_TABLES: Final[Mapping[str, tuple[Part, ...]]] = {
     table.name: tuple(part for part in OF_SCANS if part.table is table) for table in {part.table for part in OF_SCANS}
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import ScanState
 from scanner.store import SqlStore, open_store, prune
 from scanner.store.integrity import check_database
+from scanner.store.logical_rows import PARTS
 from scanner.store.retention_plan import Rule
 from scanner.store.upkeep import reindex
 from tests.store.conftest import Original
@@ -82,6 +84,18 @@ def test_a_sum_is_that_of_the_documented_encoding(filled: SqlStore, url: str) ->
     of_gaps = [each for each in sums(url) if each["part"] == "gaps"]
 
     assert [(1, hashlib.blake2b(row, digest_size=32).hexdigest())] == [(each["rows"], each["sum"]) for each in of_gaps]
+
+
+def test_the_documents_list_the_columns_of_every_part() -> None:
+    """In their order, which never changes: sums of older scans would be wrong."""
+    documents = (Path(__file__).parents[2] / "docs" / "database.md").read_text("utf-8")
+    listed = re.findall(
+        r"^\| `([a-z_ ]+)` \| [^|]* \| (`[^|;]*`)", documents.partition("### Closing sums")[2], re.MULTILINE
+    )
+
+    assert {name: part.columns for name, part in PARTS.items()} == {
+        name: tuple(re.findall(r"`(\w+)`", columns)) for name, columns in listed
+    }
 
 
 @pytest.mark.parametrize(
