@@ -11,12 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
 from scanner.errors import UsageError
 from scanner.report import FORMATS
+
+if TYPE_CHECKING:
+    from scanner.posture.gates import Gate
+    from scanner.posture.severity import Severity
+    from scanner.report.options import ReportOptions
 
 STREAMS: Final = tuple(name for name, form in FORMATS.items() if form.target != "folder")
 FLAGS: Final = {name: form.flag.replace("-", "_") for name, form in FORMATS.items() if form.flag}
@@ -53,6 +58,25 @@ OutputOption = Annotated[
         help="Report format on standard output.",
     ),
 ]
+
+
+JunitFailAllOption = Annotated[
+    bool,
+    typer.Option(
+        "--junit-fail-all",
+        help="JUnit: fail for every violation and error, not only for those that a --fail-on gate names.",
+        rich_help_panel="Gates",
+    ),
+]
+
+
+def report_options(
+    gates: Sequence[Gate] | None, minimum: Severity | None, *, fail_all: bool
+) -> ReportOptions:
+    """The options of the formats for pipelines."""
+    from scanner.report.options import ReportOptions
+
+    return ReportOptions(frozenset(gates or ()), fail_all, minimum)
 
 
 def has_pages(exports: Exports) -> bool:

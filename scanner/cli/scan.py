@@ -30,7 +30,7 @@ from scanner.cli.database import DbOption, store_at
 from scanner.cli.exit_codes import ExitZeroOnOption, ending_of, nothing_in
 from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.fleet_flags import with_fleet_flags
-from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, compare, evaluate
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
@@ -42,7 +42,16 @@ from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinio
 from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
 from scanner.cli.push import MetricsPush, PushMetricsOption, PushMetricsTokenFileOption
-from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, reject_without_files, with_export_flags
+from scanner.cli.report_flags import (
+    DEFAULT,
+    Exports,
+    JunitFailAllOption,
+    OutputOption,
+    has_pages,
+    reject_without_files,
+    report_options,
+    with_export_flags,
+)
 from scanner.cli.run_record import RunRecord
 from scanner.cli.scope import (
     POLICIES,
@@ -280,6 +289,7 @@ def command(
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     min_severity: MinSeverityOption = None,
+    junit_fail_all: JunitFailAllOption = False,
     push_metrics: PushMetricsOption = "",
     push_metrics_token_file: PushMetricsTokenFileOption = None,
     wide: WideOption = False,
@@ -377,12 +387,14 @@ def command(
         record = store.record(scan.id)
         posture = replace(posture, given=options.waivers)
         notifications.scanned(record, posture)
+        record = compare(store, record, fail_on or (), compared, posture)
         failure = evaluate(store, record, fail_on or (), compared, posture, min_severity)
         ending = ending_of(record, failure, min_coverage, exit_zero_on, allow_empty=allow_empty)
         run_record.because(ending.reason)
         try:
             with interruption.interruptible():
                 document = document_of(record, posture.of(store, record))
+                document = replace(document, options=report_options(fail_on, min_severity, fail_all=junit_fail_all))
                 metrics.scanned(document, store)
                 conclude(document, ending)
                 _print_report(
@@ -536,12 +548,13 @@ def _print_report(
 ) -> None:
     from scanner.cli.render import to_exports, to_stdout
     from scanner.model.scan import ScanState
+    from scanner.report.sentences import counted_line
 
     _print_requests(cluster, progress)
     scan = record.scan
     if output != DEFAULT:
         gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""
-        progress.print_line(f"Scan {scan.id} is {scan.state}: {scan.findings} findings, {scan.new} new{gaps}")
+        progress.print_line(f"Scan {scan.id} is {scan.state}: {counted_line(document)}{gaps}")
         if sentence := nothing_in(record):
             progress.print_line(sentence)
     progress.finish()

@@ -6,7 +6,7 @@ The database answers the same question for a stored scan (`store.problem_totals`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import groupby
@@ -19,6 +19,8 @@ from scanner.posture.problem_rows import Problem, problems
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.posture.triage import Triage
 
+NEW: Final = ("new", "reopened")
+"""The statuses of problems that were not open before."""
 MOST: Final = 10
 """The number of worst problems that a report names on its first page."""
 
@@ -40,6 +42,16 @@ def problems_of(record: ScanRecord, triage: Triage) -> tuple[ProblemTotals, tupl
         totals, findings = record.problem_totals(ranks, triage.waived.rows, MOST)
         worst = [_worst(group, triage) for group in _grouped(findings, triage)]
     return totals, tuple(sorted(worst, key=lambda each: _order(each.problem, ranks)))
+
+
+def new_problems(
+    record: ScanRecord, triage: Triage, below: Collection[PolicyKey], most: int
+) -> tuple[WorstProblem, ...]:
+    """The worst of the new problems of a scan, without those of the policies in `below`."""
+    ranks = ranks_of(record, triage)
+    every = (_worst(group, triage) for group in _grouped(record.by_problem(), triage))
+    new = (each for each in every if each.problem.status in NEW and _policy(each.problem) not in below)
+    return tuple(nsmallest(most, new, key=lambda each: _order(each.problem, ranks)))
 
 
 def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:
@@ -94,6 +106,10 @@ def _facts(problem: Problem) -> dict[str, int]:
     }
 
 
+def _policy(problem: Problem) -> PolicyKey:
+    return problem.language, problem.policy
+
+
 def _order(problem: Problem, ranks: Mapping[PolicyKey, int]) -> tuple[object, ...]:
-    policy = problem.language, problem.policy
-    return not problem.denies, ranks.get(policy, DEFAULT_SEVERITY.rank), problem.opened_at, problem.id
+    rank = ranks.get(_policy(problem), DEFAULT_SEVERITY.rank)
+    return not problem.denies, rank, problem.opened_at, problem.id

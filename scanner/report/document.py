@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cache, partial
 
+from scanner.model.baseline import Baseline
 from scanner.model.cause import CauseKind
 from scanner.model.method import ClockDifferences
 from scanner.model.opinion import Opinion
@@ -38,6 +39,7 @@ from scanner.report.by_policy import PolicySection, policies_of
 from scanner.report.counts import NOTHING, Counts, FindingCounts, counts_by, finding_counts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
+from scanner.report.options import DEFAULT_OPTIONS, ReportOptions
 from scanner.report.previews import previews_in_namespaces, previews_of
 from scanner.report.waivers import WaiversSection, waivers_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
@@ -130,6 +132,7 @@ class Document:
     `resolutions` counts the resolved findings by reason, `groups` the open problems by policy, action and outcome, `register` the scans of the
     cluster, `policy_days` the failing checks of one policy, or of each, on its last days. `population` and `evaluated` stream the objects that the scan
     examined, and those that each check matched; `findings_by_object` counts the findings by the ids of `population`. `places` has the files and lines of the objects, None if they came from no files.
+    `baseline` is that with which the scan was compared, and `options` are those of formats for pipelines.
     """
 
     provenance: Provenance
@@ -177,6 +180,8 @@ class Document:
     score_with_waivers: Score | None = None
     previews: Mapping[PolicyKey, Counts] = field(default_factory=dict)
     namespace_previews: Mapping[str, Counts] = field(default_factory=dict)
+    baseline: Baseline | None = None
+    options: ReportOptions = DEFAULT_OPTIONS
 
     @property
     def owners(self) -> tuple[OwnerSection, ...]:
@@ -258,6 +263,7 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
         score_with_waivers=_score_with_waivers(record, triage),
         previews=previews_of(record),
         namespace_previews=previews_in_namespaces(record),
+        baseline=record.baseline,
     )
 
 
