@@ -129,7 +129,20 @@ def _scan_named(store: SqlReader, text: str, cluster: str) -> str:
         raise
 
 
-def compare(
+def compare_and_evaluate(
+    store: SqlReader,
+    record: ScanRecord,
+    gates: Sequence[Gate],
+    baseline: NamedBaseline,
+    posture: Posture,
+    minimum: Severity | None = None,
+) -> tuple[ScanRecord, Verdict]:
+    """The record of a stored scan as compared with its baseline, and the verdict of the gates. Raises UsageError."""
+    compared = _compared(store, record, gates, baseline, posture)
+    return compared, _evaluate(store, compared, gates, baseline, posture, minimum)
+
+
+def _compared(
     store: SqlReader, record: ScanRecord, gates: Collection[Gate], baseline: NamedBaseline, posture: Posture
 ) -> ScanRecord:
     """The record with its baseline: that of the user, or that of the gate `new`. The statuses of its findings follow it.
@@ -159,7 +172,7 @@ def compare(
     return replace(record if same else since_baseline(record, compared), baseline=compared)
 
 
-def evaluate(
+def _evaluate(
     store: SqlReader,
     record: ScanRecord,
     gates: Sequence[Gate],
@@ -167,7 +180,7 @@ def evaluate(
     posture: Posture,
     minimum: Severity | None = None,
 ) -> Verdict:
-    """Evaluate gates for the record that `compare` returned; print on stderr which of them fail, and that there is no baseline.
+    """Evaluate gates for a compared record; print on stderr which of them fail, and that there is no baseline.
 
     Policies below the `minimum` severity fail no gate. Raises UsageError for waivers that cannot be read.
     """
@@ -303,7 +316,7 @@ def _since(record: ScanRecord, triage: Triage, below: Collection[PolicyKey], num
     if record.baseline is None or not record.baseline.title:
         return ""
     worst = new_problems(record, triage, below, _NAMED)
-    names = ", ".join(f"{each.problem.policy} for {place(each)}" for each in worst)
+    names = ", ".join(f"{each.problem.id} {each.problem.policy} on {place(each)}" for each in worst)
     more = f" and {number - len(worst):,} more" if number > len(worst) else ""
     return f" since {record.baseline.title}: {names}{more}"
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Final
 
 import typer
 
 from scanner.cli.completion import scans
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, compare, evaluate
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, compare_and_evaluate
 from scanner.cli.moments import AtOption
 from scanner.cli.report_flags import (
     DEFAULT,
@@ -63,10 +62,9 @@ def command(
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)
-        record = compare(store, record, fail_on or (), compared, posture)
-        gates = evaluate(store, record, fail_on or (), compared, posture, min_severity)
-        document = document_of(record, posture.of(store, record), posture.day)
-        document = replace(document, options=report_options(fail_on, min_severity, fail_all=junit_fail_all))
+        record, gates = compare_and_evaluate(store, record, fail_on or (), compared, posture, min_severity)
+        for_pipelines = report_options(fail_on, min_severity, fail_all=junit_fail_all)
+        document = document_of(record, posture.of(store, record), posture.day, for_pipelines)
         to_stdout(document, output, screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports)))
         to_exports(document, exports)
         if fail_on and record.scan.state is not ScanState.COMPLETE:

@@ -70,9 +70,7 @@ JunitFailAllOption = Annotated[
 ]
 
 
-def report_options(
-    gates: Sequence[Gate] | None, minimum: Severity | None, *, fail_all: bool
-) -> ReportOptions:
+def report_options(gates: Sequence[Gate] | None, minimum: Severity | None, *, fail_all: bool) -> ReportOptions:
     """The options of the formats for pipelines."""
     from scanner.report.options import ReportOptions
 
@@ -86,11 +84,12 @@ def has_pages(exports: Exports) -> bool:
 
 def reject_without_files(source: Sequence[Path] | None, output: str, exports: Exports) -> None:
     """Reject a format of findings in files, if a scan has none. Raises UsageError."""
-    in_files = source and all(place != STDIN for place in source)
-    if not in_files and any(FORMATS[name].needs_files for name in (output, *(export.name for export in exports))):
-        from scanner.report.sarif import NO_FILES
+    if any(place != STDIN for place in source or ()):
+        return
+    if any(FORMATS[name].needs_files for name in (output, *(export.name for export in exports))):
+        from scanner.report.sarif import NO_FILES, STDIN_ALONE
 
-        raise UsageError(NO_FILES)
+        raise UsageError(STDIN_ALONE if source else NO_FILES)
 
 
 def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +31,7 @@ from scanner.cli.database import DbOption, store_at
 from scanner.cli.exit_codes import ExitZeroOnOption, ending_of, nothing_in
 from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.fleet_flags import with_fleet_flags
-from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, compare, evaluate
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, compare_and_evaluate
 from scanner.cli.inputs import files_as_cluster, policies_among, policy_files, reject_stdin_twice
 from scanner.cli.interruption import Interruption
 from scanner.cli.kept import KeepAnnotationsOption, KeepLabelsOption, kept_keys
@@ -100,6 +101,8 @@ EPILOG = (
     "scanned · 4 could not run."
 )
 _WEEK = 7 * 24 * 3600
+_MOST_PLACED = 25_000
+"""The findings with a line of their own: GitHub takes so many results of a file."""
 
 
 class KyvernoCompat(StrEnum):
@@ -382,19 +385,21 @@ def command(
             options = replace(options, waivers=read, restored=restored_cluster)
             scan = _run(named, store, options, progress, workers, comparison, run_record)
             if saved:
-                store.place(scan.id, saved.places())
+                _place_findings(store, scan.id, saved)
         interruption.recorded()
         record = store.record(scan.id)
         posture = replace(posture, given=options.waivers)
         notifications.scanned(record, posture)
-        record = compare(store, record, fail_on or (), compared, posture)
-        failure = evaluate(store, record, fail_on or (), compared, posture, min_severity)
+        record, failure = compare_and_evaluate(store, record, fail_on or (), compared, posture, min_severity)
         ending = ending_of(record, failure, min_coverage, exit_zero_on, allow_empty=allow_empty)
         run_record.because(ending.reason)
         try:
             with interruption.interruptible():
-                document = document_of(record, posture.of(store, record))
-                document = replace(document, options=report_options(fail_on, min_severity, fail_all=junit_fail_all))
+                document = document_of(
+                    record,
+                    posture.of(store, record),
+                    options=report_options(fail_on, min_severity, fail_all=junit_fail_all),
+                )
                 metrics.scanned(document, store)
                 conclude(document, ending)
                 _print_report(
@@ -432,6 +437,14 @@ def _register(store: SqlStore, cluster: NamedCluster, *, restored: bool) -> None
 
     if note := store.register(cluster.identity(), restored=restored):
         sys.stderr.write(f"assay: {visible(note)}\n")
+
+
+def _place_findings(store: SqlStore, scan_id: str, files: SnapshotCluster) -> None:
+    """Store the files and lines of the objects, and of the fields that decided the findings."""
+    from scanner.posture.deciding_fields import fields_by_object
+
+    findings = islice(store.record(scan_id).findings(), _MOST_PLACED)
+    store.place(scan_id, files.places(fields_by_object(findings)))
 
 
 def _print_requests(cluster: Cluster, progress: Progress) -> None:

@@ -29,13 +29,15 @@ _TYPES: Final[dict[type, str]] = {bool: "a boolean", int: "a number", float: "a 
 class Document:
     """An object in a file. `source` is such as `pods.yaml, document 2`, with `, item 3` for an item of a list.
 
-    `file` is the path, or `-` for standard input, and `line` the line where the document begins, from 1.
+    `file` is the path, or `-` for standard input, and `line` the line where the document begins, from 1. `items` has the numbers,
+    from 1, of the item in its list, of that list in its own list, and so on from the outside.
     """
 
     source: str
     body: JsonObject
     file: str = ""
     line: int = 1
+    items: tuple[int, ...] = ()
 
 
 def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
@@ -106,13 +108,13 @@ def _read(file: Path) -> Iterator[Document | Gap]:
                 yield item if isinstance(item, Gap) else replace(item, file=str(file), line=piece.line)
 
 
-def _unfolded(value: Json, where: str) -> Iterator[Document | Gap]:
+def _unfolded(value: Json, where: str, items: tuple[int, ...] = ()) -> Iterator[Document | Gap]:
     body = as_object(value)
     if not _is_list(body):
-        yield _document(value, where)
+        yield _document(value, where, items)
         return
     for number, item in enumerate(as_list(body["items"]), start=1):
-        yield from _unfolded(_typed(item, body), f"{where}, item {number}")
+        yield from _unfolded(_typed(item, body), f"{where}, item {number}", (*items, number))
 
 
 def _is_list(body: JsonObject) -> bool:
@@ -132,11 +134,11 @@ def _typed(item: Json, parent: JsonObject) -> Json:
     return {"apiVersion": parent.get("apiVersion"), "kind": kind, **body}
 
 
-def _document(value: Json, where: str) -> Document | Gap:
+def _document(value: Json, where: str, items: tuple[int, ...]) -> Document | Gap:
     if not isinstance(value, dict):
         return _gap(where, f"is {_type_of(value)}, not an object: a manifest begins with apiVersion and kind")
     fault = next(_faults(value), "")
-    return _gap(where, fault) if fault else Document(where, value)
+    return _gap(where, fault) if fault else Document(where, value, items=items)
 
 
 def _faults(body: JsonObject) -> Iterator[str]:

@@ -6,7 +6,7 @@ The database answers the same question for a stored scan (`store.problem_totals`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import groupby
@@ -32,6 +32,11 @@ class WorstProblem:
     problem: Problem
     example: StoredFinding
 
+    @property
+    def policy_key(self) -> PolicyKey:
+        """Language and name of the policy."""
+        return self.problem.language, self.problem.policy
+
 
 def problems_of(record: ScanRecord, triage: Triage) -> tuple[ProblemTotals, tuple[WorstProblem, ...]]:
     """The numbers of the problems of a scan, and the worst of them, at most `MOST`."""
@@ -48,10 +53,24 @@ def new_problems(
     record: ScanRecord, triage: Triage, below: Collection[PolicyKey], most: int
 ) -> tuple[WorstProblem, ...]:
     """The worst of the new problems of a scan, without those of the policies in `below`."""
-    ranks = ranks_of(record, triage)
-    every = (_worst(group, triage) for group in _grouped(record.by_problem(), triage))
-    new = (each for each in every if each.problem.status in NEW and _policy(each.problem) not in below)
-    return tuple(nsmallest(most, new, key=lambda each: _order(each.problem, ranks)))
+    every = open_problems(record.by_problem(), triage)
+    new = (worst for worst in every if worst.problem.status in NEW and worst.policy_key not in below)
+    return worst_first(new, triage, most)
+
+
+def open_problems(findings: Iterable[ProblemFinding], triage: Triage) -> Iterator[WorstProblem]:
+    """The open problems of the findings of a scan, in their order."""
+    every = (_worst(group, triage) for group in _grouped(findings, triage))
+    return (worst for worst in every if worst.problem.status != "resolved")
+
+
+def worst_first(given: Iterable[WorstProblem], triage: Triage, most: int = MOST) -> tuple[WorstProblem, ...]:
+    """The worst of some problems, the worst one first."""
+
+    def order(each: WorstProblem) -> tuple[object, ...]:
+        return _order(each.problem, {each.policy_key: triage.severity(each.policy_key).rank})
+
+    return tuple(nsmallest(most, given, key=order))
 
 
 def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:
@@ -106,10 +125,6 @@ def _facts(problem: Problem) -> dict[str, int]:
     }
 
 
-def _policy(problem: Problem) -> PolicyKey:
-    return problem.language, problem.policy
-
-
 def _order(problem: Problem, ranks: Mapping[PolicyKey, int]) -> tuple[object, ...]:
-    rank = ranks.get(_policy(problem), DEFAULT_SEVERITY.rank)
-    return not problem.denies, rank, problem.opened_at, problem.id
+    policy = problem.language, problem.policy
+    return not problem.denies, ranks.get(policy, DEFAULT_SEVERITY.rank), problem.opened_at, problem.id

@@ -201,12 +201,17 @@ class Document:
         return section.counts.without(self.namespace_previews.get(section.namespace, NOTHING))
 
 
-def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: date | None = None) -> Document:
+def document_of(
+    record: ScanRecord,
+    settings: Settings = DEFAULT_SETTINGS,
+    day: date | None = None,
+    options: ReportOptions = DEFAULT_OPTIONS,
+) -> Document:
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
-    return document_with(record, Triage(settings, record, day))
+    return document_with(record, Triage(settings, record, day), options)
 
 
-def document_with(record: ScanRecord, triage: Triage) -> Document:
+def document_with(record: ScanRecord, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS) -> Document:
     """The same, given what decides how bad a finding is, and whose."""
     record = replace(record, health=(*record.health, *triage.notes()))
     census = record.counted()
@@ -264,6 +269,7 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
         previews=previews_of(record),
         namespace_previews=previews_in_namespaces(record),
         baseline=record.baseline,
+        options=options,
     )
 
 

@@ -26,7 +26,7 @@ from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.posture.triage import Triage
 from scanner.posture.waivers import AppliedWaiver
 from scanner.report.counts import NO_FINDINGS
-from scanner.report.document import Document
+from scanner.report.document import Changes, Document
 from scanner.report.escaped import dump
 from scanner.report.sentences import gaps_of, verdict_line
 from scanner.report.waivers import section_json
@@ -247,6 +247,9 @@ def section(document: Document, name: str) -> Plain:
     match name:
         case "verdict":
             return _verdict(document)
+        case "changes":
+            own = {name: plain(getattr(document.changes, field)) for field, name in _names_of(Changes)}
+            return {**own, "baseline": _baseline(document)}
         case "score":
             with_waivers = document.score_with_waivers
             return {
@@ -268,6 +271,14 @@ def _verdict(document: Document) -> Plain:
     """The numbers with which every report begins, and their line: problems, and items that could not be scanned."""
     numbers = {camel(field.name): getattr(document.problems, field.name) for field in fields(document.problems)}
     return {"line": " · ".join(verdict_line(document)), "problems": numbers, "gaps": gaps_of(document)}
+
+
+def _baseline(document: Document) -> Plain:
+    """The baseline that the statuses follow; null for a report without one."""
+    baseline = document.baseline
+    if baseline is None or not baseline.title:
+        return None
+    return {"scan": baseline.scan or None, "file": baseline.file or None, "gone": baseline.gone}
 
 
 def _opinion(opinion: Opinion | None) -> Plain:

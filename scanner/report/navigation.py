@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from scanner.report.document import Document
-from scanner.report.sentences import gaps_of
+from scanner.report.sentences import gaps_of, is_compared
 
 _OF_FOLDERS: Final = {
     "f": "findings.html",

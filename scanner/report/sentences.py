@@ -222,7 +222,9 @@ def changes_line(document: Document) -> str:
     changes, baseline = document.changes, document.baseline
     if baseline and baseline.title:
         new = document.problems.new + document.problems.reopened
-        gone = f"{plural(baseline.gone, 'problem')} of {baseline.title} {'is' if baseline.gone == 1 else 'are'} not open"
+        gone = (
+            f"{plural(baseline.gone, 'problem')} of {baseline.title} {'is' if baseline.gone == 1 else 'are'} not open"
+        )
         return f"{plural(new, 'problem')} new since {baseline.title}; {gone}"
     if not document.provenance.previous_scan_id:
         return "this is the first stored scan of this cluster"

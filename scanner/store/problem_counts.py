@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 
@@ -66,7 +66,7 @@ def new_problems(
     ids: Collection[str] | None = None,
     *,
     waived: Mapping[str, frozenset[int]] = NO_WAIVED,
-    waived_ids: Container[str] = (),
+    waived_ids: Collection[str] = (),
 ) -> NewProblems:
     """The problems of a finished scan that `problem_counts` counts as new, by their ids.
 
@@ -87,7 +87,7 @@ def new_problems(
         at, known = (cluster, revision), ids or ()
         counts = frozenset(_numbers(connection, counted))
         of_counted = _new(connection, counted, at, before, known, waived)
-        others = _new(connection, every, at, before, _Either(known, waived_ids), NO_WAIVED)
+        others = _new(connection, every, at, before, frozenset((*known, *waived_ids)), NO_WAIVED)
         new = frozenset((*of_counted, *(each for each in others if each not in counts)))
     named = frozenset(problem_id(each) for each in new if each >= 0)
     if ids is None:
@@ -95,16 +95,6 @@ def new_problems(
     else:
         gone = len(frozenset(ids) - frozenset(problem_id(each) for each in open_now if each >= 0))
     return NewProblems(named, before, as_recorded=new == began, gone=gone)
-
-
-class _Either(NamedTuple):
-    """The ids in one of two containers."""
-
-    one: Container[str]
-    other: Container[str]
-
-    def __contains__(self, item: object) -> bool:
-        return item in self.one or item in self.other
 
 
 def _of_history(cluster: int, revision: int) -> Select[Any]:

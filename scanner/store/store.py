@@ -347,7 +347,7 @@ class SqlReader:
         ids: Collection[str] | None = None,
         *,
         waived: Mapping[str, frozenset[int]] | None = None,
-        waived_ids: Container[str] = (),
+        waived_ids: Collection[str] = (),
     ) -> NewProblems:
         """The new ones of a finished scan's problems, as `problem_counts` counts them. Raises UsageError.
 
