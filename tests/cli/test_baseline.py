@@ -175,7 +175,9 @@ def test_a_finding_that_was_waived_and_is_waived_is_not_new(assay: Assay, write:
         "scan", "--from", "cluster", "--db", "main.db", "--waivers", "waivers.yaml", "-q", "--export", "json=main.json"
     )
     waived: Any = assay(*PULL_REQUEST, "--waivers", "waivers.yaml", "-o", "json", "--fail-on", "new")
-    ended: Any = assay(*PULL_REQUEST, "-o", "json", "--fail-on", "new")
+    ended: Any = assay(
+        *(flag.replace("branch.db", "ended.db") for flag in PULL_REQUEST), "-o", "json", "--fail-on", "new"
+    )
 
     assert (0, ["open"]) == (waived.code, [each["status"] for each in waived.report["findings"]])
     assert (1, ["new"]) == (ended.code, [each["status"] for each in ended.report["findings"]])
