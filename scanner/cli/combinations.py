@@ -37,8 +37,6 @@ RULES: Final[tuple[Rule, ...]] = (
     *(Needs(flag, "--as-user", belongs=True) for flag in ("--as-user-group", "--as-user-uid", "--as-user-extra")),
     Needs("--push-metrics-token-file", "--push-metrics"),
     Needs("--second-opinion-sample", "--second-opinion"),
-    Needs("--baseline", "--fail-on", "no other gate compares scans", values=("new",)),
-    Needs("--min-severity", "--fail-on", "without a gate it leaves nothing out"),
     Needs("--time-zone", "--expect", "without a schedule no run is expected", belongs=True),
     Needs("--tolerance", "--expect", "without a schedule no run is expected"),
     *(

@@ -6,10 +6,12 @@ an excepted or a waived finding. A finding fails again on the day after its waiv
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
@@ -18,6 +20,9 @@ import typer
 from scanner.cli.completion import scans
 from scanner.cli.severities import policies_below
 from scanner.errors import UsageError
+from scanner.model.baseline import NO_EARLIER_SCAN, Baseline
+from scanner.posture.gates import Gate
+from scanner.posture.since_baseline import since_baseline
 
 if TYPE_CHECKING:
     from scanner.cli.waivers import Posture
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from scanner.model.problem import ProblemCounts
     from scanner.model.scan import ScanRecord
     from scanner.posture.severity import Severity
+    from scanner.posture.triage import Triage
     from scanner.posture.waiving import LapsedWaiver, Waived
     from scanner.store import SqlReader
 
@@ -33,19 +39,8 @@ _NAMED: Final = 5
 _PANEL: Final = "Gates"
 
 
-class FailOn(StrEnum):
-    """The gates."""
-
-    NEW = "new"
-    DENY = "deny"
-    VIOLATED = "violated"
-    ERRORED = "errored"
-    DRIFT = "drift"
-    HEALTH = "health"
-
-
 FailOnOption = Annotated[
-    list[FailOn] | None,
+    list[Gate] | None,
     typer.Option(
         "--fail-on",
         metavar="GATE",
@@ -64,8 +59,9 @@ BaselineOption = Annotated[
         "--baseline",
         metavar="SCAN|FILE",
         help=(
-            "With --fail-on new: compare with this scan, or with the problems in this JSON report. Default: the newest "
-            "earlier scan with the same scope, operation, requester and options that is no preview (--assume-bound)."
+            "Compare with this scan, or with the problems in this JSON report: every report shows as new what is not open there. "
+            "Default for --fail-on new: the newest earlier scan with the same scope, operation, requester and options that is "
+            "no preview (--assume-bound)."
         ),
         rich_help_panel=_PANEL,
         show_default=False,
@@ -83,52 +79,123 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
-    """The scan, by its id, or the problems, by their ids, with which a scan is compared; by default a comparable scan."""
+class ReportedProblems:
+    """The ids of the problems in a JSON report, and of those that were waived then. `opened` has the beginnings of both."""
+
+    path: str
+    ids: frozenset[str]
+    waived: frozenset[str]
+    opened: Mapping[str, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBaseline:
+    """The scan, by its id, or the report with which a scan is compared; by default a comparable scan."""
 
     scan_id: str = ""
-    ids: frozenset[str] | None = None
+    report: ReportedProblems | None = None
+
+    @property
+    def ids(self) -> frozenset[str] | None:
+        """The ids of the problems in the report, or None without one."""
+        return self.report.ids if self.report else None
 
 
-def baseline_of(store: SqlReader, text: str, cluster: str) -> Baseline:
+DEFAULT_BASELINE: Final = NamedBaseline()
+
+
+def baseline_of(store: SqlReader, text: str, cluster: str) -> NamedBaseline:
     """The baseline that a user names, before the scan that is compared with it begins: `last` is the one before.
 
     Raises UsageError for a text that is no scan of the cluster (by its key) and no report.
     """
     if not text:
-        return Baseline()
+        return DEFAULT_BASELINE
     path = Path(text)
     if path.is_file():
-        return Baseline(ids=_problems_in(path))
-    return Baseline(store.find_scan(text, cluster if text.startswith("last") else None).id)
+        return NamedBaseline(report=_problems_in(path))
+    return NamedBaseline(_scan_named(store, text, cluster))
 
 
-def evaluate(
+def _scan_named(store: SqlReader, text: str, cluster: str) -> str:
+    """The id of a baseline scan. Raises UsageError, which names the file for a text that looks like one."""
+    try:
+        return store.find_scan(text, cluster if text.startswith("last") else None).id
+    except UsageError as error:
+        if Path(text).suffix or os.sep in text:
+            raise UsageError(
+                f"--baseline {text}: there is no such file. Make it with: assay scan … --export json={text}"
+            ) from error
+        raise
+
+
+def compare_and_evaluate(
     store: SqlReader,
     record: ScanRecord,
-    gates: Sequence[FailOn],
-    baseline: Baseline,
+    gates: Sequence[Gate],
+    baseline: NamedBaseline,
+    posture: Posture,
+    minimum: Severity | None = None,
+) -> tuple[ScanRecord, Verdict]:
+    """The record of a stored scan as compared with its baseline, and the verdict of the gates. Raises UsageError."""
+    compared = _compared(store, record, gates, baseline, posture)
+    return compared, _evaluate(store, compared, gates, baseline, posture, minimum)
+
+
+def _compared(
+    store: SqlReader, record: ScanRecord, gates: Collection[Gate], baseline: NamedBaseline, posture: Posture
+) -> ScanRecord:
+    """The record with its baseline: that of the user, or that of the gate `new`. The statuses of its findings follow it.
+
+    Raises UsageError for a baseline that is of another cluster, or the scan itself, and for waivers that cannot be read.
+    """
+    if Gate.NEW not in gates and baseline == DEFAULT_BASELINE:
+        return record
+    if baseline.scan_id == record.scan.id:
+        raise UsageError(f"--baseline {record.scan.id} is the scan itself: name an earlier one, such as last~1")
+    report = baseline.report
+    new = store.new_problems(
+        record.scan.id,
+        baseline.scan_id,
+        baseline.ids,
+        waived=_waived_rows(store, record, baseline, posture),
+        waived_ids=report.waived if report else (),
+    )
+    compared = Baseline(
+        new=new.ids,
+        scan=new.baseline.id if new.baseline else "",
+        file=report.path if report else "",
+        gone=new.gone,
+        opened=report.opened if report else {},
+    )
+    same = new.as_recorded and report is None
+    return replace(record if same else since_baseline(record, compared), baseline=compared)
+
+
+def _evaluate(
+    store: SqlReader,
+    record: ScanRecord,
+    gates: Sequence[Gate],
+    baseline: NamedBaseline,
     posture: Posture,
     minimum: Severity | None = None,
 ) -> Verdict:
-    """Evaluate gates for a stored scan; print on stderr which of them fail, and that there is no baseline.
+    """Evaluate gates for a compared record; print on stderr which of them fail, and that there is no baseline.
 
-    Policies below the `minimum` severity fail no gate. Raises UsageError for a baseline that is of another cluster, or the scan
-    itself, and for waivers that cannot be read.
+    Policies below the `minimum` severity fail no gate. Raises UsageError for waivers that cannot be read.
     """
     if not gates:
         return Verdict()
-    if baseline.scan_id == record.scan.id:
-        raise UsageError(f"--baseline {record.scan.id} is the scan itself: name an earlier one, such as last~1")
-    waived = posture.triage(store, record).waived
-    rows = {record.scan.id: waived.rows, **_waived_then(store, record, baseline, posture)}
+    triage = posture.triage(store, record)
+    waived = triage.waived
+    rows = _waived_rows(store, record, baseline, posture)
     below = policies_below(record, posture.settings, minimum)
     counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids, waived=rows, below=below)
-    if FailOn.NEW in gates and baseline == Baseline() and counts.baseline is None:
-        _print("no earlier scan is comparable, so every problem is new")
+    if Gate.NEW in gates and baseline == DEFAULT_BASELINE and counts.baseline is None:
+        _print(NO_EARLIER_SCAN)
     if counts.baseline is not None and counts.baseline.preview:
         _print(f"the baseline {counts.baseline.id} is a preview (--assume-bound): its previews are no open problems")
-    failed = [text for gate in dict.fromkeys(gates) if (text := _failure(gate, counts, record, below))]
+    failed = [text for gate in dict.fromkeys(gates) if (text := _failure(gate, counts, record, triage, below))]
     lapsed = _lapsed(waived)
     if not failed:
         if lapsed:
@@ -139,8 +206,16 @@ def evaluate(
     return Verdict(_FAILED, line)
 
 
+def _waived_rows(
+    store: SqlReader, record: ScanRecord, baseline: NamedBaseline, posture: Posture
+) -> dict[str, frozenset[int]]:
+    """The waived rows of a scan, and those of the scan with which it is compared."""
+    own = posture.triage(store, record).waived.rows
+    return {record.scan.id: own, **_waived_then(store, record, baseline, posture)}
+
+
 def _waived_then(
-    store: SqlReader, record: ScanRecord, baseline: Baseline, posture: Posture
+    store: SqlReader, record: ScanRecord, baseline: NamedBaseline, posture: Posture
 ) -> dict[str, frozenset[int]]:
     """The waived rows of the scan with which problems are compared: a finding that was waived then is new when it fails."""
     if baseline.ids is not None:
@@ -175,8 +250,8 @@ def _why_lapsed(lapsed: LapsedWaiver) -> str:
     return f"waiver {lapsed.waiver.name} is for a check that asks something else now"
 
 
-def _problems_in(path: Path) -> frozenset[str]:
-    """The ids of the problems of a JSON report. Raises UsageError for another file."""
+def _problems_in(path: Path) -> ReportedProblems:
+    """The problems of a JSON report. Raises UsageError for another file."""
     import orjson
 
     from scanner.files import OBJECTS, read_file
@@ -190,37 +265,61 @@ def _problems_in(path: Path) -> frozenset[str]:
     if not isinstance(report.get("findings"), list):
         raise UsageError(f"--baseline {path} is no JSON report of Assay: make one with assay report -o json")
     findings = [finding for finding in as_list(report["findings"]) if dig(finding, "status") not in ALONE]
-    findings = [finding for finding in findings if dig(finding, "waiver") is None]
     if findings and all(not dig(finding, "problem") for finding in findings):
         raise UsageError(f"--baseline {path} names no problems: an older version made it; make it again")
-    return frozenset(as_text(dig(finding, "problem")) for finding in findings)
+    ids: set[str] = set()
+    waived: set[str] = set()
+    opened: dict[str, datetime] = {}
+    for finding in findings:
+        problem = as_text(dig(finding, "problem"))
+        (ids if dig(finding, "waiver") is None else waived).add(problem)
+        with suppress(ValueError):
+            began = datetime.fromisoformat(as_text(dig(finding, "openedAt")))
+            opened[problem] = min(began, opened.get(problem, began))
+    return ReportedProblems(str(path), frozenset(ids), frozenset(waived), opened)
 
 
-def _failure(gate: FailOn, counts: ProblemCounts, record: ScanRecord, below: Collection[PolicyKey]) -> str:
+def _failure(
+    gate: Gate, counts: ProblemCounts, record: ScanRecord, triage: Triage, below: Collection[PolicyKey]
+) -> str:
     """The name of a gate that fails, and the numbers for which it fails; empty for a gate that passes."""
-    text = next(_failures(gate, counts, record, below), "")
+    text = next(_failures(gate, counts, record, triage, below), "")
     return f"{gate.value} ({text})" if text else ""
 
 
-def _failures(gate: FailOn, counts: ProblemCounts, record: ScanRecord, below: Collection[PolicyKey]) -> Iterator[str]:
+def _failures(
+    gate: Gate, counts: ProblemCounts, record: ScanRecord, triage: Triage, below: Collection[PolicyKey]
+) -> Iterator[str]:
     match gate:
-        case FailOn.NEW if counts.new:
-            since = f" since scan {counts.baseline.id}" if counts.baseline else ""
-            yield f"{_problems(counts.new, 'new ')}{since}"
-        case FailOn.DENY if counts.denied:
+        case Gate.NEW if counts.new:
+            yield f"{_problems(counts.new, 'new ')}{_since(record, triage, below, counts.new)}"
+        case Gate.DENY if counts.denied:
             yield f"{_problems(counts.denied)} that admission would refuse"
-        case FailOn.VIOLATED if counts.violated:
+        case Gate.VIOLATED if counts.violated:
             yield f"{_problems(counts.violated)} with violations"
-        case FailOn.ERRORED if counts.errored:
+        case Gate.ERRORED if counts.errored:
             yield f"{_problems(counts.errored)} with errors"
-        case FailOn.DRIFT if counts.drifting:
+        case Gate.DRIFT if counts.drifting:
             yield f"{_problems(counts.drifting)} with changes by mutating policies"
-        case FailOn.HEALTH:
+        case Gate.HEALTH:
             yield from _health(record, below)
-        case FailOn.NEW | FailOn.DENY | FailOn.VIOLATED | FailOn.ERRORED | FailOn.DRIFT:
+        case Gate.NEW | Gate.DENY | Gate.VIOLATED | Gate.ERRORED | Gate.DRIFT:
             return
         case _ as never:
             assert_never(never)
+
+
+def _since(record: ScanRecord, triage: Triage, below: Collection[PolicyKey], number: int) -> str:
+    """The baseline, and the worst of the problems that are new since then; empty without a baseline."""
+    from scanner.posture.worst_problems import new_problems
+    from scanner.report.worst_table import place
+
+    if record.baseline is None or not record.baseline.title:
+        return ""
+    worst = new_problems(record, triage, below, _NAMED)
+    names = ", ".join(f"{each.problem.id} {each.problem.policy} on {place(each)}" for each in worst)
+    more = f" and {number - len(worst):,} more" if number > len(worst) else ""
+    return f" since {record.baseline.title}: {names}{more}"
 
 
 def _health(record: ScanRecord, below: Collection[PolicyKey]) -> Iterator[str]:

@@ -7,9 +7,17 @@ from typing import Final
 import typer
 
 from scanner.cli.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, compare_and_evaluate
 from scanner.cli.moments import AtOption
-from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, with_export_flags
+from scanner.cli.report_flags import (
+    DEFAULT,
+    Exports,
+    JunitFailAllOption,
+    OutputOption,
+    has_pages,
+    report_options,
+    with_export_flags,
+)
 from scanner.cli.screen import ColorOption, WideOption, screen_of
 from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.severities import MinSeverityOption
@@ -30,6 +38,7 @@ def command(
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     min_severity: MinSeverityOption = None,
+    junit_fail_all: JunitFailAllOption = False,
     at: AtOption = "",
     controls: ControlsOption = None,
     waivers: WaiversOption = None,
@@ -47,8 +56,9 @@ def command(
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)
-        gates = evaluate(store, record, fail_on or (), compared, posture, min_severity)
-        document = document_of(record, posture.of(store, record), posture.day)
+        record, gates = compare_and_evaluate(store, record, fail_on or (), compared, posture, min_severity)
+        for_pipelines = report_options(fail_on, min_severity, fail_all=junit_fail_all)
+        document = document_of(record, posture.of(store, record), posture.day, for_pipelines)
         to_stdout(document, output, screen_of(arguments, db, wide=wide, color=color, pages=has_pages(exports)))
         to_exports(document, exports)
         if fail_on and record.scan.state is not ScanState.COMPLETE:

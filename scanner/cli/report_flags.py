@@ -11,12 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
 from scanner.errors import UsageError
 from scanner.report import FORMATS
+
+if TYPE_CHECKING:
+    from scanner.posture.gates import Gate
+    from scanner.posture.severity import Severity
+    from scanner.report.options import ReportOptions
 
 STREAMS: Final = tuple(name for name, form in FORMATS.items() if form.target != "folder")
 FLAGS: Final = {name: form.flag.replace("-", "_") for name, form in FORMATS.items() if form.flag}
@@ -55,6 +60,23 @@ OutputOption = Annotated[
 ]
 
 
+JunitFailAllOption = Annotated[
+    bool,
+    typer.Option(
+        "--junit-fail-all",
+        help="JUnit: fail for every violation and error, not only for those that a --fail-on gate names.",
+        rich_help_panel="Gates",
+    ),
+]
+
+
+def report_options(gates: Sequence[Gate] | None, minimum: Severity | None, *, fail_all: bool) -> ReportOptions:
+    """The options of the formats for pipelines."""
+    from scanner.report.options import ReportOptions
+
+    return ReportOptions(frozenset(gates or ()), fail_all, minimum)
+
+
 def has_pages(exports: Exports) -> bool:
     """Whether the pages of the HTML report are among the exports."""
     return any(export.name == "html" for export in exports)
@@ -62,11 +84,12 @@ def has_pages(exports: Exports) -> bool:
 
 def reject_without_files(source: Sequence[Path] | None, output: str, exports: Exports) -> None:
     """Reject a format of findings in files, if a scan has none. Raises UsageError."""
-    in_files = source and all(place != STDIN for place in source)
-    if not in_files and any(FORMATS[name].needs_files for name in (output, *(export.name for export in exports))):
-        from scanner.report.sarif import NO_FILES
+    if any(place != STDIN for place in source or ()):
+        return
+    if any(FORMATS[name].needs_files for name in (output, *(export.name for export in exports))):
+        from scanner.report.sarif import NO_FILES, STDIN_ALONE
 
-        raise UsageError(NO_FILES)
+        raise UsageError(STDIN_ALONE if source else NO_FILES)
 
 
 def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:

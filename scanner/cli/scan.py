@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +31,7 @@ from scanner.cli.database import DbOption, store_at
 from scanner.cli.exit_codes import ExitZeroOnOption, ending_of, nothing_in
 from scanner.cli.filters import FiltersOption, kyverno_configuration
 from scanner.cli.fleet_flags import with_fleet_flags
-from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, evaluate
+from scanner.cli.gates import BaselineOption, FailOnOption, baseline_of, compare_and_evaluate
 from scanner.cli.inputs import (
     Unwritten,
     files_as_cluster,
@@ -48,7 +49,16 @@ from scanner.cli.opinion import SampleOption, SecondOpinionOption, second_opinio
 from scanner.cli.output import QuietOption
 from scanner.cli.progress import Progress
 from scanner.cli.push import MetricsPush, PushMetricsOption, PushMetricsTokenFileOption
-from scanner.cli.report_flags import DEFAULT, Exports, OutputOption, has_pages, reject_without_files, with_export_flags
+from scanner.cli.report_flags import (
+    DEFAULT,
+    Exports,
+    JunitFailAllOption,
+    OutputOption,
+    has_pages,
+    reject_without_files,
+    report_options,
+    with_export_flags,
+)
 from scanner.cli.rights import RightsScope, check_arguments
 from scanner.cli.run_record import RunRecord
 from scanner.cli.scope import (
@@ -99,6 +109,8 @@ EPILOG = (
     "scanned · 4 could not run."
 )
 _WEEK = 7 * 24 * 3600
+_MOST_PLACED = 25_000
+"""The findings with a line of their own: GitHub takes so many results of a file."""
 
 
 class KyvernoCompat(StrEnum):
@@ -304,6 +316,7 @@ def command(
     fail_on: FailOnOption = None,
     baseline: BaselineOption = "",
     min_severity: MinSeverityOption = None,
+    junit_fail_all: JunitFailAllOption = False,
     push_metrics: PushMetricsOption = "",
     push_metrics_token_file: PushMetricsTokenFileOption = None,
     wide: WideOption = False,
@@ -396,17 +409,21 @@ def command(
             options = replace(options, waivers=read, restored=restored_cluster, accept_damage=accept_damage)
             scan = _run(named, store, options, progress, workers, comparison, run_record)
             if saved:
-                store.place(scan.id, saved.places())
+                _place_findings(store, scan.id, saved)
         interruption.recorded()
         record = store.record(scan.id)
         posture = replace(posture, given=options.waivers)
         notifications.scanned(record, posture)
-        failure = evaluate(store, record, fail_on or (), compared, posture, min_severity)
+        record, failure = compare_and_evaluate(store, record, fail_on or (), compared, posture, min_severity)
         ending = ending_of(record, failure, min_coverage, exit_zero_on, allow_empty=allow_empty)
         run_record.because(ending.reason)
         try:
             with interruption.interruptible():
-                document = document_of(record, posture.of(store, record))
+                document = document_of(
+                    record,
+                    posture.of(store, record),
+                    options=report_options(fail_on, min_severity, fail_all=junit_fail_all),
+                )
                 metrics.scanned(document, store)
                 conclude(document, ending)
                 _print_report(
@@ -463,6 +480,14 @@ def _register(store: SqlStore, cluster: NamedCluster, *, restored: bool) -> None
 
     if note := store.register(cluster.identity(), restored=restored):
         sys.stderr.write(f"assay: {visible(note)}\n")
+
+
+def _place_findings(store: SqlStore, scan_id: str, files: SnapshotCluster) -> None:
+    """Store the files and lines of the objects, and of the fields that decided the findings."""
+    from scanner.posture.deciding_fields import fields_by_object
+
+    findings = islice(store.record(scan_id).findings(), _MOST_PLACED)
+    store.place(scan_id, files.places(fields_by_object(findings)))
 
 
 def _print_requests(cluster: Cluster, progress: Progress) -> None:
@@ -585,12 +610,13 @@ def _print_report(
 ) -> None:
     from scanner.cli.render import to_exports, to_stdout
     from scanner.model.scan import ScanState
+    from scanner.report.sentences import counted_line
 
     _print_requests(cluster, progress)
     scan = record.scan
     if output != DEFAULT:
         gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""
-        progress.print_line(f"Scan {scan.id} is {scan.state}: {scan.findings} findings, {scan.new} new{gaps}")
+        progress.print_line(f"Scan {scan.id} is {scan.state}: {counted_line(document)}{gaps}")
         if sentence := nothing_in(record):
             progress.print_line(sentence)
     progress.finish()

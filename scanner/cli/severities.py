@@ -17,7 +17,10 @@ MinSeverityOption = Annotated[
     Severity | None,
     typer.Option(
         "--min-severity",
-        help="With --fail-on: only policies of this severity or a worse one fail a gate.",
+        help=(
+            "Only policies of this severity or a worse one fail a gate, and Markdown, JUnit and SARIF leave out the others, "
+            "with their number. JSON always has all."
+        ),
         rich_help_panel="Gates",
         show_default=False,
     ),

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice, product
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from scanner.cluster.definitions import (
     in_registration_order,
     is_definition,
 )
+from scanner.cluster.field_lines import WantedLines, field_lines
 from scanner.cluster.labels import LabelQuery, parse_selector
 from scanner.cluster.manifests import Document, FilesRead, Unread, stream_documents
 from scanner.cluster.other_tools import Recognised
@@ -36,7 +37,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.object_counts import ServerCounts
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.place import Place, PlacedObject
+from scanner.model.place import ObjectName, Place, PlacedObject, field_name
 from scanner.model.population import GroupKind
 from scanner.model.release import NEWEST, shown
 from scanner.model.resource import Kind, Page, UserInfo
@@ -47,6 +48,7 @@ from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.edges import Discovery
 
 PAGE_SIZE: Final = 500
+NO_FIELDS: Final[Mapping[ObjectName, Collection[str]]] = {}
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _NAMESPACES: Final = ("", "Namespace")
 _COHABITANTS: Final = {("events.k8s.io", "Event"): ("", "Event")}
@@ -71,6 +73,7 @@ class _Written:
     end: int
     file: str
     line: int
+    items: tuple[int, ...]
 
     @property
     def text(self) -> memoryview:
@@ -225,16 +228,26 @@ class SnapshotCluster:
         """The names of the namespaces that documents describe."""
         return frozenset(stored.name for stored in self._objects.get(_NAMESPACES, ()))
 
-    def places(self) -> Iterator[PlacedObject]:
-        """The files and lines of the objects; those of standard input have none."""
+    def places(self, fields: Mapping[ObjectName, Collection[str]] = NO_FIELDS) -> Iterator[PlacedObject]:
+        """The files and lines of the objects, and of some of their fields; those of standard input have none."""
         paths = {stored.written.file for family in self._objects.values() for stored in family}
         shown = {path: _shown(Path(path)) for path in paths if path != "-"}
-        for (group, kind), family in self._objects.items():
-            for stored in family:
-                if path := shown.get(stored.written.file):
-                    place = Place(path, stored.written.line)
-                    for named in (group, *_OTHER_GROUPS.get((group, kind), ())):
-                        yield PlacedObject(named, kind, stored.namespace, stored.name, place)
+        wanted: defaultdict[str, list[tuple[tuple[ObjectName, ...], WantedLines]]] = defaultdict(list)
+        for stored in chain.from_iterable(self._objects.values()):
+            written = stored.written
+            if written.file not in shown:
+                continue
+            names = _names(stored)
+            if of_object := [path for name in names for path in fields.get(name, ())]:
+                wanted[written.file].append((names, WantedLines(written.line, written.items, of_object)))
+            else:
+                yield from (PlacedObject(*name, Place(shown[written.file], written.line)) for name in names)
+        for file, objects in wanted.items():
+            all_lines = field_lines(Path(file), [lines for _, lines in objects])
+            for (names, _), lines in zip(objects, all_lines, strict=True):
+                for name, (path, line) in product(names, lines.items()):
+                    own = name._replace(name=field_name(name.name, path))
+                    yield PlacedObject(*own, Place(shown[file], line))
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Do nothing: files need no prefetching."""
@@ -338,6 +351,13 @@ def _generated_note(number: int) -> str:
     return f"{objects} a generateName and no name: Assay evaluates each under a name that a server could generate, such as PREFIXxxxxx"
 
 
+def _names(stored: _Stored) -> tuple[ObjectName, ...]:
+    """The names of an object: that of its kind, and those of the same kind in other groups."""
+    group, kind = stored.family
+    groups = group, *_OTHER_GROUPS.get((group, kind), ())
+    return tuple(ObjectName(each, kind, stored.namespace, stored.name) for each in groups)
+
+
 def _shown(path: Path) -> str:
     """The path in the working directory, which is that of a checkout in CI, or the absolute path of another file."""
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - absolute() keeps `..`
@@ -377,6 +397,7 @@ def _written(document: Document, texts: bytearray) -> _Written:
         end=len(texts),
         file=sys.intern(document.file),
         line=document.line,
+        items=document.items,
     )
 
 

@@ -38,7 +38,8 @@ class Document:
     """An object in a file. `source` is such as `pods.yaml, document 2`, with `, item 3` for an item of a list.
 
     `file` is the path, or `-` for standard input, and `line` the line where the document begins, from 1. With `generates_name` the
-    object has a `generateName` and no name: the server makes the name.
+    object has a `generateName` and no name: the server makes the name. `items` has the numbers,
+    from 1, of the item in its list, of that list in its own list, and so on from the outside.
     """
 
     source: str
@@ -46,6 +47,7 @@ class Document:
     file: str = ""
     line: int = 1
     generates_name: bool = False
+    items: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +194,13 @@ def _read(file: Path) -> Iterator[Document | Unread]:
                 yield replace(item, file=str(file), line=piece.line) if isinstance(item, Document) else item
 
 
-def _unfolded(value: Json, where: str, file: Path) -> Iterator[Document | Unread]:
+def _unfolded(value: Json, where: str, file: Path, items: tuple[int, ...] = ()) -> Iterator[Document | Unread]:
     body = as_object(value)
     if not _is_list(body):
-        yield _document(value, where, file)
+        yield _document(value, where, file, items)
         return
     for number, item in enumerate(as_list(body["items"]), start=1):
-        yield from _unfolded(_typed(item, body), f"{where}, item {number}", file)
+        yield from _unfolded(_typed(item, body), f"{where}, item {number}", file, (*items, number))
 
 
 def _is_list(body: JsonObject) -> bool:
@@ -218,13 +220,13 @@ def _typed(item: Json, parent: JsonObject) -> Json:
     return {"apiVersion": parent.get("apiVersion"), "kind": kind, **body}
 
 
-def _document(value: Json, where: str, file: Path) -> Document | Unread:
+def _document(value: Json, where: str, file: Path, items: tuple[int, ...]) -> Document | Unread:
     fault = next(_faults(value), "") if isinstance(value, dict) else _no_object(value)
     recognised = recognised_document(file, value)
     if fault or recognised or not isinstance(value, dict):
         gap = _gap(where, fault or (recognised.why if recognised else ""))
         return Unread(gap, _concerns(as_object(value)), recognised, as_text(as_object(value).get("kind")))
-    return Document(where, value, generates_name=not as_object(value["metadata"]).get("name"))
+    return Document(where, value, items=items, generates_name=not as_object(value["metadata"]).get("name"))
 
 
 def _no_object(value: Json) -> str:

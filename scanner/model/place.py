@@ -12,8 +12,17 @@ class Place(NamedTuple):
     line: int
 
 
+class ObjectName(NamedTuple):
+    """The name of an object of files. `group` is that of its kind."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
 class PlacedObject(NamedTuple):
-    """An object of files and its place. `group` is that of its kind."""
+    """An object of files and its place. The place of one of its fields has a name that `field_name` makes."""
 
     group: str
     kind: str
@@ -22,9 +31,18 @@ class PlacedObject(NamedTuple):
     place: Place
 
 
-class Places(Protocol):
-    """The places of the objects of a scan."""
+def field_name(name: str, field: str) -> str:
+    """The name under which the place of a field of an object is kept; that of the object for an empty path."""
+    return f"{name}\n{field}" if field else name
 
-    def of(self, group: str, kind: str, namespace: str, name: str) -> Place | None:
-        """The place of an object, or None if it has none."""
+
+class Places(Protocol):
+    """The places of the objects of a scan, and of the fields that decided its findings."""
+
+    def of(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
+        """The place of an object, or of one of its fields; None if it is not known."""
+        ...
+
+    def __bool__(self) -> bool:
+        """Return whether any object has a place."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scanner.model.scan import Scan
 
@@ -23,3 +23,17 @@ class ProblemCounts:
     drifting: int = 0
     new: int = 0
     baseline: Scan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewProblems:
+    """The ids of the problems of a scan that are new since its baseline, a scan or the problems of a report.
+
+    `as_recorded` is true if these are the problems that began with the scan, so that the statuses of its findings agree with the
+    baseline. `gone` is the number of problems open in the baseline and not in this scan.
+    """
+
+    ids: frozenset[str] = field(default_factory=frozenset)
+    baseline: Scan | None = None
+    as_recorded: bool = True
+    gone: int = 0

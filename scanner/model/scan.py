@@ -11,6 +11,7 @@ from hashlib import sha256
 from itertools import starmap
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from scanner.model.baseline import Baseline
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.census import Bucket, Census, OwnedCensus, OwnerOf
 from scanner.model.finding_index import FindingIndex
@@ -532,7 +533,8 @@ class ScanRecord:
     counts the scans of the cluster, this one included, and `policy_days` the failing checks of one policy, or of each, by day. `places` has the
     files and lines of its objects, None if they came from no files. `findings_by_object` counts `findings` by the ids of `population`. `indexed` has the findings of `by_problem` and the previews without
     their texts, with the owners that a function names; `of_rows` those of some rows, with the id of the row. `waived_checks` are the
-    checks of scans up to this one, as the waivers that these scans used name them.
+    checks of scans up to this one, as the waivers that these scans used name them. `baseline` is that with which a user or a gate
+    compares the scan.
     """
 
     scan: Scan
@@ -577,6 +579,7 @@ class ScanRecord:
     indexed: Callable[[OwnerOf], FindingIndex] = lambda _: FindingIndex()
     of_rows: Callable[[Sequence[int]], Iterator[tuple[int, ProblemFinding]]] = lambda _: iter(())
     waived_checks: Callable[[], Sequence[WaivedCheck]] = tuple
+    baseline: Baseline | None = None
 
     def counted(self) -> Census:
         """The numbers of `findings`."""

@@ -13,7 +13,7 @@ from itertools import groupby
 from scanner.model.open_problems import NO_PROBLEMS, GroupedProblems, OpenProblems
 from scanner.model.policy import PolicyKey
 from scanner.model.problem_group import ProblemGroup
-from scanner.model.scan import ScanRecord, StoredFinding
+from scanner.model.scan import ProblemFinding, ScanRecord, StoredFinding
 from scanner.posture.problem_groups import counts
 from scanner.posture.problem_rows import problems
 from scanner.posture.triage import Triage
@@ -23,14 +23,21 @@ def problems_by_namespace(record: ScanRecord, triage: Triage) -> GroupedProblems
     """The open problems by the namespace of their objects; the empty name stands for cluster-scoped ones."""
     if record.problems_by_namespace is not None:
         return record.problems_by_namespace(triage.waived.rows)
-    return grouped(_places(record, triage, lambda stored: stored.finding.namespace))
+    return problems_among(record.by_problem(), triage, lambda stored: stored.finding.namespace)
 
 
 def problems_by_owner(record: ScanRecord, triage: Triage) -> GroupedProblems:
     """The open problems by the owner of their objects; the empty name stands for objects without an owner."""
     if record.problems_by_owner is not None:
         return record.problems_by_owner(triage.owner_of, triage.waived.rows)
-    return grouped(_places(record, triage, triage.owner))
+    return problems_among(record.by_problem(), triage, triage.owner)
+
+
+def problems_among(
+    findings: Iterable[ProblemFinding], triage: Triage, name_of: Callable[[StoredFinding], str]
+) -> GroupedProblems:
+    """The open problems with some findings, of which those of a problem follow each other, by the group of each finding."""
+    return grouped(_places(findings, triage, name_of))
 
 
 def problems_by_policy(groups: Iterable[ProblemGroup]) -> Mapping[PolicyKey, OpenProblems]:
@@ -72,10 +79,10 @@ def grouped(counted: Iterable[tuple[str, int, OpenProblems]]) -> GroupedProblems
 
 
 def _places(
-    record: ScanRecord, triage: Triage, name_of: Callable[[StoredFinding], str]
+    findings: Iterable[ProblemFinding], triage: Triage, name_of: Callable[[StoredFinding], str]
 ) -> Iterator[tuple[str, int, OpenProblems]]:
     """The groups of each problem, from the stream of findings, for a record that no database answers."""
-    for _, group in groupby(record.by_problem(), key=lambda each: each.stored.problem or each.stored.id):
+    for _, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
         counted = [each for each in group if counts(each, triage)]
         if counted:
             problem = next(problems(counted))

@@ -6,7 +6,7 @@ The database answers the same question for a stored scan (`store.problem_totals`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import groupby
@@ -19,6 +19,8 @@ from scanner.posture.problem_rows import Problem, problems
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.posture.triage import Triage
 
+NEW: Final = ("new", "reopened")
+"""The statuses of problems that were not open before."""
 MOST: Final = 10
 """The number of worst problems that a report names on its first page."""
 
@@ -30,6 +32,11 @@ class WorstProblem:
     problem: Problem
     example: StoredFinding
 
+    @property
+    def policy_key(self) -> PolicyKey:
+        """Language and name of the policy."""
+        return self.problem.language, self.problem.policy
+
 
 def problems_of(record: ScanRecord, triage: Triage) -> tuple[ProblemTotals, tuple[WorstProblem, ...]]:
     """The numbers of the problems of a scan, and the worst of them, at most `MOST`."""
@@ -40,6 +47,30 @@ def problems_of(record: ScanRecord, triage: Triage) -> tuple[ProblemTotals, tupl
         totals, findings = record.problem_totals(ranks, triage.waived.rows, MOST)
         worst = [_worst(group, triage) for group in _grouped(findings, triage)]
     return totals, tuple(sorted(worst, key=lambda each: _order(each.problem, ranks)))
+
+
+def new_problems(
+    record: ScanRecord, triage: Triage, below: Collection[PolicyKey], most: int
+) -> tuple[WorstProblem, ...]:
+    """The worst of the new problems of a scan, without those of the policies in `below`."""
+    every = open_problems(record.by_problem(), triage)
+    new = (worst for worst in every if worst.problem.status in NEW and worst.policy_key not in below)
+    return worst_first(new, triage, most)
+
+
+def open_problems(findings: Iterable[ProblemFinding], triage: Triage) -> Iterator[WorstProblem]:
+    """The open problems of the findings of a scan, in their order."""
+    every = (_worst(group, triage) for group in _grouped(findings, triage))
+    return (worst for worst in every if worst.problem.status != "resolved")
+
+
+def worst_first(given: Iterable[WorstProblem], triage: Triage, most: int = MOST) -> tuple[WorstProblem, ...]:
+    """The worst of some problems, the worst one first."""
+
+    def order(each: WorstProblem) -> tuple[object, ...]:
+        return _order(each.problem, {each.policy_key: triage.severity(each.policy_key).rank})
+
+    return tuple(nsmallest(most, given, key=order))
 
 
 def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cache, partial
 
+from scanner.model.baseline import Baseline
 from scanner.model.cause import CauseKind
 from scanner.model.method import ClockDifferences
 from scanner.model.open_problems import NO_PROBLEMS, GroupedProblems, OpenProblems
@@ -46,6 +47,7 @@ from scanner.report.counts import NOTHING, Counts, FindingCounts, counts_by, fin
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.left_out import left_out_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
+from scanner.report.options import DEFAULT_OPTIONS, ReportOptions
 from scanner.report.out_of_scope import UnneededItem, unneeded_of
 from scanner.report.previews import previews_in_namespaces, previews_of
 from scanner.report.unmatched import unmatched_policies
@@ -143,6 +145,7 @@ class Document:
     `problems_by_namespace` and `problems_by_owner` the same problems, `register` the scans of the
     cluster, `policy_days` the failing checks of one policy, or of each, on its last days. `population` and `evaluated` stream the objects that the scan
     examined, and those that each check matched; `findings_by_object` counts the findings by the ids of `population`. `places` has the files and lines of the objects, None if they came from no files.
+    `baseline` is that with which the scan was compared, and `options` are those of formats for pipelines.
     """
 
     provenance: Provenance
@@ -198,6 +201,8 @@ class Document:
     score_with_waivers: Score | None = None
     previews: Mapping[PolicyKey, Counts] = field(default_factory=dict)
     namespace_previews: Mapping[str, Counts] = field(default_factory=dict)
+    baseline: Baseline | None = None
+    options: ReportOptions = DEFAULT_OPTIONS
 
     @property
     def owners(self) -> tuple[OwnerSection, ...]:
@@ -226,12 +231,17 @@ class Document:
         return section.counts.without(self.namespace_previews.get(section.namespace, NOTHING))
 
 
-def document_of(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS, day: date | None = None) -> Document:
+def document_of(
+    record: ScanRecord,
+    settings: Settings = DEFAULT_SETTINGS,
+    day: date | None = None,
+    options: ReportOptions = DEFAULT_OPTIONS,
+) -> Document:
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
-    return document_with(record, Triage(settings, record, day))
+    return document_with(record, Triage(settings, record, day), options)
 
 
-def document_with(record: ScanRecord, triage: Triage) -> Document:
+def document_with(record: ScanRecord, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS) -> Document:
     """The same, given what decides how bad a finding is, and whose."""
     record = replace(record, health=(*record.health, *triage.notes()))
     census = record.counted()
@@ -297,6 +307,8 @@ def document_with(record: ScanRecord, triage: Triage) -> Document:
         score_with_waivers=_score_with_waivers(record, triage),
         previews=previews_of(record),
         namespace_previews=previews_in_namespaces(record),
+        baseline=record.baseline,
+        options=options,
     )
 
 

@@ -27,7 +27,7 @@ from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.posture.triage import Triage
 from scanner.posture.waivers import AppliedWaiver
 from scanner.report.counts import NO_FINDINGS
-from scanner.report.document import Document
+from scanner.report.document import Changes, Document
 from scanner.report.escaped import dump
 from scanner.report.sentences import gaps_of, verdict_line, verdict_of
 from scanner.report.waivers import section_json
@@ -249,6 +249,9 @@ def section(document: Document, name: str) -> Plain:
     match name:
         case "verdict":
             return _verdict(document)
+        case "changes":
+            own = {name: plain(getattr(document.changes, field)) for field, name in _names_of(Changes)}
+            return {**own, "baseline": _baseline(document)}
         case "score":
             with_waivers = document.score_with_waivers
             return {
@@ -312,6 +315,14 @@ def _grouped(noun: str, problems: GroupedProblems) -> dict[str, Plain]:
 
 def _problems(numbers: OpenProblems) -> dict[str, Plain]:
     return {"open": numbers.open, "refused": numbers.refused, "new": numbers.new}
+
+
+def _baseline(document: Document) -> Plain:
+    """The baseline that the statuses follow; null for a report without one."""
+    baseline = document.baseline
+    if baseline is None or not baseline.title:
+        return None
+    return {"scan": baseline.scan or None, "file": baseline.file or None, "gone": baseline.gone}
 
 
 def _opinion(opinion: Opinion | None) -> Plain:

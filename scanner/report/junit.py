@@ -1,8 +1,9 @@
 """Findings as JUnit XML: a suite for each policy, a test case for each finding, for the test views of CI servers.
 
-A violation is a failure and an error is an error. A finding that is waived, excepted, previewed or drift is skipped, because a
-test view would show it red. A policy without findings has one case that passes. What the scan could not examine is a suite of
-errors, so that an incomplete scan is never green. Shape: the schema of the Jenkins xUnit plugin.
+A test view is red for what a gate (`--fail-on`) names: a violation is a failure, an error is an error. Other findings are skipped,
+and so are waived, excepted and previewed ones; with `--junit-fail-all` every violation and error fails. A policy without findings
+has one case that passes. What the scan could not examine is a suite of errors, so that an incomplete scan is never green. Shape:
+the schema of the Jenkins xUnit plugin.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from itertools import chain, groupby
 from typing import Final, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
-from scanner.model.outcome import Errored, Violated, WouldChange
+from scanner.model.outcome import Errored, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ALONE, StoredFinding
+from scanner.model.scan import ALONE, HealthKind, StoredFinding
+from scanner.posture.gates import Gate, is_named
+from scanner.report.below_severity import findings_left_out, left_out_line, policies_below
 from scanner.report.document import Document
 from scanner.report.evidence import evidence_lines
 from scanner.report.missed import Missed, missed
 from scanner.report.sentences import verdict_of
 from scanner.report.waivers import waiver_text
 from scanner.report.words import (
+    HEALTH_TITLES,
     cause_text,
     check_title,
     iso,
@@ -44,15 +48,18 @@ def render(document: Document, out: TextIO) -> None:
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
     out.write(f"<testsuites name={_attribute(document.provenance.cluster.name)}>\n")
     _write_missed(document, out)
-    seen = set()
-    for policy, findings in groupby(document.findings(), key=lambda stored: stored.finding.policy_key):
+    _write_health(document, out)
+    seen, below = set(), policies_below(document)
+    own = (stored for stored in document.findings() if stored.finding.policy_key not in below)
+    for policy, findings in groupby(own, key=lambda stored: stored.finding.policy_key):
         seen.add(policy)
         _write_suite(document, out, policy, findings)
     for section in document.policies:
-        if section.key not in seen:
+        if section.key not in seen | below:
             name = f"{section.counts.passed:,} checks passed"
             case = f"    <testcase name={_attribute(name)} classname={_attribute(document.title(section.key))}/>\n"
             _write_element(document, out, document.title(section.key), Counter(tests=1), [case])
+    _write_left_out(document, out)
     out.write("</testsuites>\n")
 
 
@@ -81,6 +88,30 @@ def _write_missed(document: Document, out: TextIO) -> None:
         _write_element(document, out, "Not examined", Counter(tests=len(parts), errors=len(parts)), cases)
 
 
+def _write_health(document: Document, out: TextIO) -> None:
+    """The entries for which the gate `health` fails."""
+    if Gate.HEALTH not in document.options.gates:
+        return
+    below = policies_below(document)
+    entries = [each for each in document.health if each.kind is not HealthKind.NOTE and each.policy_key not in below]
+    cases = (
+        f"    <testcase name={_attribute(f'{HEALTH_TITLES[each.kind]}: {each.detail}')} classname={_attribute(each.policy)}>"
+        f"<failure type={_attribute(each.kind)} message={_attribute(each.detail)}/></testcase>\n"
+        for each in entries
+    )
+    if entries:
+        _write_element(document, out, "Policy health", Counter(tests=len(entries), failures=len(entries)), cases)
+
+
+def _write_left_out(document: Document, out: TextIO) -> None:
+    """The number of findings below the severity that the user asks for, as a skipped case."""
+    if not (text := left_out_line(document, findings_left_out(document), "finding")):
+        return
+    name = _attribute(text)
+    case = f'    <testcase name={name} classname="Left out"><skipped message={name}/></testcase>\n'
+    _write_element(document, out, "Left out", Counter(tests=1, skipped=1), [case])
+
+
 def _write_element(document: Document, out: TextIO, name: str, counts: Counter[str], cases: Iterable[str]) -> None:
     numbers = " ".join(f'{kind}="{counts[kind]}"' for kind in ("tests", "failures", "errors", "skipped"))
     stamp = document.provenance.started_at.strftime("%Y-%m-%dT%H:%M:%S")
@@ -107,16 +138,20 @@ def _case(document: Document, stored: StoredFinding) -> tuple[str, str]:
 def _result(document: Document, stored: StoredFinding) -> tuple[str, str, str]:
     """The name of the count, the element, and its attribute `type` if it may have one."""
     finding = stored.finding
-    if finding.excepted_by or stored.status in ALONE or document.triage.waiver(stored):
+    if finding.excepted_by or stored.status in ALONE or document.triage.waiver(stored) or not _fails(document, stored):
         return "skipped", "skipped", ""
     kind = f"type={_attribute(','.join(finding.actions) or 'none')} "
-    match finding.outcome:
-        case Violated():
-            return "failures", "failure", kind
-        case Errored():
-            return "errors", "error", kind
-        case WouldChange():
-            return "skipped", "skipped", ""
+    if isinstance(finding.outcome, Errored):
+        return "errors", "error", kind
+    return "failures", "failure", kind
+
+
+def _fails(document: Document, stored: StoredFinding) -> bool:
+    """Return whether a finding that counts fails its case: a gate names it, or every violation and error fails."""
+    options, baseline = document.options, document.baseline
+    if options.fail_all and not isinstance(stored.finding.outcome, WouldChange):
+        return True
+    return is_named(stored, options.gates, baseline.new if baseline else frozenset())
 
 
 def _facts(document: Document, stored: StoredFinding) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TextIO
 from scanner.model.open_problems import GroupedProblems, OpenProblems
 from scanner.posture.waivers import WaiverState
 from scanner.posture.worst_problems import WorstProblem
+from scanner.report.below_severity import Shown, shown_in_summary
 from scanner.report.by_policy import PolicySection
 from scanner.report.counts import NOTHING, FindingCounts
 from scanner.report.document import Document
@@ -31,7 +32,6 @@ from scanner.report.sentences import (
     verdict_of,
     waived_line,
     when_of,
-    worst_namespaces,
     worst_owners,
     worst_policies,
 )
@@ -66,8 +66,9 @@ class _List(NamedTuple):
 
 def render(document: Document, out: TextIO) -> None:
     """Write the report, at most `LONGEST` characters. Long lists share the room that the others leave."""
-    first = [*_beginning(document)]
-    lists = [each for each in _lists(document) if each.lines or each.after]
+    shown = shown_in_summary(document)
+    first = [*_beginning(document, shown.left_out)]
+    lists = [each for each in _lists(document, shown) if each.lines or each.after]
     out.writelines(f"{line}\n" for line in first)
     room = LONGEST - sum(len(line) + 1 for line in first)
     for number, each in enumerate(lists):
@@ -98,7 +99,7 @@ def _fitting(each: _List, room: int) -> Iterator[str]:
         yield each.after
 
 
-def _beginning(document: Document) -> Iterator[str]:
+def _beginning(document: Document, left_out: str) -> Iterator[str]:
     """The verdict and the facts, which no list displaces."""
     provenance = document.provenance
     yield f"# {headline_of(document)}: {escaped(' · '.join(verdict_line(document)))}"
@@ -106,7 +107,14 @@ def _beginning(document: Document) -> Iterator[str]:
     name = escaped(cut(provenance.cluster.name, _MESSAGE))
     yield f"Cluster {name}, scan `{provenance.scan_id}`, {escaped(when_of(document))}."
     notes = (cut(f"{note.title}: {note.text}.", _MESSAGE) for note in manifest_notes(document))
-    for text in (verdict_of(document), nothing_line(document), rules_line(document), *notes, preview_line(document)):
+    for text in (
+        verdict_of(document),
+        nothing_line(document),
+        rules_line(document),
+        *notes,
+        preview_line(document),
+        f"{left_out}." if left_out else "",
+    ):
         if text:
             yield ""
             yield escaped(text)
@@ -120,12 +128,13 @@ def _beginning(document: Document) -> Iterator[str]:
     yield from (f"- {title}: {escaped(cut(text, _MESSAGE))}" for title, text in facts.items() if text)
 
 
-def _lists(document: Document) -> Iterator[_List]:
+def _lists(document: Document, shown: Shown) -> Iterator[_List]:
     yield _missed(document)
-    yield _worst(document)
-    yield _policies(document)
-    yield _namespaces(document)
-    yield _owners(document)
+    yield _new(document, shown)
+    yield _worst(document, shown)
+    yield _policies(document, shown)
+    yield _namespaces(shown)
+    yield _owners(shown)
     yield _waivers(document)
 
 
@@ -137,11 +146,22 @@ def _missed(document: Document) -> _List:
     return _List(heading, items, ("line", "lines"), len(items))
 
 
-def _worst(document: Document) -> _List:
-    shown, total = len(document.worst), document.problems.open
-    number = plural(total, "problem") if shown == total else f"{shown} of {plural(total, 'problem')}"
-    rows = [_problem(document, worst) for worst in document.worst]
-    return _table(f"Worst problems ({number})", _WORST, rows, ("problem", "problems"), total)
+def _new(document: Document, shown: Shown) -> _List:
+    """The problems that are new since the baseline, however many worse ones there are."""
+    baseline = document.baseline
+    rows = [_problem(document, worst) for worst in shown.new]
+    title = f"New since {escaped(baseline.title)} ({_number(len(rows), shown.total_new)})" if baseline else ""
+    return _table(title, _WORST, rows, ("problem", "problems"), shown.total_new)
+
+
+def _worst(document: Document, shown: Shown) -> _List:
+    total = shown.total
+    rows = [_problem(document, worst) for worst in shown.worst]
+    return _table(f"Worst problems ({_number(len(rows), total)})", _WORST, rows, ("problem", "problems"), total)
+
+
+def _number(some: int, total: int) -> str:
+    return plural(total, "problem") if some == total else f"{some} of {plural(total, 'problem')}"
 
 
 def _problem(document: Document, worst: WorstProblem) -> tuple[str, ...]:
@@ -173,12 +193,12 @@ def _rule(document: Document, worst: WorstProblem) -> str:
     return document.title(finding.policy_key) + (f": {title}" if title != finding.policy else "")
 
 
-def _policies(document: Document) -> _List:
-    sections = [section for section in worst_policies(document.policies) if _needs_attention(section)]
-    others = len(document.policies) - len(sections)
+def _policies(document: Document, shown: Shown) -> _List:
+    sections = [section for section in worst_policies(shown.policies) if _needs_attention(section)]
+    others = len(shown.policies) - len(sections)
     rows = [_policy(document, section) for section in sections]
-    head, *shown = _without_zeros([_POLICIES, *rows])
-    table = _table("Policies", head, shown, ("policy", "policies"))
+    head, *columns = _without_zeros([_POLICIES, *rows])
+    table = _table("Policies", head, columns, ("policy", "policies"))
     other = "other " if rows else ""
     after = f"{plural(others, f'{other}policy', f'{other}policies')} without a failing check." if others else ""
     return table._replace(after=after)
@@ -209,22 +229,22 @@ def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
     )
 
 
-def _namespaces(document: Document) -> _List:
-    problems = document.problems_by_namespace()
+def _namespaces(shown: Shown) -> _List:
+    problems = shown.by_namespace
     rows = [
-        (namespace_title(each.namespace), *_counts(problems.of(each.namespace), each.findings))
-        for each in worst_namespaces(document.namespaces)
-        if each.findings.total > each.findings.preview
+        (namespace_title(namespace), *_counts(problems.of(namespace), findings))
+        for namespace, findings in sorted(shown.namespaces.items(), key=lambda each: (-each[1].total, each[0]))
+        if findings.total > findings.preview
     ]
     table = _table("Namespaces", ("Namespace", *_COUNTS), rows, ("namespace", "namespaces"))
     return table._replace(after=_sums(problems, "namespace"))
 
 
-def _owners(document: Document) -> _List:
-    problems = document.problems_by_owner()
+def _owners(shown: Shown) -> _List:
+    problems = shown.by_owner
     rows = [
         (owner_title(each.owner), *_counts(problems.of(each.owner), each.findings))
-        for each in worst_owners(document.owners)
+        for each in worst_owners(shown.owners)
         if each.findings.total > each.findings.preview
     ]
     table = _table("Owners", ("Owner", *_COUNTS), rows, ("owner", "owners"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from scanner.report.document import Document
-from scanner.report.sentences import gaps_of
+from scanner.report.sentences import gaps_of, is_compared
 
 _OF_FOLDERS: Final = {
     "f": "findings.html",
@@ -52,7 +52,7 @@ def navigation_of(document: Document) -> Navigation:
 def _secondary(document: Document) -> list[Entry]:
     changes, waivers, drift = document.changes, document.waivers, document.findings_total.drift
     controls = sum(len(framework.controls) for framework in document.controls)
-    changed = changes.new + changes.reopened + changes.resolved if document.provenance.previous_scan_id else None
+    changed = changes.new + changes.reopened + changes.resolved if is_compared(document) else None
     return [
         Entry("namespaces.html", "Namespaces", len(document.namespaces)),
         Entry("owners.html", "Owners", len(document.owners)),

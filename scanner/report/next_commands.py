@@ -49,7 +49,9 @@ def first(document: Document, screen: Screen) -> Command:
 def second(document: Document, screen: Screen) -> Command:
     """Write the pages that show everything; where they are written already, list the problems."""
     if screen.pages:
-        new = " --status new" if document.problems.new and document.provenance.previous_scan_id else ""
+        # The database does not know the baseline: its statuses are those of the history.
+        by_status = document.problems.new and document.provenance.previous_scan_id and document.baseline is None
+        new = " --status new" if by_status else ""
         problems = f"findings --problems --scan {document.provenance.scan_id}{new}"
         return Command(command_line(screen, problems, rules=True), f"all {'new ' if new else ''}problems")
     return Command(

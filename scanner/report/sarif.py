@@ -1,4 +1,4 @@
-"""Findings in files as SARIF, for code scanning: each is shown at the line where its object begins.
+"""Findings in files as SARIF, for code scanning: each is shown at the line of the field that decided it.
 
 A report of a live cluster has no files, and GitHub refuses results without a location in a file, so that such a report is an
 error. Source of truth: SARIF 2.1.0 of OASIS, and what GitHub reads of it.
@@ -16,7 +16,9 @@ from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.place import Place, Places
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ALONE, StoredFinding
+from scanner.posture.deciding_fields import deciding_fields, object_of
 from scanner.posture.severity import Severity
+from scanner.report.below_severity import findings_left_out, left_out_line, policies_below
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document
 from scanner.report.escaped import dump
@@ -38,10 +40,12 @@ from scanner.report.words import (
 )
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-NO_FILES: Final = (
-    "SARIF needs the file and the line of each finding, and the objects of a live cluster have none: GitHub refuses such a file. "
-    "Scan manifests with --from, or choose another format."
+_NO_FILES: Final = (
+    "SARIF needs the file and the line of each finding, and the objects {of} have none: GitHub refuses such a file. "
+    "Scan manifests with --from {files}, or choose another format."
 )
+NO_FILES: Final = _NO_FILES.format(of="of a live cluster", files="PATH")
+STDIN_ALONE: Final = _NO_FILES.format(of="from standard input", files="PATH instead of -")
 _BASE: Final = "%SRCROOT%"
 """The root of the checkout, as GitHub names it."""
 _SECURITY: Final = {
@@ -60,11 +64,15 @@ def render(document: Document, out: BinaryIO) -> None:
     places = document.places()
     if places is None:
         raise UsageError(NO_FILES)
+    if not places and document.findings_total.total:
+        raise UsageError(STDIN_ALONE)
     out.write(b'{"$schema": ' + dump(SCHEMA) + b', "version": "2.1.0", "runs": [{\n"tool": ' + dump(_tool(document)))
     out.write(b',\n"automationDetails": ' + dump({"id": f"assay/{visible(document.provenance.cluster.name)}/"}))
     out.write(b',\n"columnKind": "unicodeCodePoints",\n"results": [')
-    separator, elsewhere = b"\n", 0
+    separator, elsewhere, below = b"\n", 0, policies_below(document)
     for stored in document.findings():
+        if stored.finding.policy_key in below:
+            continue
         if (place := _place(stored.finding, places)) is None:
             elsewhere += 1
             continue
@@ -74,12 +82,14 @@ def render(document: Document, out: BinaryIO) -> None:
 
 
 def _place(finding: Finding, places: Places) -> Place | None:
-    group = finding.api_version.rpartition("/")[0]
-    return places.of(group, finding.kind, finding.namespace, finding.name)
+    named = object_of(finding)
+    fields = (place for path in deciding_fields(finding) if (place := places.of(*named, path)))
+    return next(fields, None) or places.of(*named)
 
 
 def _tool(document: Document) -> JsonObject:
-    rules: list[Json] = [_rule(document, section) for section in document.policies]
+    below = policies_below(document)
+    rules: list[Json] = [_rule(document, section) for section in document.policies if section.key not in below]
     return {"driver": {"name": "Assay", "version": document.provenance.tool_version, "rules": rules}}
 
 
@@ -108,8 +118,11 @@ def _invocation(document: Document, elsewhere: int) -> JsonObject:
     if not texts and not document.complete:
         texts = [verdict_of(document)]
     if elsewhere:
-        texts.append(f"{plural(elsewhere, 'finding')} of objects without a file are not in this report")
+        verb = "is" if elsewhere == 1 else "are"
+        texts.append(f"{plural(elsewhere, 'finding')} of objects from standard input {verb} not in this report")
     notes: list[Json] = [{"level": "error", "message": {"text": visible(text)}} for text in texts]
+    if left_out := left_out_line(document, findings_left_out(document), "finding"):
+        notes.append({"level": "note", "message": {"text": left_out}})
     return {
         "executionSuccessful": document.complete,
         "startTimeUtc": iso(provenance.started_at),

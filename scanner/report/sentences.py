@@ -94,7 +94,7 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
     """The numbers with which every report begins: refused problems, then new, reopened, resolved ones, and gaps.
 
     Only the first part is there if its number is 0. The number of open problems is there if none of them would be refused.
-    Nothing is new in the first scan of a cluster.
+    Nothing is new in the first scan of a cluster, unless a baseline is given.
     """
     problems = document.problems
     gaps = gaps_of(document)
@@ -102,7 +102,7 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
     admitted = 0 if problems.refused else problems.open
     parts = (
         VerdictPart("open", admitted, plural(admitted, "open problem")),
-        VerdictPart("new", problems.new if document.provenance.previous_scan_id else 0, f"{problems.new:,} new"),
+        VerdictPart("new", problems.new if is_compared(document) else 0, f"{problems.new:,} new"),
         VerdictPart("reopened", problems.reopened, f"{problems.reopened:,} reopened"),
         VerdictPart("resolved", problems.resolved, f"{problems.resolved:,} resolved{fixed}"),
         VerdictPart("gaps", gaps, plural(gaps, "gap")),
@@ -112,6 +112,12 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
     )
     refused = f"{plural(problems.refused, 'problem')} would be refused" if problems.refused else none
     return VerdictPart("refused", problems.refused, refused), *(part for part in parts if part.number)
+
+
+def is_compared(document: Document) -> bool:
+    """Return whether there is something before this scan with which its problems are compared."""
+    baseline = document.baseline
+    return bool(document.provenance.previous_scan_id or (baseline and baseline.title))
 
 
 def gaps_of(document: Document) -> int:
@@ -193,6 +199,15 @@ def findings_line(document: Document) -> str:
     return f"{plural(total.total, 'finding')} ({parts}){drift}"
 
 
+def counted_line(document: Document) -> str:
+    """The numbers of findings and of new ones; with a baseline those of problems: `9 problems, 3 new since main.json`."""
+    baseline, total = document.baseline, document.findings_total
+    if baseline is None or not baseline.title:
+        return f"{total.total} findings, {total.new} new"
+    problems = document.problems
+    return f"{plural(problems.open, 'problem')}, {problems.new + problems.reopened:,} new since {baseline.title}"
+
+
 def preview_line(document: Document) -> str:
     """The number of previewed findings, or an empty string."""
     number = document.changes.preview
@@ -217,8 +232,14 @@ def excepted_line(document: Document) -> str:
 
 
 def changes_line(document: Document) -> str:
-    """The findings that were resolved, and those that this scan did not check."""
-    changes = document.changes
+    """The findings that were resolved, and those that this scan did not check; with a baseline, the differences from it."""
+    changes, baseline = document.changes, document.baseline
+    if baseline and baseline.title:
+        new = document.problems.new + document.problems.reopened
+        gone = (
+            f"{plural(baseline.gone, 'problem')} of {baseline.title} {'is' if baseline.gone == 1 else 'are'} not open"
+        )
+        return f"{plural(new, 'problem')} new since {baseline.title}; {gone}"
     if not document.provenance.previous_scan_id:
         return "this is the first stored scan of this cluster"
     unchecked = f"; {changes.unchecked:,} still open but not checked by this scan" if changes.unchecked else ""

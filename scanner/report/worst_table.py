@@ -16,6 +16,7 @@ from scanner.posture.worst_problems import WorstProblem
 from scanner.report.ages import age_text
 from scanner.report.document import Document
 from scanner.report.printing import LONGEST_CELL, hanging, line, one_line, show, text_of
+from scanner.report.sentences import is_compared
 from scanner.report.words import message_of, owner_title, plural, visible
 
 _ONE_LINE: Final = 118
@@ -77,7 +78,7 @@ def rule(document: Document, worst: WorstProblem) -> str:
 def age(document: Document, worst: WorstProblem) -> str:
     """The time since a problem began, until the scan, or `new` or `reopened`; empty in the first scan of a cluster."""
     status = worst.problem.status
-    if status == "new" and not document.provenance.previous_scan_id:
+    if status == "new" and not is_compared(document):
         return ""
     if status in ("new", "reopened"):
         return status

@@ -18,7 +18,7 @@ from typing import Final
 import orjson
 from sqlalchemy import Connection, insert, select
 
-from scanner.model.place import Place, PlacedObject
+from scanner.model.place import Place, PlacedObject, field_name
 from scanner.model.texts import clean
 from scanner.posture.problems import workload_key
 from scanner.store.closing_sums import sum_rows
@@ -38,9 +38,13 @@ class StoredPlaces:
     files: array[int]
     lines: array[int]
 
-    def of(self, group: str, kind: str, namespace: str, name: str) -> Place | None:
+    def __bool__(self) -> bool:
+        """Return whether any object has a place."""
+        return bool(self.keys)
+
+    def of(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
         """See `model.place.Places`."""
-        key = workload_key(group, kind, namespace, name)
+        key = workload_key(group, kind, namespace, field_name(name, field))
         index = bisect_left(self.keys, key)
         if index == len(self.keys) or self.keys[index] != key:
             return None

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 
 from scanner.errors import UsageError
 from scanner.model.policy import PolicyKey
-from scanner.model.problem import ProblemCounts
+from scanner.model.problem import NewProblems, ProblemCounts
 from scanner.model.scan import Scan
 from scanner.posture.problems import problem_id
 from scanner.store.comparable import newest_comparable
@@ -52,16 +52,88 @@ def problem_counts(
     own = counted.subquery()
     sums = [func.count(), *(func.coalesce(func.sum(own.c[name]), 0) for name in _FACTS)]
     total, *facts = connection.execute(select(*sums)).one()
-    before = None
-    if ids is None:
-        before = _baseline(connection, baseline) if baseline else comparable(connection, scan_id)
-        rows = waived.get(before.id, frozenset()) if before else frozenset()
-        new = total if before is None else _new_since(connection, counted, (cluster, revision), before, rows)
+    before = _before(connection, scan_id, baseline) if ids is None else None
+    if ids is None and before is None:
+        return replace(ProblemCounts(total, *facts), new=total)
+    new = _new(connection, counted, (cluster, revision), before, ids or (), waived)
+    return replace(ProblemCounts(total, *facts), new=len(new), baseline=before)
+
+
+def new_problems(
+    connection: Connection,
+    scan_id: str,
+    baseline: str = "",
+    ids: Collection[str] | None = None,
+    *,
+    waived: Mapping[str, frozenset[int]] = NO_WAIVED,
+    waived_ids: Collection[str] = (),
+) -> NewProblems:
+    """The problems of a finished scan that `problem_counts` counts as new, by their ids.
+
+    A problem that does not count, because all of its findings are waived, excepted or unchecked, is new if the baseline has it
+    neither open nor among `waived_ids`.
+    """
+    number, cluster, revision = _place(connection, scan_id)
+    if revision is None:
+        return NewProblems()
+    before = _before(connection, scan_id, baseline) if ids is None else None
+    counted = _of_scan(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
+    every = _of_history(cluster, revision)
+    open_now = frozenset(_numbers(connection, every))
+    began = frozenset(_numbers(connection, every.having(_opened() == revision)))
+    if ids is None and before is None:
+        new = open_now
     else:
-        absent = [each for each in map(partial(max, 0), _numbers(connection, counted)) if problem_id(each) not in ids]
-        moved = _moved_from(connection, cluster, revision) if absent else {}
-        new = sum(not any(problem_id(each) in ids for each in moved.get(problem, ())) for problem in absent)
-    return replace(ProblemCounts(total, *facts), new=new, baseline=before)
+        at, known = (cluster, revision), ids or ()
+        counts = frozenset(_numbers(connection, counted))
+        of_counted = _new(connection, counted, at, before, known, waived)
+        others = _new(connection, every, at, before, frozenset((*known, *waived_ids)), NO_WAIVED)
+        new = frozenset((*of_counted, *(each for each in others if each not in counts)))
+    named = frozenset(problem_id(each) for each in new if each >= 0)
+    if ids is None:
+        gone = _gone(connection, cluster, before, open_now) if before else 0
+    else:
+        gone = len(frozenset(ids) - frozenset(problem_id(each) for each in open_now if each >= 0))
+    return NewProblems(named, before, as_recorded=new == began, gone=gone)
+
+
+def _of_history(cluster: int, revision: int) -> Select[Any]:
+    """The problems with an open finding at a revision, whatever waivers and exceptions there are."""
+    open_then = seen_in(cluster, revision), FINDINGS.c.event.not_in(ALONE)
+    return select(PROBLEM.label("problem")).where(*open_then).group_by(PROBLEM)
+
+
+def _opened() -> ColumnElement[Any]:
+    """The revision of the beginning of a problem's latest episode."""
+    own = FINDINGS.c
+    return func.min(func.coalesce(own.problem_opened, own.opened, own.first))
+
+
+def _gone(connection: Connection, cluster: int, before: Scan, open_now: frozenset[int]) -> int:
+    """The number of problems open in an earlier scan that are not open any more."""
+    _, _, revision = _place(connection, before.id)
+    return len(frozenset(_numbers(connection, _of_history(cluster, revision or 0))) - open_now)
+
+
+def _before(connection: Connection, scan_id: str, baseline: str) -> Scan | None:
+    """The scan with which a scan is compared."""
+    return _baseline(connection, baseline) if baseline else comparable(connection, scan_id)
+
+
+def _new(
+    connection: Connection,
+    counted: Select[Any],
+    at: tuple[int, int],
+    before: Scan | None,
+    ids: Container[str],
+    waived: Mapping[str, frozenset[int]],
+) -> list[int]:
+    """The problems of the scan `at` a revision of a cluster that are new since an earlier scan, or else not among `ids`."""
+    if before is not None:
+        return _new_since(connection, counted, at, before, waived.get(before.id, frozenset()))
+    absent = [each for each in map(partial(max, 0), _numbers(connection, counted)) if problem_id(each) not in ids]
+    moved = _moved_from(connection, *at) if absent else {}
+    return [each for each in absent if not any(problem_id(earlier) in ids for earlier in moved.get(each, ()))]
 
 
 def _baseline(connection: Connection, scan_id: str) -> Scan:
@@ -124,8 +196,8 @@ def _not_of(connection: Connection, policies: Collection[PolicyKey]) -> Iterator
 
 def _new_since(
     connection: Connection, counted: Select[Any], at: tuple[int, int], before: Scan, waived: frozenset[int]
-) -> int:
-    """The number of problems of the scan `at` a revision of a cluster without an open finding in an earlier scan.
+) -> list[int]:
+    """The problems of the scan `at` a revision of a cluster without an open finding in an earlier scan.
 
     A finding that it left unchecked was open, and so was one that moved from another problem; one that was waived then is new when
     no waiver applies any more.
@@ -141,7 +213,7 @@ def _new_since(
     moved = _moved_from(connection, cluster, now) if new else {}
     earlier = {problem for several in moved.values() for problem in several}
     was_open = frozenset(connection.execute(then.where(PROBLEM.in_(listed(connection, earlier)))).scalars())
-    return sum(was_open.isdisjoint(moved.get(problem, ())) for problem in new)
+    return [problem for problem in new if was_open.isdisjoint(moved.get(problem, ()))]
 
 
 def _moved_from(connection: Connection, cluster: int, revision: int) -> Mapping[int, frozenset[int]]:

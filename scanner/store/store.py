@@ -20,7 +20,7 @@ from scanner.model.object_counts import ObjectCount
 from scanner.model.place import PlacedObject
 from scanner.model.policy import PolicyKey
 from scanner.model.population import GroupKind, ObjectPage, PlaceOfPage
-from scanner.model.problem import ProblemCounts
+from scanner.model.problem import NewProblems, ProblemCounts
 from scanner.model.resource import Kind
 from scanner.model.run import RunDetails
 from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
@@ -339,6 +339,24 @@ class SqlReader:
         """
         with self._reading() as connection:
             return problem_counts.problem_counts(connection, scan_id, baseline, ids, waived=waived or {}, below=below)
+
+    def new_problems(
+        self,
+        scan_id: str,
+        baseline: str = "",
+        ids: Collection[str] | None = None,
+        *,
+        waived: Mapping[str, frozenset[int]] | None = None,
+        waived_ids: Collection[str] = (),
+    ) -> NewProblems:
+        """The new ones of a finished scan's problems, as `problem_counts` counts them. Raises UsageError.
+
+        A problem that does not count, because it is waived, is new if it was neither open nor among `waived_ids`.
+        """
+        with self._reading() as connection:
+            return problem_counts.new_problems(
+                connection, scan_id, baseline, ids, waived=waived or {}, waived_ids=waived_ids
+            )
 
     def newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
         """The ids of the two newest comparable scans of a cluster, complete or not, the earlier one first. Raises UsageError."""

@@ -185,7 +185,7 @@ def test_a_value_of_the_file_does_not_conflict_with_a_flag(assay: Assay, write: 
             {},
             "from in assay.yaml, line 1, column 7 cannot be combined with context in assay.yaml, line 2, column 10: --from",
         ),
-        ("", {"ASSAY_BASELINE": "last"}, "ASSAY_BASELINE needs --fail-on new: no other gate compares scans"),
+        ("", {"ASSAY_PUSH_METRICS_TOKEN_FILE": "x"}, "ASSAY_PUSH_METRICS_TOKEN_FILE needs --push-metrics"),
         (
             "from: [all.yaml]\nkeepLabel: [a b]\n",
             {},
@@ -248,7 +248,7 @@ def test_a_scan_records_its_configuration_without_secrets(
     monkeypatch.setenv("ASSAY_EXCLUDE_NAMESPACE", "kube-*,password=hunter2")
     assert 1 == assay("scan", "-q", "--baseline", "", "--fail-on", "deny", "--html", "pages").code
 
-    method = as_object(assay("report", "-o", "json", "--fail-on", "deny").report["method"])
+    method = as_object(assay("report", "-o", "json", "--baseline", "", "--fail-on", "deny").report["method"])
     configuration = as_object(method["configuration"])
     assert ("assay.yaml", "sha256:") == (configuration["path"], str(configuration["digest"])[:7])
     assert [

@@ -167,7 +167,7 @@ def test_a_stored_scan_has_gates_too(assay: Assay, write: Write) -> None:
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
-        (("--baseline", "last"), "--baseline needs --fail-on new"),
+        (("--baseline", "main.json"), "there is no such file. Make it with: assay scan … --export json=main.json"),
         (("--fail-on", "new", "--baseline", "last"), "There is no scan"),
         (("--fail-on", "new", "--baseline", "cluster/all.yaml"), "cannot be read as a JSON report"),
         (("--fail-on", "new", "--baseline", "other.json"), "is no JSON report of Assay"),

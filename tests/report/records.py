@@ -436,8 +436,14 @@ def hostile_record() -> ScanRecord:
 class _Everywhere:
     """Every object has its name as its file."""
 
-    def of(self, group: str, kind: str, namespace: str, name: str) -> Place | None:
+    def __bool__(self) -> bool:
         """See `model.place.Places`."""
+        return True
+
+    def of(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
+        """See `model.place.Places`: no field has a line of its own."""
+        if field:
+            return None
         return Place(name, len(group + kind + namespace) or 1)
 
 

@@ -10,10 +10,12 @@ import pytest
 from junitparser import JUnitXml
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.outcome import WouldChange
-from scanner.model.scan import ScanRecord, ScanState
+from scanner.model.outcome import Errored, Violated, WouldChange
+from scanner.model.scan import Health, HealthKind, ScanRecord, ScanState
+from scanner.posture.gates import Gate
 from scanner.report import FORMATS
 from scanner.report.document import document_of
+from scanner.report.options import ReportOptions
 from scanner.report.words import visible
 
 from .records import HOSTILE, finding, hostile_record, partial_record, scan, small_record, tally
@@ -33,10 +35,13 @@ ATTRIBUTES = {
 CASE = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
-def rendered(record: ScanRecord) -> str:
+ALL = ReportOptions(fail_all=True)
+
+
+def rendered(record: ScanRecord, options: ReportOptions = ALL) -> str:
     """The report of a scan."""
     out = io.StringIO()
-    FORMATS["junit"].render(document_of(record), out)
+    FORMATS["junit"].render(document_of(record, options=options), out)
     return out.getvalue()
 
 
@@ -100,6 +105,53 @@ def test_drift_is_no_failure() -> None:
     suites = {suite.name: suite for suite in JUnitXml.fromstring(rendered(record).encode())}
 
     assert (0, 0, 1) == tuple(getattr(suites["require-limits"], name) for name in ("failures", "errors", "skipped"))
+
+
+def test_without_a_gate_nothing_fails() -> None:
+    """A test view is as green as the exit code; what was not examined stays an error."""
+    suites = JUnitXml.fromstring(rendered(partial_record(), ReportOptions()).encode())
+
+    assert 0 == sum(suite.failures for suite in suites)
+    assert ["Not examined"] == [suite.name for suite in suites if suite.errors]
+
+
+@pytest.mark.parametrize(
+    ("gate", "failing"),
+    [
+        (Gate.VIOLATED, {"violated"}),
+        (Gate.ERRORED, {"errored"}),
+        (Gate.DENY, {"violated"}),
+        (Gate.DRIFT, {"drift"}),
+    ],
+)
+def test_a_gate_names_the_cases_that_fail(gate: Gate, failing: set[str]) -> None:
+    """Findings that no gate names are skipped."""
+    outcomes = {
+        "violated": finding("violated", outcome=Violated("too many")),
+        "errored": finding("errored", outcome=Errored("no such key", would_deny=False), actions=("Warn",)),
+        "drift": finding("drift", outcome=WouldChange(PATCH), actions=()),
+    }
+    record = replace(small_record(), findings=lambda: iter(outcomes.values()))
+    root = ET.fromstring(rendered(record, ReportOptions(frozenset({gate}))))  # noqa: S314 - written by the test
+    cases = [
+        case for case in root.iter("testcase") if case.find("failure") is not None or case.find("error") is not None
+    ]
+
+    assert failing == {str(case.get("name")).split("/")[1].split(":")[0] for case in cases}
+
+
+def test_the_gate_health_fails_for_its_entries() -> None:
+    """A note is none of them."""
+    record = replace(
+        small_record(),
+        health=(Health(HealthKind.UNBOUND, "p", "", "no binding"), Health(HealthKind.NOTE, "q", "", "a note")),
+    )
+    suites = {
+        suite.name: suite
+        for suite in JUnitXml.fromstring(rendered(record, ReportOptions(frozenset({Gate.HEALTH}))).encode())
+    }
+
+    assert (1, 1) == (suites["Policy health"].tests, suites["Policy health"].failures)
 
 
 def test_every_text_is_text() -> None:

@@ -161,6 +161,9 @@ class Answers:
         appeared = [change for change, *_ in expected.values() if change in _APPEARED]
         if counts.new != len(appeared):
             yield f"new problems of the gate since scan {before}: expected {len(appeared)}, found {counts.new}"
+        named = {self.known[each] for each in self.store.new_problems(record.scan.id).ids}
+        if named & open_now != {problem for problem, (change, *_) in expected.items() if change in _APPEARED}:
+            yield f"ids of the new problems of the gate since scan {before}: {named & open_now}"
         if self.store.pruned([counts.baseline]):
             return
         diff = self.store.diff(counts.baseline.id, record.scan.id)

@@ -1,0 +1,192 @@
+"""The lines of fields in files of manifests: where a person edits the value that decided a finding.
+
+The events of PyYAML have the lines. They are read a second time, for objects with findings alone: a scan needs no line. JSON is read
+as YAML, whose flow style it is.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+import yaml as pyyaml
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    DocumentEndEvent,
+    Event,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceStartEvent,
+)
+
+_LOADER: Final = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
+_STEP: Final = re.compile(r"\[(?P<index>\d+)\]|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]|\.?(?P<name>[A-Za-z_][A-Za-z0-9_-]*)")
+_ESCAPE: Final = re.compile(r"\\(.)")
+_Step: TypeAlias = "str | int"
+
+
+class WantedLines(NamedTuple):
+    """The fields of an object whose lines are wanted, as `cel` writes paths: `spec.containers[2].image`.
+
+    `line` is that of its document, and `items` are the numbers of its item in lists, from 1.
+    """
+
+    line: int
+    items: tuple[int, ...]
+    paths: Sequence[str]
+
+
+@dataclass(slots=True)
+class _Field:
+    """A field that is wanted, or that has a wanted one in it. `line` is 0 until it is read."""
+
+    line: int = 0
+    fields: dict[_Step, _Field] = field(default_factory=dict)
+
+    def below(self, steps: Sequence[_Step]) -> _Field:
+        """The field at the end of some steps, which is added."""
+        place = self
+        for step in steps:
+            place = place.fields.setdefault(step, _Field())
+        return place
+
+
+def field_lines(file: Path, wanted: Sequence[WantedLines]) -> Iterator[Mapping[str, int]]:
+    """For each object the line of its beginning, under an empty path, and those of its fields, from 1.
+
+    A field that the file does not have has the line of the nearest field around it, or none. A file that cannot be read any more
+    has the lines of documents alone.
+    """
+    documents: defaultdict[int, _Field] = defaultdict(_Field)
+    for each in wanted:
+        for path in ("", *each.paths):
+            documents[each.line].below((*_items(each), *_steps(path)))
+    for line, root in zip(documents, _texts(file, list(documents)), strict=True):
+        _read_lines(root, documents[line], line)
+    for each in wanted:
+        yield _lines_of(each, documents[each.line])
+
+
+def _items(wanted: WantedLines) -> tuple[_Step, ...]:
+    return tuple(step for number in wanted.items for step in ("items", number - 1))
+
+
+def _steps(path: str) -> tuple[_Step, ...]:
+    """The steps of a path; those before a part that is no step."""
+    steps: list[_Step] = []
+    position = 0
+    while match := _STEP.match(path, position):
+        index, quoted, name = match.groups()
+        steps.append(int(index) if index else name or _ESCAPE.sub(r"\1", quoted))
+        position = match.end()
+    return tuple(steps)
+
+
+def _lines_of(wanted: WantedLines, document: _Field) -> dict[str, int]:
+    own = document.below(_items(wanted))
+    lines = {"": own.line or wanted.line}
+    for path in wanted.paths:
+        place, line = own, 0
+        for step in _steps(path):
+            place = place.fields[step]
+            if not place.line:
+                break
+            line = place.line
+        if line:
+            lines[path] = line
+    return lines
+
+
+def _texts(file: Path, lines: Sequence[int]) -> Iterator[str]:
+    """The text from each line to the end of its document; empty if the file cannot be read any more."""
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        yield from ("" for _ in lines)
+        return
+    every = text.split("\n")
+    separators = [number for number, each in enumerate(every) if each.startswith("---")]
+    for line in lines:
+        at = bisect_left(separators, line)
+        yield "\n".join(every[line - 1 : separators[at] if at < len(separators) else None])
+
+
+def _read_lines(text: str, root: _Field, line: int) -> None:
+    """Set the lines of the wanted fields of the first document in a text that begins at a line of its file."""
+    walk = _Walk([_Frame(root, is_list=False, is_root=True)], line)
+    try:
+        for event in pyyaml.parse(text, Loader=_LOADER):
+            if isinstance(event, DocumentEndEvent):
+                return
+            walk.feed(event)
+    except pyyaml.YAMLError:
+        return
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An unfinished collection; `wanted` is None inside a field that nobody wants. `key` is None until a key is read."""
+
+    wanted: _Field | None
+    is_list: bool
+    is_root: bool = False
+    number: int = 0
+    has_key: bool = False
+    value: _Field | None = None
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Follows the events of a document, and sets the lines of the wanted fields."""
+
+    stack: list[_Frame]
+    first: int
+
+    def feed(self, event: Event) -> None:
+        match event:
+            case ScalarEvent() | AliasEvent():
+                self._scalar(event)
+            case MappingStartEvent() | SequenceStartEvent():
+                self.stack.append(_Frame(self._value(event), isinstance(event, SequenceStartEvent)))
+            case CollectionEndEvent():
+                self.stack.pop()
+            case _:
+                pass
+
+    def _scalar(self, event: ScalarEvent | AliasEvent) -> None:
+        frame = self.stack[-1]
+        if frame.is_list or frame.is_root or frame.has_key:
+            self._value(event)
+            return
+        frame.has_key = True
+        frame.value = self._at(frame, event.value if isinstance(event, ScalarEvent) else "", event)
+
+    def _value(self, event: Event) -> _Field | None:
+        """The wanted field whose value begins, or None."""
+        frame = self.stack[-1]
+        if frame.is_root:
+            if frame.wanted is not None:
+                frame.wanted.line = _line(event) + self.first
+            return frame.wanted
+        if frame.is_list:
+            frame.number += 1
+            return self._at(frame, frame.number - 1, event)
+        frame.has_key = False
+        return frame.value
+
+    def _at(self, frame: _Frame, step: _Step, event: Event) -> _Field | None:
+        """The wanted field at a key or an index, whose line is that of the key or of the item."""
+        found = frame.wanted.fields.get(step) if frame.wanted is not None else None
+        if found is not None:
+            found.line = _line(event) + self.first
+        return found
+
+
+def _line(event: Event) -> int:
+    return event.start_mark.line if event.start_mark else 0
