@@ -67,7 +67,7 @@ def objects(address: str, begin: str) -> list[str]:
         return []
     bounds = first, name, name + _AFTER
     found = _values(address, _OF_KIND, *bounds) or _values(address, _IN_NAMESPACE, *bounds)
-    return [f"{first}/{each}" for each in found]
+    return [f"{first}/{each}" for each in found if isinstance(each, str)]
 
 
 def _values(address: str, query: str, *bounds: int | bytes | str) -> list[int | bytes | str]:
