@@ -7,7 +7,7 @@ columns a merge sets step by step are read at its end, within its transaction.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -69,13 +69,13 @@ def add_up(encoder: Encoder, part: Part, rows: Sequence[RawRow], scan_of: Callab
     """The sums of raw rows, which have all columns of their table; rows that are none of the part are left out."""
     own = part.has(rows)
     place = part.place(part.block) if part.block else None
-    counts: defaultdict[Key, int] = defaultdict(int)
-    totals: defaultdict[Key, int] = defaultdict(int)
-    for row, digest in zip(own, encoder.digests(part, own), strict=True):
-        key = Key(part.name, _NO_BLOCK if place is None else row[place] >> BITS, scan_of(row))
-        counts[key] += 1
+    blocks = [_NO_BLOCK] * len(own) if place is None else [row[place] >> BITS for row in own]
+    keys = list(zip(blocks, map(scan_of, own), strict=True))
+    totals: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for key, digest in zip(keys, encoder.digests(part, own), strict=True):
         totals[key] += digest
-    return {key: Sum(count, totals[key] % _MODULUS) for key, count in counts.items()}
+    counts = Counter(keys)
+    return {Key(part.name, *key): Sum(counts[key], total % _MODULUS) for key, total in totals.items()}
 
 
 class ScanSums:
@@ -92,6 +92,10 @@ class ScanSums:
         """Add rows that the scan wrote, with all columns of the table in their order."""
         for key, (count, total) in add_up(self._encoder, part, rows, lambda _: self._scan).items():
             self._sums[key] = self._sums.get(key, NOTHING).plus(count, total)
+
+    def know_objects(self, objects: Sequence[RawRow]) -> None:
+        """Keep the identities of objects that the scan wrote, so that rows which refer to them need no reading."""
+        self._encoder.know_objects(objects)
 
     def read(self, part: Part, *conditions: object) -> None:
         """Add rows that this transaction wrote in several steps."""

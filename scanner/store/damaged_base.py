@@ -18,7 +18,7 @@ from scanner.store.integrity import UNREADABLE
 from scanner.store.integrity_sums import SumCheck
 from scanner.store.integrity_texts import COMPRESSED, SHARED_TEXTS, changed_texts
 
-_MOST_ROWS: Final = 100_000
+_MOST_ROWS: Final = 20_000
 """The number of findings, and of intervals of objects, that a scan reads."""
 _MOST_TEXTS: Final = 1_000
 """The number of shared rows of each table that a scan reads."""

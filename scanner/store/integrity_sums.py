@@ -65,6 +65,7 @@ class SumCheck:
             for number, scan, cluster, revision, state, pruned in connection.execute(select(*columns))
         }
         self._summed = summed_scans(connection)
+        self._encoder = Encoder(connection)
         self._numbers = {
             (scan.cluster, scan.revision): number for number, scan in self._scans.items() if scan.revision is not None
         }
@@ -108,17 +109,16 @@ class SumCheck:
     def scans(self, numbers: Sequence[int], *, reports: bool = True) -> Iterator[Difference]:
         """The differences of the rows that belong to some scans, without those in blocks; with what only their own `reports` show."""
         computed: dict[Key, Sum] = {}
-        encoder = Encoder(self._connection)
         for part in OF_SCANS:
             column = part.table.c[part.scan]
             rows = self._connection.execute(select(part.table).where(among(self._connection, column, numbers))).all()
             if part is SCANS_ENDED:
                 rows = [row for row in rows if not self._scans[row.number].running]
-            computed |= add_up(encoder, part, rows, scan_of(part, self._numbers))
+            computed |= add_up(self._encoder, part, rows, scan_of(part, self._numbers))
         days = select(DAILY, DAYS.c.scan).join(DAYS, DAYS.c.number == DAILY.c.day)
         of_days = self._connection.execute(days.where(among(self._connection, DAYS.c.scan, numbers))).all()
         scan = len(DAILY.columns)
-        computed |= add_up(encoder, DAILY_TALLIES, of_days, lambda row: int(row[scan]))
+        computed |= add_up(self._encoder, DAILY_TALLIES, of_days, lambda row: int(row[scan]))
         if reports:
             there = (number for number in numbers if not self._scans[number].running and not self._scans[number].pruned)
             computed |= report_sums(self._connection, list(there))
@@ -129,10 +129,9 @@ class SumCheck:
 
     def revisions(self) -> Iterator[Difference]:
         """The differences of the rows that belong to the revisions of clusters, without those in blocks: they are few."""
-        encoder = Encoder(self._connection)
         for part in OF_REVISIONS:
             rows = self._connection.execute(select(part.table)).all()
-            computed = add_up(encoder, part, rows, scan_of(part, self._numbers))
+            computed = add_up(self._encoder, part, rows, scan_of(part, self._numbers))
             stored = stored_sums(self._connection, CLOSING_SUMS.c.part == part.name)
             yield from self._compared(stored, computed, _of_part)
 
@@ -141,10 +140,9 @@ class SumCheck:
         column = parts[0].table.c[parts[0].block]
         wanted = select(parts[0].table).where(column.between(block << BITS, (block + 1 << BITS) - 1))
         rows = self._connection.execute(wanted).all()
-        encoder = Encoder(self._connection)
         computed: dict[Key, Sum] = {}
         for part in parts:
-            computed |= add_up(encoder, part, rows, scan_of(part, self._numbers))
+            computed |= add_up(self._encoder, part, rows, scan_of(part, self._numbers))
         own = CLOSING_SUMS.c
         stored = stored_sums(self._connection, own.part.in_([part.name for part in parts]), own.block == block)
         return len(rows), list(self._compared(stored, computed, _of_block))

@@ -12,11 +12,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import orjson
-from sqlalchemy import Boolean, Column, Connection, Float, Integer, Table, select
+from sqlalchemy import Boolean, Column, Connection, Float, Integer, String, Table, select
 
 from scanner.store.engine import among
 from scanner.store.interning import chunks
@@ -65,6 +64,7 @@ RawRow: TypeAlias = Sequence[Any]
 """A row with the columns of its table in their order."""
 
 _MOST_KEPT: Final = 20_000
+_PLAIN: Final = frozenset({str, int, type(None)})
 _REFERENCES: Final[Mapping[str, Table]] = {
     "check": CHECKS,
     "kind": KINDS,
@@ -256,31 +256,45 @@ class Encoder:
 
     def digests(self, part: Part, rows: Sequence[RawRow]) -> Iterator[int]:
         """The digests of rows, in their order."""
-        names = list(part.table.c.keys())
+        places = [(part.table.c[name], part.place(name)) for name in part.columns]
         blake, dumps, number = hashlib.blake2b, orjson.dumps, int.from_bytes
         for portion in _portions(rows):
-            columns = [
-                self._encoded(part.table.c[name], list(map(itemgetter(names.index(name)), portion)))
-                for name in part.columns
-            ]
+            columns = [self._encoded(column, [row[place] for row in portion]) for column, place in places]
             for values in zip([part.name] * len(portion), *columns, strict=True):
                 yield number(blake(dumps(values), digest_size=32).digest())
 
-    def _encoded(self, column: Column[Any], values: list[Any]) -> list[object]:
+    def know_objects(self, objects: Sequence[RawRow]) -> None:
+        """Keep the identities of objects in memory, given their rows: the caller writes them, and then rows that refer to them."""
+        self._kept(OBJECTS).update(self._identities([(number, *rest) for number, _, *rest in objects]))
+
+    def _encoded(self, column: Column[Any], values: list[Any]) -> list[Any]:
         table = _REFERENCES.get(column.name)
         if table is not None and isinstance(column.type, Integer):
             return self._referred(table, values)
+        # Most values are texts and numbers. A damaged row can have bytes in the place of a text.
+        if isinstance(column.type, (Integer, String)) and {*map(type, values)} <= _PLAIN:
+            return values
         return list(map(_encoding(column), values))
 
     def _referred(self, table: Table, numbers: list[int | None]) -> list[object]:
-        known = self._known.setdefault(table.name, {})
-        if len(known) > _MOST_KEPT:
-            known.clear()
+        known = self._kept(table)
         missing = {number for number in numbers if number is not None and number not in known}
         for portion in chunks(list(missing)):
             known.update(self._read(table, portion))
         # An id that no row has is encoded as an empty text, as is 0, which stands for none.
         return [None if number is None else known.get(number, "") for number in numbers]
+
+    def _kept(self, table: Table) -> dict[int, object]:
+        known = self._known.setdefault(table.name, {})
+        if len(known) > _MOST_KEPT:
+            known.clear()
+        return known
+
+    def _identities(self, objects: Sequence[RawRow]) -> Iterator[tuple[int, object]]:
+        """The identities of objects, given their ids, the ids of their kinds, and their namespaces, names and UIDs."""
+        kinds = self._referred(KINDS, [row[1] for row in objects])
+        for (number, _, *identity), kind in zip(objects, kinds, strict=True):
+            yield number, [kind, *identity]
 
     def _read(self, table: Table, numbers: list[int]) -> Iterator[tuple[int, object]]:
         if table is DAYS:
@@ -290,12 +304,8 @@ class Encoder:
         chosen = among(self._connection, table.c.id, numbers)
         if table is OBJECTS:
             own = OBJECTS.c
-            rows = self._connection.execute(
-                select(own.id, own.kind, own.namespace, own.name, own.uid).where(chosen)
-            ).all()
-            kinds = self._referred(KINDS, [row[1] for row in rows])
-            for (number, _, *identity), kind in zip(rows, kinds, strict=True):
-                yield number, [kind, *identity]
+            wanted = select(own.id, own.kind, own.namespace, own.name, own.uid).where(chosen)
+            yield from self._identities(self._connection.execute(wanted).all())
             return
         if table is WAIVER_SETS:
             for number, content in self._connection.execute(select(table.c.id, table.c.content).where(chosen)).all():

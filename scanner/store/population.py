@@ -316,6 +316,7 @@ class PopulationWriter:
                 ids[place] = number
         insert_rows(self._connection, OBJECTS, _OBJECT, objects)
         index_objects(self._connection, objects)
+        self._sums.know_objects(objects)
         insert_rows(self._connection, POPULATION, _INTERVAL, changes.opened)
         self._sums.add(POPULATION_BEGUN, changes.opened)
         changes.clear()

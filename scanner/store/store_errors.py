@@ -58,6 +58,9 @@ def as_store_error(address: Address) -> Iterator[None]:
         raise _without_driver(address) from None
     except NoSuchModuleError:
         raise _without_driver(address) from None
+    except UnicodeDecodeError as error:
+        # The names in a damaged schema, which SQLite quotes, and damaged texts.
+        raise StoreError(_sentence(address, "malformed text")) from error
     except DBAPIError as error:
         if is_too_long(error):
             raise QueryTooLong("The query takes too long. Ask for less, for example with a filter.") from error

@@ -112,7 +112,7 @@ def test_another_schema_is_named(assay: Assay, db: Path, command: tuple[str, ...
 
 
 def test_check_finds_no_problem_in_a_sound_database(assay: Assay, db: Path) -> None:
-    """Also with the digests of all rows."""
+    """Also with the words of all rows."""
     ran = [assay("db", "check", *flags, "--db", db) for flags in ((), ("--all",))]
 
     assert [(0, b"The database has no problem.\n", "")] * 2 == [(each.code, each.stdout, each.stderr) for each in ran]
@@ -123,7 +123,7 @@ def test_check_prints_each_problem_with_its_remedy(assay: Assay, db: Path) -> No
     execute(f"sqlite:///{db}", "UPDATE findings SET until = since WHERE id = 1")
     ran = assay("db", "check", "--db", db)
 
-    assert (4, "assay: the database has 1 problem; see above for what to do\n") == (ran.code, ran.stderr)
+    assert (4, "assay: the database has 2 problems; see above for what to do\n") == (ran.code, ran.stderr)
     assert re.match(rb"findings 1: rows end before they begin\. Restore the database from a backup", ran.stdout)
 
 
