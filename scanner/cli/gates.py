@@ -21,8 +21,7 @@ from scanner.cli.completion import scans
 from scanner.cli.severities import policies_below
 from scanner.errors import UsageError
 from scanner.model.baseline import NO_EARLIER_SCAN, Baseline
-from scanner.posture.gates import Gate
-from scanner.posture.since_baseline import since_baseline
+from scanner.model.gate import Gate
 
 if TYPE_CHECKING:
     from scanner.cli.waivers import Posture
@@ -149,6 +148,8 @@ def _compared(
 
     Raises UsageError for a baseline that is of another cluster, or the scan itself, and for waivers that cannot be read.
     """
+    from scanner.posture.since_baseline import since_baseline
+
     if Gate.NEW not in gates and baseline == DEFAULT_BASELINE:
         return record
     if baseline.scan_id == record.scan.id:

@@ -19,7 +19,7 @@ from scanner.errors import UsageError
 from scanner.report import FORMATS
 
 if TYPE_CHECKING:
-    from scanner.posture.gates import Gate
+    from scanner.model.gate import Gate
     from scanner.posture.severity import Severity
     from scanner.report.options import ReportOptions
 

@@ -1,24 +1,13 @@
-"""The gates of `--fail-on`, and the findings that each of them names."""
+"""The findings that each gate of `--fail-on` names."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from enum import StrEnum
 from typing import assert_never
 
+from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.scan import StoredFinding
-
-
-class Gate(StrEnum):
-    """The gates."""
-
-    NEW = "new"
-    DENY = "deny"
-    VIOLATED = "violated"
-    ERRORED = "errored"
-    DRIFT = "drift"
-    HEALTH = "health"
 
 
 def is_named(stored: StoredFinding, gates: Collection[Gate], new: Collection[str]) -> bool:

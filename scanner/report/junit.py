@@ -15,10 +15,11 @@ from itertools import chain, groupby
 from typing import Final, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
+from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ALONE, HealthKind, StoredFinding
-from scanner.posture.gates import Gate, is_named
+from scanner.posture.gates import is_named
 from scanner.report.below_severity import findings_left_out, left_out_line, policies_below
 from scanner.report.document import Document
 from scanner.report.evidence import evidence_lines

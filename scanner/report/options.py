@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from scanner.posture.gates import Gate
+from scanner.model.gate import Gate
 from scanner.posture.severity import Severity
 
 

@@ -117,7 +117,7 @@ def test_the_first_error_ends_a_command(file: Path) -> None:
         (b"db: [\n", "assay.yaml, line 2, column 1: this is not YAML"),
         (b"db: a\n---\ndb: b\n", "assay.yaml, line 3, column 1: the file has a second document: write one"),
         (b"db: " + b"[" * 40, "assay.yaml, line 1, column 36: the document is nested deeper than 32 levels"),
-        (b"#" * (50 << 20), "the file has more than 8 MiB"),
+        (b"#" * (50 << 20), "cannot be read: it has more than 8 MiB"),
     ],
     ids=["alias", "tag", "own tag", "NUL", "not UTF-8", "repeated", "list", "no YAML", "two", "nested", "50 MB"],
 )

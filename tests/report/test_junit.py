@@ -10,9 +10,9 @@ import pytest
 from junitparser import JUnitXml
 from syrupy.assertion import SnapshotAssertion
 
+from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.scan import Health, HealthKind, ScanRecord, ScanState
-from scanner.posture.gates import Gate
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.options import ReportOptions
