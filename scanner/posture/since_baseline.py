@@ -32,6 +32,7 @@ def since_baseline(record: ScanRecord, baseline: Baseline) -> ScanRecord:
         census=None,
         census_by=None,
         problem_totals=None,
+        problem_groups=None,
     )
 
 

@@ -120,6 +120,14 @@ def test_json_and_csv_follow_the_baseline(branch: Assay, home: Path) -> None:
     assert 3 == (home / "all.csv").read_text().count(",new,")
 
 
+def test_metrics_follow_the_baseline(branch: Assay) -> None:
+    """Three new problems, as in the verdict."""
+    text = branch(*PULL_REQUEST, "-o", "openmetrics").stdout.decode()
+    new = [line for line in text.splitlines() if re.match(r"assay_\w*problems_new\{", line)]
+
+    assert ["3"] == [line.rpartition(" ")[2] for line in new]
+
+
 def test_the_terminal_follows_the_baseline(branch: Assay) -> None:
     """The verdict and the ages of the problems."""
     text = branch(*PULL_REQUEST).stdout.decode()
