@@ -33,6 +33,8 @@ def since_baseline(record: ScanRecord, baseline: Baseline) -> ScanRecord:
         census_by=None,
         problem_totals=None,
         problem_groups=None,
+        problems_by_namespace=None,
+        problems_by_owner=None,
     )
 
 

@@ -120,6 +120,16 @@ def test_json_and_csv_follow_the_baseline(branch: Assay, home: Path) -> None:
     assert 3 == (home / "all.csv").read_text().count(",new,")
 
 
+def test_the_problems_of_each_group_follow_the_baseline(branch: Assay) -> None:
+    """By policy, namespace and owner the JSON report counts three new ones, as in its verdict."""
+    report: Any = branch(*PULL_REQUEST, "-o", "json").report
+    by = report["verdict"]["problemsBy"]
+    groups = [*by["policies"], *by["namespaces"]["groups"], *by["owners"]["groups"]]
+
+    assert 3 == report["verdict"]["problems"]["new"]
+    assert [3, 3, 3] == [group["new"] for group in groups]
+
+
 def test_metrics_follow_the_baseline(branch: Assay) -> None:
     """Three new problems, as in the verdict."""
     text = branch(*PULL_REQUEST, "-o", "openmetrics").stdout.decode()
