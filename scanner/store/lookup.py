@@ -38,7 +38,7 @@ from scanner.store.kept_labels import KeptLabels
 from scanner.store.scans import LATEST_FIRST, USABLE, scan_of, select_scans
 from scanner.store.shared_rows import policies_of
 from scanner.store.sightings import last_seen
-from scanner.store.tables import ALONE, FINDINGS, OPEN, POLICIES, SCAN_POLICIES, SCANS
+from scanner.store.tables import ALONE, FINDINGS, OPEN, OUTDATED, POLICIES, SCAN_POLICIES, SCANS
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?")
 _SHOWN = 5
@@ -179,7 +179,9 @@ def find_finding(connection: Connection, text: str) -> ExplainedFinding:
     if len(fingerprints) > 1:
         ids = sorted({fingerprint[:SHORT] for fingerprint in fingerprints})
         raise UsageError(f"Finding {text!r} is ambiguous: {listed(ids)}. Give more digits of the id.")
-    return max((explained(connection, row) for row in rows), key=lambda each: each.stored.last_seen)
+    # A row that a later scan overtook tells nothing of the finding today.
+    found = (explained(connection, row) for row in rows)
+    return max(found, key=lambda each: (each.stored.status != OUTDATED, each.stored.last_seen))
 
 
 def _latest_rows(connection: Connection, text: str) -> list[FindingRow]:

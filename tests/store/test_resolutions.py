@@ -395,6 +395,15 @@ def test_an_older_list_reopens_nothing_that_a_later_scan_resolved(
     assert (0, 0) == (first.scan.new, first.scan.resolved)
 
 
+def test_an_overtaken_row_does_not_explain_a_finding(store: SqlStore) -> None:
+    """The finding is fixed; the scan that ended last had an older list."""
+    first, _ = overlapping(store, earlier="20", later="30")
+    [finding] = first.findings()
+
+    explained = store.finding(finding.id)
+    assert ("resolved", "fixed") == (explained.stored.status, explained.stored.resolution)
+
+
 def test_a_newer_list_of_an_earlier_scan_reopens(store: SqlStore) -> None:
     """The resource versions decide, if the scan that began earlier listed the kind later."""
     first, _ = overlapping(store, earlier="40", later="30")

@@ -343,6 +343,8 @@ def findings_of(store: SqlStore, history: int) -> dict[str, tuple[Any, ...]]:
         with suppress(UsageError):
             explained = store.finding(fingerprint(item, history))
             stored = explained.stored
+            if stored.status == "outdated":  # It was never open, and goes with its scan.
+                continue
             times = stored.status, stored.first_seen, stored.last_seen, stored.resolved_at, explained.scan
             content = (stored, explained.policy) if stored.status in {"new", "open", "reopened"} else ()
             states[item.fingerprint] = (*times, *content)
