@@ -163,12 +163,15 @@ def _print_table(answered: list[tuple[Need, bool]], needs: Needs) -> None:
 
 def _print_remedy(command: str, scope: RightsScope, connection: Connection, cluster: LiveCluster) -> None:
     """The command that grants the rights; none if the server does not name the user, or everybody would have the rights."""
-    from scanner.cli.terminal import text
+    from scanner.cli.explanation import show
+    from scanner.report.commands import Command
+    from scanner.report.screen import Screen
 
     username = cluster.requester().username
     if username not in ("", ANONYMOUS):
-        text(["", "Next:", "  # grant every right that the scan needs, as an administrator of the cluster"])
-        text([f"  {grant_command(command, scope, connection, username)}"])
+        grant = grant_command(command, scope, connection, username)
+        purpose = "grant every right that the scan needs, as an administrator of the cluster"
+        show([Command(grant, purpose)], Screen())
 
 
 def _permissions(number: int) -> str:

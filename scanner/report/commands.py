@@ -13,6 +13,7 @@ from scanner.report.printing import line, one_line
 from scanner.report.screen import Screen
 
 _CONTINUED: Final = " \\"
+_PIPE: Final = "|"
 
 
 class Command(NamedTuple):
@@ -50,7 +51,7 @@ def _continued(console: Console, command: str) -> None:
     """Print a command, which a shell reads across the ends of lines; only an argument that is wider than a line is wider."""
     current = " "
     for argument in shlex.split(command):
-        quoted = shlex.quote(argument)
+        quoted = argument if argument == _PIPE else shlex.quote(argument)
         if len(current) + len(quoted) + len(_CONTINUED) + 1 > console.width and current.strip():
             one_line(console, Text(f"{current}{_CONTINUED}"))
             current = "   "
