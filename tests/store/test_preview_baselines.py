@@ -156,6 +156,7 @@ def test_an_upgrade_marks_the_previews_of_older_versions(filled: SqlStore, url: 
         binding=bindings[0]["id"],
     )
     filled.close()
+    execute(url, "DROP TABLE closing_sums")
     execute(url, "DROP TABLE waived_checks")
     execute(url, "ALTER TABLE scans DROP COLUMN preview")
     execute(url, "UPDATE alembic_version SET version_num = '0029'")
