@@ -29,7 +29,9 @@ from scanner.cluster.rights import allowed
 from scanner.cluster.session import Answer, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
+from scanner.model.missing_right import MissingRight
 from scanner.model.object_counts import ServerCounts
+from scanner.model.requester import ANONYMOUS
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scan import ClusterIdentity
 from scanner.rbac import Need
@@ -168,8 +170,8 @@ class LiveCluster:
         parts = (*modern, *(self._group_version(name) for name in names))
         kinds = tuple(kind for part in parts for kind in part.kinds)
         gaps = (*missing, *broken, *nameless, *(gap for part in parts for gap in part.gaps))
-        versions_of_kind = Counter((kind.group, kind.kind) for kind in kinds)
-        self._several = frozenset(name for name, versions in versions_of_kind.items() if versions > 1)
+        versions = Counter((kind.group, kind.kind) for kind in kinds)
+        self._several = frozenset(name for name, number in versions.items() if number > 1)
         return Discovery(kinds, (*gaps, *discovery.missing_policies(kinds, gaps, self._server_version)))
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
@@ -243,8 +245,7 @@ class LiveCluster:
                 "failed", f"cannot get namespace {name}: {error}. Scan again when this is fixed"
             ) from error
         if answer.status == _FORBIDDEN:
-            why = f"cannot get namespace {name}: forbidden for {self._username()}. Grant `get` on it"
-            raise ListFailed("forbidden", why)
+            raise ListFailed("forbidden", str(MissingRight("get", f"namespaces/{name}", "", self._username())))
         if answer.status == _NOT_FOUND:
             yield Page(kind, 1, b'{"items":[]}')
             return
@@ -318,7 +319,18 @@ class LiveCluster:
                 f"{self._session.server} does not accept the credentials ({answer.message()}). "
                 "Log in again, or choose others with --kubeconfig or --context"
             )
+        if answer.status == _FORBIDDEN and f'User "{ANONYMOUS}"' in answer.message():
+            raise ClusterError(self._anonymous())
         return answer
+
+    def _anonymous(self) -> str:
+        """The reason why requests are anonymous. Rights for the anonymous user are no remedy: everybody would have them."""
+        if self._session.as_user == ANONYMOUS:
+            return f"{ANONYMOUS} may not read what {self._session.server} serves: name another user with --as"
+        return (
+            f"{self._session.server} takes these requests for anonymous ones: the credentials of context "
+            f"{self._session.place} did not reach it. Check for a proxy that ends TLS, or choose others with --context"
+        )
 
 
 def _list_path(kind: Kind, namespace: str) -> str:
