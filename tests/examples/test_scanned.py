@@ -157,7 +157,7 @@ def test_an_unreadable_document_is_a_gap_and_an_unneeded_one_is_out_of_scope(sta
 
 @pytest.mark.parametrize("state", STATES)
 def test_policy_health_names_what_protects_nothing(state: str, ran: dict[str, Ran]) -> None:
-    """Unbound, dangling, without a served kind, without an object, without its param."""
+    """Unbound, dangling, without a served kind, without an object, without its param, and in a version that is not served."""
     expected = {
         ("danglingBinding", "pod-quota"),
         ("hiddenErrors", "database-settings"),
@@ -166,6 +166,7 @@ def test_policy_health_names_what_protects_nothing(state: str, ran: dict[str, Ra
         ("matchesNoServedKind", "gateway-hosts"),
         ("paramNotFound", "storage-limits"),
         ("unbound", "egress-rules"),
+        ("versionNotServed", "minimum-replicas"),
     }
     entries = as_list(ran[state].report["health"])
     assert expected == {(as_text(dig(entry, "kind")), as_text(dig(entry, "policy"))) for entry in entries}
