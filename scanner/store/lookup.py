@@ -179,9 +179,12 @@ def find_finding(connection: Connection, text: str) -> ExplainedFinding:
     if len(fingerprints) > 1:
         ids = sorted({fingerprint[:SHORT] for fingerprint in fingerprints})
         raise UsageError(f"Finding {text!r} is ambiguous: {listed(ids)}. Give more digits of the id.")
-    # A row that a later scan overtook tells nothing of the finding today.
-    found = (explained(connection, row) for row in rows)
-    return max(found, key=lambda each: (each.stored.status != OUTDATED, each.stored.last_seen))
+    return max((explained(connection, row) for row in current(rows)), key=lambda each: each.stored.last_seen)
+
+
+def current(rows: Collection[FindingRow]) -> Collection[FindingRow]:
+    """The rows without outdated ones, if there are others: an outdated finding is part of one report alone."""
+    return [row for row in rows if row.history.event != OUTDATED] or rows
 
 
 def _latest_rows(connection: Connection, text: str) -> list[FindingRow]:
@@ -189,11 +192,12 @@ def _latest_rows(connection: Connection, text: str) -> list[FindingRow]:
     if not _HEX.fullmatch(text):
         return []
     low, high = bytes.fromhex(text.ljust(64, "0")), bytes.fromhex(text.ljust(64, "f"))
-    if rows := _latest_between(connection, low, high):
+    rows = _latest_between(connection, low, high)
+    if any(row.history.event != OUTDATED for row in rows):
         return rows
     later = select(FINDINGS.c.fingerprint, FINDINGS.c.since).where(FINDINGS.c.continues.between(low, high))
     row = connection.execute(later.order_by(FINDINGS.c.since.desc()).limit(1)).one_or_none()
-    return [] if row is None else _latest_rows(connection, bytes(row.fingerprint).hex())
+    return rows if row is None else _latest_rows(connection, bytes(row.fingerprint).hex())
 
 
 def _latest_between(connection: Connection, low: bytes, high: bytes) -> list[FindingRow]:

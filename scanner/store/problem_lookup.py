@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,9 +12,9 @@ from scanner.errors import UsageError
 from scanner.posture.problems import problem_id
 from scanner.store.clusters import find_cluster
 from scanner.store.findings import FindingRow, select_findings
-from scanner.store.lookup import ExplainedFinding, all_explained, explained, listed
+from scanner.store.lookup import ExplainedFinding, all_explained, current, explained, listed
 from scanner.store.problem_clocks import is_last_in_problem
-from scanner.store.tables import ALONE, FINDINGS, OPEN, OUTDATED
+from scanner.store.tables import ALONE, FINDINGS, OPEN
 
 _ID: Final = re.compile(r"p-([0-9a-f]{1,12})")
 _DIGITS: Final = 12
@@ -98,15 +97,10 @@ def _rows(connection: Connection, number: int, cluster: str | int | None) -> lis
     for row in map(FindingRow.of, connection.execute(wanted)):
         # A finding that left the problem may have come back: its last row in this problem counts.
         of_clusters.setdefault(row.history.cluster, {})[row.history.fingerprint, row.history.event in ALONE] = row
-    ordered = [sorted(_current(rows.values()), key=_order) for rows in of_clusters.values()]
+    ordered = [sorted(current(rows.values()), key=_order) for rows in of_clusters.values()]
     if len(ordered) <= 1:
         return ordered[0] if ordered else []
     return max(ordered, key=lambda rows: explained(connection, rows[0]).stored.last_seen)
-
-
-def _current(rows: Collection[FindingRow]) -> Collection[FindingRow]:
-    """The rows without outdated ones, if there are others."""
-    return [row for row in rows if row.history.event != OUTDATED] or rows
 
 
 def _order(row: FindingRow) -> tuple[bool, bool, int, bytes]:

@@ -154,6 +154,30 @@ def test_an_outdated_finding_is_not_counted_as_resolved(store: SqlStore) -> None
     assert ["resolved"] == [each.stored.status for each in explained.findings]
 
 
+def test_an_outdated_finding_is_explained_as_it_ended(store: SqlStore) -> None:
+    """Its id stands for the finding that a scan resolved, also after the older list."""
+    own = story(store)
+    own.scan((*RULES, WEB, OLD, POD))
+    first, _ = overlapping(own, (*RULES, WEB, OLD, POD), (*RULES, WEB, OLD))
+    [stored] = first.findings()
+
+    assert ("resolved", "noObjects") == (
+        store.finding(stored.id).stored.status,
+        store.finding(stored.id).stored.resolution,
+    )
+
+
+def test_an_outdated_finding_that_goes_on_is_explained_as_the_next_one(store: SqlStore) -> None:
+    """The later scan has a pod of the same name in place of the one in the older list."""
+    again = {**POD, "metadata": {**POD["metadata"], "uid": "uid-of-another"}}
+    own = story(store)
+    own.scan((*RULES, WEB, OLD, POD))
+    first, second = overlapping(own, (*RULES, WEB, OLD, POD), (*RULES, WEB, OLD, again))
+    [outdated], [following] = first.findings(), second.findings()
+
+    assert ("outdated", following.id) == (outdated.status, store.finding(outdated.id).stored.id)
+
+
 def test_a_problem_of_outdated_findings_alone_was_never_open(store: SqlStore) -> None:
     """Its explanation has the finding of the one report."""
     own = story(store)
