@@ -20,6 +20,8 @@ SETTINGS: Final = 8 * 1024 * 1024
 OBJECTS: Final = 1024 * 1024 * 1024
 """The most bytes of a file with the objects of a cluster, or with a report about them."""
 
+OR_STDIN: Final = "name a regular file, or give - to read standard input"
+_REGULAR: Final = "name a regular file"
 _KINDS: Final = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISCHR, "a device"),
@@ -27,8 +29,8 @@ _KINDS: Final = (
 )
 
 
-def read_file(path: Path, most: int) -> bytes:
-    """The content of a regular file of at most so many bytes. Raises OSError."""
+def read_file(path: Path, most: int, *, instead: str = _REGULAR) -> bytes:
+    """The content of a regular file of at most so many bytes. Raises OSError, which says what to name `instead` of another file."""
     # Without waiting for the other end of a named pipe.
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:
@@ -37,7 +39,7 @@ def read_file(path: Path, most: int) -> bytes:
             if stat.S_ISCHR(status.st_mode) and status.st_rdev == Path(os.devnull).stat().st_rdev:
                 return b""
             kind = next((name for is_kind, name in _KINDS if is_kind(status.st_mode)), "no file")
-            raise OSError(errno.EINVAL, f"it is {kind}; name a regular file", str(path))
+            raise OSError(errno.EINVAL, f"it is {kind}; {instead}", str(path))
         data = file.read(most + 1) if status.st_size <= most else b""
         if status.st_size > most or len(data) > most:
             raise OSError(errno.EFBIG, f"it has more than {_size(most)}", str(path))

@@ -63,7 +63,7 @@ def _replace_closed_streams() -> None:
     if sys.stdout is None:
         sys.stdout = open(_STDOUT, "w", closefd=False)  # noqa: SIM115 - open as long as the process
     if sys.stderr is None:
-        sys.stderr = open(_STDERR, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(_STDERR, "w", closefd=False)  # noqa: SIM115 - see above
 
 
 def _run(arguments: Sequence[str] | None, conclusion: Conclusion) -> int:

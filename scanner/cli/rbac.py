@@ -162,7 +162,7 @@ def _print_table(answered: list[tuple[Need, bool]], needs: Needs) -> None:
 
 
 def _print_remedy(command: str, scope: RightsScope, connection: Connection, cluster: LiveCluster) -> None:
-    """The command that grants the rights; none if the server does not name the user, or everybody would have the rights."""
+    """The command that grants the rights; none if the server does not name the user, or if the user is the anonymous one."""
     from scanner.cli.explanation import show
     from scanner.report.commands import Command
     from scanner.report.screen import Screen

@@ -131,7 +131,7 @@ def _read_lines(text: str, root: _Field, line: int) -> None:
 
 @dataclass(slots=True)
 class _Frame:
-    """An unfinished collection; `wanted` is None inside a field that nobody wants. `key` is None until a key is read."""
+    """An unfinished collection; `wanted` is None inside a field whose lines are not wanted. `key` is None until a key is read."""
 
     wanted: _Field | None
     is_list: bool

@@ -324,7 +324,7 @@ class LiveCluster:
         return answer
 
     def _anonymous(self) -> str:
-        """The reason why requests are anonymous. Rights for the anonymous user are no remedy: everybody would have them."""
+        """The reason why requests are anonymous. Rights for the anonymous user are no remedy: every client would have them."""
         if self._session.as_user == ANONYMOUS:
             return f"{ANONYMOUS} may not read what {self._session.server} serves: name another user with --as"
         return (

@@ -18,7 +18,7 @@ from typing import Final
 from scanner.cluster.other_tools import Recognised, absolute, kustomize_inputs, recognised_document, recognised_file
 from scanner.cluster.streams import pieces
 from scanner.errors import UsageError
-from scanner.files import OBJECTS, read_file, read_standard_input
+from scanner.files import OBJECTS, OR_STDIN, read_file, read_standard_input
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
@@ -178,7 +178,7 @@ def _unreadable(error: OSError) -> str:
 def _read(file: Path) -> Iterator[Document | Unread]:
     name = "standard input" if file == _STDIN else str(file)
     try:
-        data = read_standard_input(OBJECTS) if file == _STDIN else read_file(file, OBJECTS)
+        data = read_standard_input(OBJECTS) if file == _STDIN else read_file(file, OBJECTS, instead=OR_STDIN)
     except OSError as error:
         yield Unread(_gap(name, _unreadable(error)), text=None)
         return

@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 from scanner.documents.composer import compose
 from scanner.documents.nodes import BadDocument, Node, Place
 from scanner.errors import UsageError
-from scanner.files import SETTINGS, read_file, read_standard_input
+from scanner.files import OR_STDIN, SETTINGS, read_file, read_standard_input
 from scanner.model.nearest import did_you_mean
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
@@ -64,7 +64,7 @@ def _is_read(name: str) -> bool:
 def _bytes(file: Path) -> bytes:
     """The content of a file: enough of it to see that it is too large."""
     try:
-        return read_standard_input(SETTINGS) if file == _STDIN else read_file(file, SETTINGS)
+        return read_standard_input(SETTINGS) if file == _STDIN else read_file(file, SETTINGS, instead=OR_STDIN)
     except OSError as error:
         _refuse(error)
 

@@ -24,7 +24,7 @@ class Baseline:
 
     @property
     def title(self) -> str:
-        """The name of the baseline in a sentence; empty if there is none."""
+        """The name of the baseline in a sentence; empty without a baseline."""
         return self.file or (f"scan {self.scan}" if self.scan else "")
 
 

@@ -13,6 +13,7 @@ import orjson
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.mutate.goread import Malformed, Mismatch, plain, special
+from scanner.mutate.gotypes import Plain
 
 PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
 METRICS, _CURRENT = f"{PREFIX}metrics", f"{PREFIX}current-metrics"
@@ -270,9 +271,9 @@ def _int32(value: Json) -> Json:
     return _plain("int32", value)
 
 
-def _plain(kind: str, value: Json) -> Json:
+def _plain(kind: Plain, value: Json) -> Json:
     try:
-        return plain(kind, kind, value)  # type: ignore[arg-type]
+        return plain(kind, kind, value)
     except Mismatch as error:
         raise _Unreadable from error
 

@@ -87,7 +87,7 @@ class _Root:
         self._has_written_null = False
 
     def finished(self) -> Node:
-        """The changed document, in which a null is a null whatever wrote it."""
+        """The changed document, in which each null is a null, also one that a patch wrote."""
         return _plain(self.document) if self._has_written_null else self.document
 
     def add(self, operation: Operation) -> None:

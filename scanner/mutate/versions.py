@@ -144,7 +144,7 @@ def _plain_device(device: JsonObject) -> JsonObject:
 
 
 def _changed(value: JsonObject, path: Sequence[str], change: _Conversion) -> JsonObject:
-    """The object with the object at a path changed; the same object if there is none."""
+    """The object with a change of the object at a path; unchanged if the path leads to no object."""
     if not path:
         return change(value)
     name, *below = path

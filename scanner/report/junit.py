@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, groupby
-from typing import Final, TextIO
+from typing import Final, TextIO, assert_never
 from xml.sax.saxutils import escape, quoteattr
 
 from scanner.model.gate import Gate
-from scanner.model.outcome import Errored, WouldChange
+from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ALONE, HealthKind, StoredFinding
-from scanner.posture.gates import is_named
 from scanner.report.below_severity import findings_left_out, left_out_line, policies_below
 from scanner.report.document import Document
 from scanner.report.evidence import evidence_lines
@@ -152,7 +151,8 @@ def _fails(document: Document, stored: StoredFinding) -> bool:
     options, baseline = document.options, document.baseline
     if options.fail_all and not isinstance(stored.finding.outcome, WouldChange):
         return True
-    return is_named(stored, options.gates, baseline.new if baseline else frozenset())
+    new = baseline.new if baseline else frozenset()
+    return any(_names(gate, stored, new) for gate in options.gates)
 
 
 def _facts(document: Document, stored: StoredFinding) -> Iterator[str]:
@@ -180,3 +180,23 @@ def _attribute(text: str) -> str:
 
 def _text(text: str) -> str:
     return escape(visible(text, lines=True))
+
+
+def _names(gate: Gate, stored: StoredFinding, new: Collection[str]) -> bool:
+    """Return whether a gate fails for an open finding that counts. `new` are the ids of the new problems."""
+    outcome = stored.finding.outcome
+    match gate:
+        case Gate.NEW:
+            return stored.problem in new if stored.problem else stored.status == "new"
+        case Gate.DENY:
+            return stored.finding.denies
+        case Gate.VIOLATED:
+            return isinstance(outcome, Violated)
+        case Gate.ERRORED:
+            return isinstance(outcome, Errored)
+        case Gate.DRIFT:
+            return isinstance(outcome, WouldChange)
+        case Gate.HEALTH:
+            return False
+        case _ as never:
+            assert_never(never)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from scanner.store.engine import among, insert_rows
 from scanner.store.interning import chunks
@@ -97,9 +97,9 @@ class ScanSums:
         """Keep the identities of objects that the scan wrote, so that rows which refer to them need no reading."""
         self._encoder.know_objects(objects)
 
-    def read(self, part: Part, *conditions: object) -> None:
+    def read(self, part: Part, *conditions: ColumnElement[bool]) -> None:
         """Add rows that this transaction wrote in several steps."""
-        wanted = select(part.table).where(*conditions).execution_options(yield_per=1000)  # type: ignore[arg-type]
+        wanted = select(part.table).where(*conditions).execution_options(yield_per=1000)
         with self._connection.execute(wanted) as rows:
             for portion in rows.partitions():
                 self.add(part, portion)
@@ -130,10 +130,10 @@ def insert_sums(connection: Connection, sums: Mapping[Key, Sum]) -> None:
     insert_rows(connection, CLOSING_SUMS, _COLUMNS, rows)
 
 
-def stored_sums(connection: Connection, *conditions: object) -> dict[Key, Sum]:
+def stored_sums(connection: Connection, *conditions: ColumnElement[bool]) -> dict[Key, Sum]:
     """The sums in the table that fit some conditions."""
     own = CLOSING_SUMS.c
-    wanted = select(own.part, own.block, own.scan, own.rows, own.sum).where(*conditions)  # type: ignore[arg-type]
+    wanted = select(own.part, own.block, own.scan, own.rows, own.sum).where(*conditions)
     return {
         Key(part, block, scan): Sum(rows, int.from_bytes(bytes(total)))
         for part, block, scan, rows, total in connection.execute(wanted)
@@ -185,7 +185,7 @@ class Rewriting:
         self._numbers = {(cluster, revision): number for cluster, revision, number in connection.execute(merged)}
 
     @contextmanager
-    def of(self, parts: Sequence[Part], *conditions: object) -> Iterator[None]:
+    def of(self, parts: Sequence[Part], *conditions: ColumnElement[bool]) -> Iterator[None]:
         """A block that changes or deletes the rows of a table that fit some conditions before and after."""
         before = self._sums(parts, conditions)
         yield
@@ -196,10 +196,10 @@ class Rewriting:
         }
         self._apply({key: change for key, change in changes.items() if change != NOTHING and key.scan in self._summed})
 
-    def _sums(self, parts: Sequence[Part], conditions: Iterable[object]) -> dict[Key, Sum]:
+    def _sums(self, parts: Sequence[Part], conditions: Iterable[ColumnElement[bool]]) -> dict[Key, Sum]:
         if not self._summed:
             return {}
-        rows = self._connection.execute(select(parts[0].table).where(*conditions)).all()  # type: ignore[arg-type]
+        rows = self._connection.execute(select(parts[0].table).where(*conditions)).all()
         encoder = Encoder(self._connection)
         return {
             key: each

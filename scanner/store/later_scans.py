@@ -30,7 +30,7 @@ class _LaterScan:
 
 @dataclass(frozen=True, slots=True)
 class NewerLists:
-    """The lists of one kind that later scans read after this one, by the revisions of these scans; false if there is none."""
+    """The lists of one kind that later scans read after this one, by the revisions of these scans; false without such a list."""
 
     api_version: str
     kind: str

@@ -98,7 +98,7 @@ def new_problems(
 
 
 def _of_history(cluster: int, revision: int) -> Select[Any]:
-    """The problems with an open finding at a revision, whatever waivers and exceptions there are."""
+    """The problems with an open finding at a revision, also those with waivers and exceptions."""
     open_then = seen_in(cluster, revision), FINDINGS.c.event.not_in(ALONE)
     return select(PROBLEM.label("problem")).where(*open_then).group_by(PROBLEM)
 

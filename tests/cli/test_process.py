@@ -136,7 +136,10 @@ def test_a_named_pipe_among_the_objects_is_a_gap(home: Path, cluster: Path) -> N
     ran = shell(home, f"assay scan --from {cluster} -q")
 
     assert 3 == ran.returncode
-    assert "pipe.yaml: cannot be read: it is a named pipe; name a regular file" in ran.stdout
+    assert (
+        "pipe.yaml: cannot be read: it is a named pipe; name a regular file, or give - to read standard input"
+        in ran.stdout
+    )
 
 
 def test_a_report_does_not_replace_the_top_folder(home: Path, cluster: Path) -> None:

@@ -59,7 +59,8 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
 
 def _proxy_for(request: httpx2.Request) -> str:
     """The proxy that the environment names for a request; a client with a transport of its own does not read it."""
-    return "" if proxy_bypass(request.url.host) else getproxies().get(request.url.scheme, "")
+    proxies = getproxies()
+    return "" if proxy_bypass(request.url.host) else proxies.get(request.url.scheme) or proxies.get("all", "")
 
 
 async def _body(answer: httpx2.Response) -> bytes:
@@ -94,7 +95,7 @@ class Shared(Generic[AnswerT]):
         self._asked: asyncio.Future[AnswerT] | None = None
 
     async def answer(self) -> AnswerT:
-        """The answer of the question that is asked now; it is asked again if no one waits for it."""
+        """The answer of the question that is asked now. A question that has its answer is asked again."""
         if self._asked is None or self._asked.done():
             self._asked = asyncio.ensure_future(self._ask())
         return await asyncio.shield(self._asked)

@@ -84,6 +84,14 @@ def test_an_answer_that_drips_ends_in_time() -> None:
         asyncio.run(ask(url))
 
 
+@pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
+def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    """The provider is reached by it alone: no resolver knows its name."""
+    with serving([b'{"issuer": "by the proxy"}']) as proxy:
+        monkeypatch.setenv(variable, proxy)
+        assert {"issuer": "by the proxy"} == asyncio.run(document_at("http://provider.invalid/"))
+
+
 def test_who_asks_at_the_same_time_shares_one_answer() -> None:
     """A slow provider makes all wait as long as one; a later question is asked again."""
     asked: list[int] = []
