@@ -260,6 +260,7 @@ def test_rows_of_an_older_version_are_problems_of_their_own(store: SqlStore, url
     Round((A,)).record(store, 1)
     Round((other, B)).record(store, 2)
     execute(url, "UPDATE findings SET problem = NULL")
+    execute(url, "DELETE FROM closing_sums")
     Round((A,)).record(store, 3)
 
     assert {"a": CHANGED, "b": NEW} == {each.workload.name: each.change for each in problems(diff(store, 1, 2))}

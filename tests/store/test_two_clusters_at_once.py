@@ -9,7 +9,6 @@ from dataclasses import replace
 from threading import Barrier
 
 import pytest
-from sqlalchemy import create_engine, text
 
 from scanner.model.scan import ClusterIdentity, Scan
 from scanner.store import SqlStore, open_store
@@ -152,11 +151,11 @@ def test_readers_see_no_half_of_a_scan(server: str) -> None:
     """Shared rows are committed early: without findings that refer to them they show nowhere."""
     with open_store(server, clock) as store:
         Round((finding("a"),)).record(store, 1)
-        engine = create_engine(server)
-        with engine.begin() as connection:
-            connection.execute(
-                text("INSERT INTO kinds (id, digest, api_version, kind) VALUES (99, '\\x00', 'v1', 'Ghost')")
-            )
+        engine = engine_for(address_of(server))
+        with writing(engine) as closing:
+            key = ("v1", "Ghost")
+            row = 99, digest(key), *key
+            insert_missing(closing, KINDS, ["id", "digest", "api_version", "kind"], [row], index_inserted)
         engine.dispose()
         Round((finding("a"),)).record(store, 2)
 

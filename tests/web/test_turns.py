@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -15,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from scanner.web.exports import sent
 from scanner.web.turns import TURNS, give_up, in_turn
+from tests.web.access.apart import run_apart
 
 REQUEST = Request(
     {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b"", "server": ("localhost", 80)}
@@ -73,8 +73,7 @@ def test_an_export_gives_its_turn_up() -> None:
     first, *others = (each.result() for each in made)
     assert [200] * TURNS == [each.status_code for each in others]
     assert isinstance(first, StreamingResponse)
-    with ThreadPoolExecutor(1) as pool:  # this thread may have a loop that runs
-        pool.submit(asyncio.run, _received(first)).result()
+    run_apart(_received(first))
 
 
 async def _received(answer: StreamingResponse) -> None:

@@ -20,6 +20,7 @@ from scanner.web.access.assertions import verified
 from scanner.web.access.exchange import LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys
 from scanner.web.access.refused import ProviderUnavailable, Refused
+from tests.web.access.apart import run_apart
 from tests.web.access.provider import key, key_set, signed
 
 NESTED = b"[" * 200_000
@@ -70,7 +71,7 @@ def serving(pieces: list[bytes], *, pause: float = 0, encoding: str = "") -> Ite
 def test_an_answer_that_is_too_much_is_refused(pieces: list[bytes], encoding: str, fault: str) -> None:
     """Without reading the rest of it."""
     with serving(pieces, encoding=encoding) as url, pytest.raises(ProviderUnavailable, match=fault):
-        asyncio.run(document_at(url))
+        run_apart(document_at(url))
 
 
 def test_an_answer_that_drips_ends_in_time() -> None:
@@ -81,7 +82,7 @@ def test_an_answer_that_drips_ends_in_time() -> None:
             await client.get(url)
 
     with serving([b" "] * 100, pause=0.05) as url, pytest.raises(httpx2.ReadTimeout, match=r"no whole answer in 0\.3"):
-        asyncio.run(ask(url))
+        run_apart(ask(url))
 
 
 @pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
@@ -89,7 +90,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch, var
     """The provider is reached by it alone: no resolver knows its name."""
     with serving([b'{"issuer": "by the proxy"}']) as proxy:
         monkeypatch.setenv(variable, proxy)
-        assert {"issuer": "by the proxy"} == asyncio.run(document_at("http://provider.invalid/"))
+        assert {"issuer": "by the proxy"} == run_apart(document_at("http://provider.invalid/"))
 
 
 def test_who_asks_at_the_same_time_shares_one_answer() -> None:
@@ -106,7 +107,7 @@ def test_who_asks_at_the_same_time_shares_one_answer() -> None:
         together = await asyncio.gather(*(shared.answer() for _ in range(50)))
         return together, await shared.answer()
 
-    assert ([1] * 50, 2) == asyncio.run(all_ask())
+    assert ([1] * 50, 2) == run_apart(all_ask())
 
 
 def test_a_signed_token_that_is_nested_without_end_is_refused() -> None:
@@ -119,4 +120,4 @@ def test_a_signed_token_that_is_nested_without_end_is_refused() -> None:
 
     for token in (f"{urlsafe_b64encode(NESTED).decode().rstrip('=')}.{rest}", claims):
         with pytest.raises(Refused):
-            asyncio.run(verified(token, Keys(keys), issuer="a", audience="b"))
+            run_apart(verified(token, Keys(keys), issuer="a", audience="b"))
