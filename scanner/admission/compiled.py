@@ -62,9 +62,10 @@ class CompiledPolicy:
 
     `excess` is the reason why the policy was not compiled at all. `watch` receives every activation before it is evaluated.
     `written` are all variables in the order of the manifest: of several with the same name, only the last is ever evaluated.
-    `secret_roots` are the variables of the environment through which expressions may read Secrets other than the object and
-    the param. `open_roots` are the variables, besides the documents of an admission request, whose values evidence may show; any
-    other, such as the response of a server, may hold a secret.
+    What expressions read may be a secret, but for what is shown of the documents of an admission request: `open_roots` are the
+    other variables of the environment whose values may be shown, `object_roots` those through which an expression reads other
+    objects, of which names and kinds may be shown. `own_errors` are the beginnings of errors about requests that are made
+    through a variable: such an error quotes nothing of the response.
     """
 
     policy: Policy
@@ -79,8 +80,9 @@ class CompiledPolicy:
     written: tuple[Expression, ...] = ()
     excess: str = ""
     plugin: Plugin = VALIDATING
-    secret_roots: frozenset[str] = frozenset()
     open_roots: frozenset[str] = frozenset()
+    object_roots: frozenset[str] = frozenset()
+    own_errors: Mapping[str, str] = field(default_factory=dict)
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Pairs of a path in the manifest, such as `spec.variables[0].expression`, and the expression there, in order."""

@@ -1,7 +1,7 @@
 """The digest of a page as the server sent it, by which a later reader can show which pages a scan read.
 
-The digest of a page of Secrets covers the items without their data: otherwise a reader who knows the rest of a page could
-guess a short secret.
+The digest of a page of Secrets covers the items without their data, and without their annotations, which may have copies of
+it: otherwise a reader who knows the rest of a page could guess a short secret.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import orjson
 
 from scanner.audit.items import decoded, listed
 from scanner.model.json import Json, as_object
-from scanner.model.resource import LAST_APPLIED, Page
+from scanner.model.resource import Page
 
 UNKNOWN: Final = bytes(32)
 """The digest of a page of Secrets that could not be decoded, and so not be redacted."""
@@ -23,7 +23,7 @@ _DATA: Final = frozenset({"data", "stringData"})
 
 
 def page_digest(page: Page) -> bytes:
-    """The SHA-256 of the bytes of a page, 32 bytes; of a page of Secrets, of its items without data."""
+    """The SHA-256 of the bytes of a page, 32 bytes; of a page of Secrets, of its items without data and annotations."""
     if (page.kind.group, page.kind.kind) != ("", "Secret"):
         return hashlib.sha256(page.data).digest()
     digest = hashlib.sha256()
@@ -43,6 +43,5 @@ def _without_data(page: Page) -> Iterator[bytes]:
 
 def _redacted(item: Json) -> Json:
     secret = {key: value for key, value in as_object(item).items() if key not in _DATA}
-    metadata = dict(as_object(secret.get("metadata")))
-    annotations = {key: value for key, value in as_object(metadata.get("annotations")).items() if key != LAST_APPLIED}
-    return {**secret, "metadata": {**metadata, "annotations": annotations}}
+    metadata = {key: value for key, value in as_object(secret.get("metadata")).items() if key != "annotations"}
+    return {**secret, "metadata": metadata}

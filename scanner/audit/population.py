@@ -15,7 +15,14 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Final, TypeGuard
 
-from scanner.audit.secret_values import hidden_values, is_secret, secret_variables, short_values, without
+from scanner.audit.secret_values import (
+    FieldsOfSecret,
+    hidden_values,
+    is_secret,
+    secret_variables,
+    short_values,
+    without,
+)
 from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
 from scanner.model.json import Json, as_list, as_object, as_text
 from scanner.model.population import DEFAULT_KEYS, Controller, Examined, KeptKeys, Pairs
@@ -153,6 +160,11 @@ def _are_plain(kept: Iterable[tuple[str, Json]], hidden: Iterable[str]) -> TypeG
 
 def _annotations(resource: Resource, annotations: Mapping[str, Json], keys: KeptKeys) -> Pairs:
     kept = [key for key in sorted(keys.annotations) if isinstance(annotations.get(key), str)]
+    if kept and is_secret(resource):
+        fields = FieldsOfSecret(resource)
+        return tuple(
+            (key, as_text(annotations[key]) if fields.shows_annotation(key, annotations[key]) else MASK) for key in kept
+        )
     hidden = hidden_values(resource) if kept else frozenset()
     return tuple((key, _safe(key, without_named_secrets(as_text(annotations[key])), hidden)) for key in kept)
 

@@ -1,8 +1,8 @@
 """No secret leaves the process: applied to every text before it becomes part of a finding.
 
 The values of Secrets and of container environment variables are masked wherever they appear. Where an expression reads
-a Secret's data, or the Secret as a whole, or computes a value from another secret, its message and its changes
-are withheld altogether: parts of a value could not be recognised.
+a Secret's data, or the Secret as a whole, computes a value from another secret, or reads other objects than those of the request,
+its message and its changes are withheld altogether: parts of a value could not be recognised.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, Together
 from scanner.admission.results import written_message
-from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, hidden_values, is_secret, without
-from scanner.audit.sensitive_fields import MASK
-from scanner.audit.taint import carried_texts, documents_of, taint
+from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, fields_of, hidden_values, is_secret, without
+from scanner.audit.sensitive_fields import MASK, without_named_secrets
+from scanner.audit.taint import Taint, carried_texts, documents_of, leads_to_secret, sensitive_texts, taint
 from scanner.model.json import Json
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
 from scanner.model.resource import LAST_APPLIED, Resource
@@ -41,49 +41,12 @@ _AREAS = (("data",), ("stringData",), ("metadata", "annotations", LAST_APPLIED))
 _LONGEST_BEFORE = 2000
 _DATA = ("data", "stringData")
 _NO_KEY = "no such key: "
-_REMEMBERED = 2048
 # By depth: the fields that the shown part of a path may name. Deeper steps are keys and numbers that may be computed.
 _FIELDS = (
     frozenset({"metadata", "spec", "status", "data", "stringData", "binaryData", "type", "immutable"}),
     frozenset({"labels", "annotations", "finalizers", "ownerReferences"}),
 )
 _NESTED = re.compile(r'^(composited variable "[^"]*" fails to evaluate: )+')
-
-
-class _Source(NamedTuple):
-    """The source of a validation's message: the text that the policy writes, and which data its messageExpression reads."""
-
-    written: str
-    reads_object_data: bool
-    reads_param_data: bool
-    reads_other_secrets: bool
-
-
-class _Sources:
-    """The sources of messages, computed once."""
-
-    def __init__(self) -> None:
-        self._sources: dict[tuple[int, int], tuple[CompiledPolicy, _Source]] = {}
-
-    def of(self, compiled: CompiledPolicy, index: int) -> _Source:
-        """The source of the message of a validation."""
-        entry = self._sources.get((id(compiled), index))
-        if entry is None:
-            if len(self._sources) >= _REMEMBERED:
-                self._sources.clear()
-            reads = compiled.message_reads(index)
-            source = _Source(
-                written_message(compiled.policy.validations[index]),
-                reads_data(reads, "object"),
-                reads_data(reads, "params"),
-                _reads_other_secrets(reads, compiled),
-            )
-            # The entry keeps the policy alive, so that no other policy gets its id.
-            entry = self._sources[id(compiled), index] = compiled, source
-        return entry[1]
-
-
-_SOURCES = _Sources()
 
 
 def safe(
@@ -107,22 +70,20 @@ def safe(
 def _safe_violation(
     outcome: Violated, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> Violated:
-    source = _SOURCES.of(compiled, check.index)
-    if outcome.message == source.written:
+    validation, _, message = compiled.validations[check.index]
+    if outcome.message == written_message(validation):
         return outcome
-    resource, param = invocation_result.resource, invocation_result.invocation.param
-    if (
-        source.reads_other_secrets
-        or (source.reads_object_data and is_secret(resource))
-        or (source.reads_param_data and is_secret(param))
-    ):
+    secrets = taint(compiled, message, documents_of(invocation_result))
+    if secrets.of_secret:
         return replace(outcome, message=WITHHELD)
-    secrets = taint(compiled, compiled.validations[check.index][2], documents_of(invocation_result))
-    if secrets.computes:
+    if secrets.hides:
         return replace(outcome, message=WITHHELD_ANY)
-    hidden = _hidden(invocation_result) if secrets.carries else HIDDEN.of(resource, param)
-    message = without(outcome.message, hidden)
-    return outcome if message == outcome.message else replace(outcome, message=message)
+    text = outcome.message
+    if secrets.carries:
+        shown = without(without_named_secrets(text), _hidden(invocation_result))
+    else:
+        shown = without(text, HIDDEN.of(invocation_result.resource, invocation_result.invocation.param))
+    return outcome if shown == text else replace(outcome, message=shown)
 
 
 def _hidden(invocation_result: InvocationResult) -> frozenset[str]:
@@ -155,11 +116,9 @@ def _may_write_secrets(check: Check, invocation_result: InvocationResult, compil
     A secret that this mutation copies is recognised by its value; a secret that an earlier mutation copied may have any form.
     """
     *before, own = _expressions_behind(check, compiled)
-    if _is_of_secrets((own, *before), invocation_result, compiled):
-        return True
     documents = documents_of(invocation_result)
     secrets = taint(compiled, own, documents)
-    if secrets.computes or (secrets.carries and _may_run_again(compiled)):
+    if secrets.of_secret or secrets.hides or (secrets.carries and _may_run_again(compiled)):
         return True
     return any(taint(compiled, expression, documents) for expression in before)
 
@@ -175,13 +134,6 @@ def _expressions_behind(check: Check, compiled: CompiledPolicy) -> tuple[Express
         others = compiled.mutations if _may_run_again(compiled) else compiled.mutations[: check.index]
         return (*(mutation for mutation in others if mutation is not own[0]), *own)
     return (*compiled.mutations, *own) if check.kind is CheckKind.CONDITIONS else own
-
-
-def _is_of_secrets(
-    expressions: Iterable[Expression], invocation_result: InvocationResult, compiled: CompiledPolicy
-) -> bool:
-    reads = frozenset(path for expression in expressions for path in expression.paths)
-    return _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled)
 
 
 def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -235,10 +187,8 @@ def may_contain_secrets(evaluations: Iterable[tuple[CompiledPolicy, InvocationRe
 def _has_taint(
     expressions: Iterable[Expression], invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> bool:
-    evaluated, documents = tuple(expressions), documents_of(invocation_result)
-    return _is_of_secrets(evaluated, invocation_result, compiled) or any(
-        taint(compiled, expression, documents) for expression in evaluated
-    )
+    documents = documents_of(invocation_result)
+    return any(taint(compiled, expression, documents) for expression in expressions)
 
 
 def safe_text(answer: str, resource: Resource, *params: Resource | None) -> str:
@@ -253,19 +203,32 @@ def safe_text(answer: str, resource: Resource, *params: Resource | None) -> str:
 
 def _safe_operation(change: Change, invocation_result: InvocationResult, hidden: frozenset[str]) -> Change:
     change = replace(change, was=_shortened(change.was))
-    hides = is_secret(invocation_result.resource) and not change.path.startswith(_SHOWN_OF_SECRETS)
-    if hides or LAST_APPLIED.replace("/", "~1") in change.path:
+    if LAST_APPLIED.replace("/", "~1") in change.path:
         return replace(change, value=_withheld(change.value), was=_withheld(change.was))
+    if is_secret(invocation_result.resource):
+        return _safe_operation_on_secret(change, invocation_result.resource, hidden)
     return replace(change, value=_masked_value(change.value, hidden), was=_masked_value(change.was, hidden))
 
 
+def _safe_operation_on_secret(change: Change, secret: Resource, hidden: frozenset[str]) -> Change:
+    """The change of a Secret: new values of fields that it shows, and earlier ones where its fields are no secrets."""
+    steps = tuple(step.replace("~1", "/").replace("~0", "~") for step in change.path.split("/")[1:])
+    hides = not change.path.startswith(_SHOWN_OF_SECRETS)
+    hides_was = hides or leads_to_secret(secret.body, steps, (), fields_of(secret))
+    return replace(
+        change,
+        value=_withheld(change.value) if hides else _masked_value(change.value, hidden),
+        was=_withheld(change.was) if hides_was else _masked_value(change.was, hidden),
+    )
+
+
 def _has_text(value: Json) -> bool:
-    """Return whether a value has a text to mask."""
+    """Return whether a value has a text or a number to mask."""
     match value:
-        case str():
-            return True
-        case bool() | int() | float() | None:
+        case bool() | None:
             return False
+        case str() | int() | float():
+            return True
         case Mapping():
             return any(map(_has_text, value.values()))
         case _:
@@ -285,12 +248,15 @@ def _withheld(value: Json) -> Json:
 
 
 def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
-    """A value with every text in it masked."""
+    """A value with every secret text and number in it masked; of a text with the name of a secret, the rest is shown."""
     match value:
         case str():
-            return without(value, hidden)
-        case bool() | int() | float() | None:
+            shown = without_named_secrets(value) if value in hidden else value
+            return without(value, hidden) if shown == value else shown
+        case bool() | None:
             return value
+        case int() | float():
+            return MASK if str(value) in hidden else value
         case Mapping():
             return {key: _masked_value(item, hidden) for key, item in value.items()}
         case _:
@@ -301,11 +267,13 @@ def _safe_error(
     outcome: Errored, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> Errored:
     evaluated, documents = _expressions_behind(check, compiled), documents_of(invocation_result)
+    taints = [taint(compiled, expression, documents) for expression in evaluated]
     reads = frozenset(path for expression in evaluated for path in expression.paths)
-    secret = _reads_secret(reads, invocation_result) or _reads_other_secrets(reads, compiled)
-    held = secret or any(taint(compiled, expression, documents) for expression in evaluated)
-    if held and not _has_policy_words_only(outcome.message, check, reads):
-        cause = WITHHELD_ERROR if secret else WITHHELD_ANY
+    if any(taints) and not (
+        _has_policy_words_only(outcome.message, check, reads)
+        or (not any(each.carries or each.computes for each in taints) and _is_own(outcome, check, compiled, taints))
+    ):
+        cause = WITHHELD_ERROR if any(each.of_secret for each in taints) else WITHHELD_ANY
         return replace(outcome, message=_error_prefix(outcome.message, check) + cause)
     # The errors of patches quote values of the object that the expression may not have read.
     hidden = (
@@ -322,6 +290,15 @@ def _has_policy_words_only(message: str, check: Check, reads: Iterable[tuple[str
     )
 
 
+def _is_own(outcome: Errored, check: Check, compiled: CompiledPolicy, taints: Iterable[Taint]) -> bool:
+    """Return whether an error is about a request that an expression makes: it quotes nothing of the response."""
+    cause = outcome.message.removeprefix(_error_prefix(outcome.message, check))
+    roots = frozenset().union(*(each.elsewhere for each in taints))
+    return all(root in compiled.own_errors for root in roots) and any(
+        cause.startswith(compiled.own_errors[root]) for root in roots
+    )
+
+
 def is_plain_error(text: str, words: Container[str]) -> bool:
     """Return whether an error has only words of the policy: a missing key, an operand of a wrong type."""
     cause = _NESTED.sub("", text)
@@ -334,17 +311,6 @@ def _error_prefix(message: str, check: Check) -> str:
     prefixes = (own, "error: ", "failed to load context: ")
     stated = next((prefix for prefix in prefixes if message.startswith(prefix)), "")
     return stated or ("" if check.kind is CheckKind.CONDITIONS else own)
-
-
-def _reads_other_secrets(reads: Iterable[tuple[str, ...]], compiled: CompiledPolicy) -> bool:
-    """Return whether an expression may read Secrets other than the object and the param."""
-    return any(path[0] in compiled.secret_roots for path in reads)
-
-
-def _reads_secret(reads: frozenset[tuple[str, ...]], invocation_result: InvocationResult) -> bool:
-    return (is_secret(invocation_result.resource) and reads_data(reads, "object")) or (
-        is_secret(invocation_result.invocation.param) and reads_data(reads, "params")
-    )
 
 
 def without_data(resource: Resource) -> Resource:
@@ -369,4 +335,7 @@ def _overlaps(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
 
 def masked(text: str, *resources: Resource | None) -> str:
     """The text with every secret value of these objects masked."""
-    return without(text, hidden_values(*resources)) if text else text
+    if not text:
+        return text
+    sensitive = (sensitive_texts(resource.body) for resource in resources if resource is not None)
+    return without(without_named_secrets(text), hidden_values(*resources).union(*sensitive))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from scanner.audit.sensitive_fields import MAPPINGS, MASK, names_secret
+from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, MASK, Fields, Trail, names_secret
 from scanner.cel.memo import Remembered
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Resource
@@ -20,6 +21,28 @@ _SHORTEST_ENV = 6
 _ENCODED_CHARACTER = 6
 _PADDED = 4
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+_METADATA: Trail = ("metadata",)
+_ANNOTATIONS: Trail = ("metadata", "annotations")
+_SHOWN: Mapping[Trail, frozenset[str]] = {
+    (): frozenset({"apiVersion", "immutable", "kind", "metadata", "type"}),
+    _METADATA: frozenset({
+        "annotations",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "labels",
+        "name",
+        "namespace",
+        "ownerReferences",
+        "resourceVersion",
+        "uid",
+    }),
+}  # fmt: skip
+"""The fields of a Secret that are shown. All others are sensitive, such as those that a later release adds."""
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 .,/_-]{0,62}\Z")
 
 
 def is_secret(resource: Resource | None) -> bool:
@@ -27,10 +50,46 @@ def is_secret(resource: Resource | None) -> bool:
     return resource is not None and (resource.kind.group, resource.kind.kind) == ("", "Secret")
 
 
+class FieldsOfSecret(Fields):
+    """The sensitive fields and texts of a Secret: all but those of `_SHOWN`, and each text that contains a part of its data.
+
+    Tools keep copies of the object in annotations, in forms and under names of their own, and with data that it had earlier. So an
+    annotation is shown only if it is a short word or sentence.
+    """
+
+    __slots__ = ("_hidden",)
+
+    def __init__(self, secret: Resource) -> None:
+        """Take a Secret."""
+        self._hidden = hidden_values(secret)
+
+    def hides(self, container: object, key: object, trail: Trail) -> bool:
+        """Return whether the value under a key of a map in the Secret is sensitive as a whole."""
+        if trail == _ANNOTATIONS and isinstance(container, MAPPINGS):
+            return not self.shows_annotation(as_text(key), container.get(key))
+        shown = _SHOWN.get(trail)
+        return shown is not None and key not in shown
+
+    def shows_annotation(self, name: str, value: object) -> bool:
+        """Return whether the value of an annotation may be shown."""
+        if names_secret(name) or not isinstance(value, str) or _PLAIN.match(value) is None:
+            return False
+        return not self.holds_secret(value) and not self.holds_secret(_decoded(value))
+
+    def holds_secret(self, text: str) -> bool:
+        """Return whether a text contains a part of the Secret's data, plain or encoded, or names another secret."""
+        return any(value in text for value in self._hidden) or super().holds_secret(text)
+
+
+def fields_of(resource: Resource | None) -> Fields:
+    """The sensitive fields and texts of an object."""
+    return FieldsOfSecret(resource) if resource is not None and is_secret(resource) else FIELDS
+
+
 def hidden_values(*resources: Resource | None) -> frozenset[str]:
     """The secret values of objects: those of Secrets, plain and decoded, and those of environment variables.
 
-    Values of less than 3 characters, and of variables of less than 6, are left out.
+    Values of less than 3 characters are left out, and values of less than 6 of variables without the name of a secret.
     """
     values: list[str] = []
     for resource in resources:
@@ -81,15 +140,18 @@ def _decoded(text: str) -> str:
 
 
 def _env_values(body: JsonObject) -> list[str]:
-    return [value for variables in _LATEST_ENV.of(body) for value in _long_values(variables)]
+    lists = _LATEST_ENV.of(body)
+    values = [value for variables in lists for value in _long_values(variables)]
+    named = [variable for variables in lists for variable in _with_secret_names(variables)]
+    return values + _long_values(named, SHORTEST_SECRET) if named else values
 
 
-def _long_values(variables: Iterable[Any]) -> list[str]:
+def _long_values(variables: Iterable[Any], shortest: int = _SHORTEST_ENV) -> list[str]:
     try:
         values = [variable.get("value") for variable in variables]
     except AttributeError:  # a variable is no object
         values = [variable.get("value") for variable in variables if isinstance(variable, MAPPINGS)]
-    return [value for value in values if isinstance(value, str) and len(value) >= _SHORTEST_ENV]
+    return [value for value in values if isinstance(value, str) and len(value) >= shortest]
 
 
 def short_values(resource: Resource, longest: int) -> list[str]:

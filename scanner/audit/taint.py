@@ -1,49 +1,71 @@
-"""Decides whether an expression copies or computes from a secret of the object, its param or its namespace.
+"""Decides whether an expression copies or computes from a secret: of the object, its param or its namespace, or of anything else.
 
 Derived from the expression and the objects alone, before the evaluation: this covers every part, form and encoding of a value.
-`sensitive_fields` defines the secrets.
+`sensitive_fields` defines the secrets of the documents. Of other objects that an expression reads only the names are shown; all
+that it reads from elsewhere is a secret, unless the policy's language declares that it is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.sensitive_fields import MAPPINGS, Trail, anything_sensitive, is_sensitive, items, may_be_sensitive
-from scanner.model.json import Json
+from scanner.audit.secret_values import SHORTEST_SECRET, fields_of
+from scanner.audit.sensitive_fields import FIELDS, HOLDS_SECRET, MAPPINGS, Fields, Trail, items, names_secret
+from scanner.model.json import Json, as_text
+from scanner.model.resource import Resource
 
 _Path: TypeAlias = "tuple[str, ...]"
+_DOCUMENTS = frozenset({"object", "oldObject", "params", "namespaceObject"})
 _EVERYTHING = frozenset({("object",), ("params",), ("namespaceObject",)})
 _TOO_MUCH = cel.Flow(frozenset(), _EVERYTHING)
 _REMEMBERED = 2048
-_DOCUMENTS = 4
+_KEPT = 4
 # Shorter values of environment variables are settings, not secrets.
 _SHORTEST_ENV = 6
+_OPEN_ROOTS = frozenset({"authorizer", "authorizer.requestResource"})
+"""Decisions of the API server about the requester, with its reasons."""
+_IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
+"""What an authenticator knows about the requester, besides the name and the groups."""
+_NAMES = (("apiVersion",), ("kind",), *(("metadata", field) for field in ("name", "namespace", "uid")))
+"""The fields of objects besides the documents that are shown."""
 
 
 class Taint(NamedTuple):
-    """The use of secrets by an expression: `carries` if it copies them, `computes` if it computes a value from them."""
+    """The use of secrets by an expression.
+
+    `carries` if it copies them, `computes` if it computes a value from them; `of_secret` if one of them is a part of a Secret.
+    `elsewhere` are the variables, besides the documents, through which it reads secrets.
+    """
 
     carries: bool
     computes: bool
+    of_secret: bool = False
+    elsewhere: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         """Return whether the result may contain a secret."""
-        return self.carries or self.computes
+        return self.carries or self.hides
+
+    @property
+    def hides(self) -> bool:
+        """Whether the result may contain a secret in a form that cannot be recognised."""
+        return self.computes or bool(self.elsewhere)
 
 
 CLEAN = Taint(carries=False, computes=False)
 
 
 class _Places(NamedTuple):
-    """The places that an expression copies, and those that it computes from: the name of a document and the steps in it."""
+    """The places in documents that an expression copies, and those that it computes from; `elsewhere` as in `Taint`."""
 
     carried: tuple[tuple[str, _Path], ...]
     computed: tuple[tuple[str, _Path], ...]
+    elsewhere: frozenset[str]
 
 
 class _Flows:
@@ -59,7 +81,7 @@ class _Flows:
             if len(self._places) >= _REMEMBERED:
                 self._places.clear()
             # The entry keeps both objects alive, so that no other object gets their ids.
-            places = _places(_flow_with_variables(compiled, expression))
+            places = _places(_flow_with_variables(compiled, expression), compiled)
             entry = self._places[key] = (compiled, expression, places)
         return entry[2]
 
@@ -67,14 +89,36 @@ class _Flows:
 _FLOWS = _Flows()
 
 
-def _places(flow: cel.Flow) -> _Places:
-    return _Places(tuple(map(_place, flow.carried)), tuple(map(_place, flow.computed)))
+def _places(flow: cel.Flow, compiled: CompiledPolicy) -> _Places:
+    carried, computed = ([in_document(path) for path in paths] for paths in (flow.carried, flow.computed))
+    return _Places(
+        tuple((root, steps) for root, steps in carried if root in _DOCUMENTS),
+        tuple((root, steps) for root, steps in computed if root in _DOCUMENTS),
+        frozenset(root for root, steps in (*carried, *computed) if is_secret_elsewhere(root, steps, compiled)),
+    )
 
 
-def _place(path: _Path) -> tuple[str, _Path]:
+def in_document(path: _Path) -> tuple[str, _Path]:
     """The document and the steps of a path. Kyverno's request contains the object."""
-    root, *steps = (path[1:] or ("object",)) if path[0] == "request" else path
+    root, *steps = path[1:] if path[:2] in (("request", "object"), ("request", "oldObject")) else path
     return root, tuple(steps)
+
+
+def is_secret_elsewhere(root: str, steps: Sequence[str | int], compiled: CompiledPolicy) -> bool:
+    """Return whether the value at a path is a secret that is no part of a document: an unknown root is one."""
+    if root in _DOCUMENTS or root in _OPEN_ROOTS or root in compiled.open_roots or cel.SHAPE in steps:
+        return False
+    if root == "request":
+        return any(_overlaps((root, *steps), area) for area in _IDENTITY)
+    if root not in compiled.object_roots:
+        return True
+    inside = tuple(steps[2:] if steps[:1] == ("items",) else steps)
+    return not any(inside[: len(names)] == names for names in _NAMES)
+
+
+def _overlaps(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
+    """Return whether a place is an area, a parent of an area, or inside an area."""
+    return all(step == area_step for step, area_step in zip(place, area, strict=False))
 
 
 def _flow_with_variables(compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
@@ -101,23 +145,32 @@ class Documents:
     A document that does not exist is None.
     """
 
-    __slots__ = ("by_name", "taints")
+    __slots__ = ("_namespace", "_param", "_resource", "by_name", "fields", "secrets", "taints")
 
-    def __init__(self, body: Json, param: Json, namespace: Json) -> None:
-        """Take the bodies of an object and its param, and the namespace of the request."""
+    def __init__(self, resource: Resource | None, param: Resource | None, namespace: Json) -> None:
+        """Take an object, its param and the namespace of the request."""
+        self._resource, self._param, self._namespace = resource, param, namespace
+        body = None if resource is None else resource.body
         self.by_name: Mapping[str, Json] = {
             "object": body,
             "oldObject": body,
-            "params": param,
+            "params": None if param is None else param.body,
             "namespaceObject": namespace,
         }
+        self.fields: Mapping[str, Fields] = {
+            "object": fields_of(resource),
+            "oldObject": fields_of(resource),
+            "params": fields_of(param),
+            "namespaceObject": FIELDS,
+        }
+        self.secrets = frozenset(name for name, fields in self.fields.items() if fields is not FIELDS)
+        """The names of the documents that are Secrets."""
         self.taints: dict[_Places, Taint] = {}
         """What was found so far: the messages of many policies have the same parts of the object."""
 
-    def are(self, body: Json, param: Json, namespace: Json) -> bool:
+    def are(self, resource: Resource, param: Resource | None, namespace: Json) -> bool:
         """Return whether these are the documents of an object, a param and a namespace."""
-        own = self.by_name
-        return own["object"] is body and own["params"] is param and own["namespaceObject"] is namespace
+        return self._resource is resource and self._param is param and self._namespace is namespace
 
 
 class _Latest:
@@ -126,9 +179,9 @@ class _Latest:
     def __init__(self) -> None:
         self._documents = Documents(None, None, None)
 
-    def of(self, body: Json, param: Json, namespace: Json) -> Documents:
-        if not self._documents.are(body, param, namespace):
-            self._documents = Documents(body, param, namespace)
+    def of(self, resource: Resource, param: Resource | None, namespace: Json) -> Documents:
+        if not self._documents.are(resource, param, namespace):
+            self._documents = Documents(resource, param, namespace)
         return self._documents
 
 
@@ -137,61 +190,67 @@ _LATEST = _Latest()
 
 def documents_of(invocation_result: InvocationResult) -> Documents:
     """The documents that the expressions of an invocation read."""
-    param, request = invocation_result.invocation.param, invocation_result.request
-    return _LATEST.of(
-        invocation_result.resource.body,
-        None if param is None else param.body,
-        None if request is None else request.namespace_object,
-    )
+    request = invocation_result.request
+    namespace = None if request is None else request.namespace_object
+    return _LATEST.of(invocation_result.resource, invocation_result.invocation.param, namespace)
 
 
 def taint(compiled: CompiledPolicy, expression: Expression | None, documents: Documents) -> Taint:
-    """The use of secrets in some documents by an expression; `CLEAN` for no expression."""
+    """The use of secrets by an expression that reads some documents; `CLEAN` for no expression."""
     if expression is None:
         return CLEAN
     places = _FLOWS.of(compiled, expression)
     found = documents.taints.get(places)
     if found is None:
-        by_name = documents.by_name
-        found = Taint(carries=_any_secret(places.carried, by_name), computes=_any_secret(places.computed, by_name))
-        documents.taints[places] = found
+        found = documents.taints[places] = _taint(places, documents)
     return found
 
 
-def _any_secret(places: Iterable[tuple[str, _Path]], documents: Mapping[str, Json]) -> bool:
-    for root, steps in places:  # noqa: SIM110 - any() of a generator takes twice as long, for every message
-        if _leads_to_secret(documents.get(root), steps, ()):
-            return True
-    return False
+def _taint(places: _Places, documents: Documents) -> Taint:
+    carried, computed = (_secret_roots(each, documents) for each in (places.carried, places.computed))
+    of_secret = bool(documents.secrets) and not documents.secrets.isdisjoint([*carried, *computed])
+    return Taint(bool(carried), bool(computed), of_secret, places.elsewhere)
 
 
-def _leads_to_secret(value: Json, steps: _Path, trail: Trail) -> bool:
+def _secret_roots(places: Iterable[tuple[str, _Path]], documents: Documents) -> list[str]:
+    """The names of the documents of the places that lead to secrets; the first is enough where no document is a Secret."""
+    roots: list[str] = []
+    for root, steps in places:
+        if leads_to_secret(documents.by_name[root], steps, (), documents.fields[root]):
+            roots.append(root)
+            if not documents.secrets:
+                break
+    return roots
+
+
+def leads_to_secret(value: Json, steps: _Path, trail: Trail, fields: Fields) -> bool:
+    """Return whether the value at a path is, contains or lies in a sensitive field or text."""
     for at, step in enumerate(steps):
         if step == cel.SHAPE:
             return False
         if step == cel.ELEMENTS:
             place, rest = (*trail, *steps[:at]), steps[at + 1 :]
             return any(
-                is_sensitive(value, key, place) or _leads_to_secret(item, rest, (*place, key))
+                fields.hides(value, key, place) or leads_to_secret(item, rest, (*place, key), fields)
                 for key, item in items(value)
             )
         if isinstance(value, list):
-            return anything_sensitive(value, (*trail, *steps[:at]))
+            return fields.any_in(value, (*trail, *steps[:at]))
         if not isinstance(value, MAPPINGS):
             return False
-        if may_be_sensitive(step) and is_sensitive(value, step, (*trail, *steps[:at])):
+        if step in value and fields.hides(value, step, (*trail, *steps[:at])):
             return True
         value = value.get(step)
-    return anything_sensitive(value, (*trail, *steps))
+    return fields.any_in(value, (*trail, *steps))
 
 
 def carried_texts(documents: Documents) -> frozenset[str]:
-    """The texts in all sensitive fields of the documents, by which copied secrets are recognised."""
+    """The texts and numbers in all sensitive fields, and the sensitive texts: copied secrets are recognised by them."""
     different = {id(document): document for document in documents.by_name.values() if document is not None}
-    return frozenset().union(*map(_CARRIED.of, different.values()))
+    return frozenset().union(*map(sensitive_texts, different.values()))
 
 
-class _Carried:
+class _Texts:
     """The sensitive texts of the latest documents: several findings concern one object, many concern one namespace."""
 
     def __init__(self) -> None:
@@ -201,22 +260,35 @@ class _Carried:
         latest = next((texts for other, texts in self._latest if other is document), None)
         if latest is None:
             latest = frozenset(_texts(document))
-            self._latest = [(document, latest), *self._latest[: _DOCUMENTS - 1]]
+            self._latest = [(document, latest), *self._latest[: _KEPT - 1]]
         return latest
 
 
-_CARRIED = _Carried()
+_TEXTS = _Texts()
+
+
+def sensitive_texts(document: Json) -> frozenset[str]:
+    """The texts and numbers in all sensitive fields of a document, and its sensitive texts."""
+    return _TEXTS.of(document)
 
 
 def _texts(document: Json) -> Iterator[str]:
     stack: list[tuple[Json, Trail, bool]] = [(document, (), False)]
     while stack:
         value, trail, hidden = stack.pop()
-        is_variable = trail[-2:-1] == ("env",)
+        shortest = _SHORTEST_ENV if trail[-2:-1] == ("env",) and not _names_secret(value) else SHORTEST_SECRET
         for key, item in items(value):
-            hides = hidden or (may_be_sensitive(key) and is_sensitive(value, key, trail))
-            if not isinstance(item, str):
-                if item and not isinstance(item, int | float):
-                    stack.append((item, (*trail, key), hides))
-            elif hides and not (is_variable and len(item) < _SHORTEST_ENV):
-                yield item
+            hides = hidden or FIELDS.hides(value, key, trail)
+            if isinstance(item, str):
+                if (hides and len(item) >= shortest) or HOLDS_SECRET[item]:
+                    yield item
+            elif isinstance(item, bool | None):
+                continue
+            elif not isinstance(item, int | float):
+                stack.append((item, (*trail, key), hides))
+            elif hides and len(str(item)) >= shortest:
+                yield str(item)
+
+
+def _names_secret(variable: Json) -> bool:
+    return isinstance(variable, MAPPINGS) and names_secret(as_text(variable.get("name")))

@@ -486,7 +486,8 @@ def _place_findings(store: SqlStore, scan_id: str, files: SnapshotCluster) -> No
     """Store the files and lines of the objects, and of the fields that decided the findings."""
     from scanner.posture.deciding_fields import fields_by_object
 
-    findings = islice(store.record(scan_id).findings(), _MOST_PLACED)
+    # Each object of a file of one line has the line of its fields.
+    findings = islice(store.record(scan_id).findings(), _MOST_PLACED) if files.has_lines() else ()
     store.place(scan_id, files.places(fields_by_object(findings)))
 
 

@@ -27,6 +27,7 @@ from yaml.events import (
 
 _LOADER: Final = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _STEP: Final = re.compile(r"\[(?P<index>\d+)\]|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]|\.?(?P<name>[A-Za-z_][A-Za-z0-9_-]*)")
+_PART: Final = 1 << 20
 _ESCAPE: Final = re.compile(r"\\(.)")
 _Step: TypeAlias = "str | int"
 
@@ -55,6 +56,20 @@ class _Field:
         for step in steps:
             place = place.fields.setdefault(step, _Field())
         return place
+
+
+def has_lines(file: Path) -> bool:
+    """Return whether a file has more than one line, as one with JSON for programs has not; True if it cannot be read any more."""
+    try:
+        with file.open("rb") as opened:
+            ended = False
+            while part := opened.read(_PART):
+                if ended or b"\n" in part[:-1]:
+                    return True
+                ended = part.endswith(b"\n")
+    except OSError:
+        return True
+    return False
 
 
 def field_lines(file: Path, wanted: Sequence[WantedLines]) -> Iterator[Mapping[str, int]]:

@@ -28,7 +28,7 @@ from scanner.cluster.definitions import (
     in_registration_order,
     is_definition,
 )
-from scanner.cluster.field_lines import WantedLines, field_lines
+from scanner.cluster.field_lines import WantedLines, field_lines, has_lines
 from scanner.cluster.labels import LabelQuery, parse_selector
 from scanner.cluster.manifests import Document, FilesRead, Unread, stream_documents
 from scanner.cluster.other_tools import Recognised
@@ -227,6 +227,11 @@ class SnapshotCluster:
     def described_namespaces(self) -> frozenset[str]:
         """The names of the namespaces that documents describe."""
         return frozenset(stored.name for stored in self._objects.get(_NAMESPACES, ()))
+
+    def has_lines(self) -> bool:
+        """Return whether some file has more than one line; a file that cannot be read any more counts as one that has."""
+        files = {stored.written.file for stored in chain.from_iterable(self._objects.values())}
+        return any(has_lines(Path(file)) for file in files if file != "-")
 
     def places(self, fields: Mapping[ObjectName, Collection[str]] = NO_FIELDS) -> Iterator[PlacedObject]:
         """The files and lines of the objects, and of some of their fields; those of standard input have none."""

@@ -7,10 +7,9 @@ columns a merge sets step by step are read at its end, within its transaction.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, groupby, islice
 from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
@@ -70,12 +69,14 @@ def add_up(encoder: Encoder, part: Part, rows: Sequence[RawRow], scan_of: Callab
     own = part.has(rows)
     place = part.place(part.block) if part.block else None
     blocks = [_NO_BLOCK] * len(own) if place is None else [row[place] >> BITS for row in own]
-    keys = list(zip(blocks, map(scan_of, own), strict=True))
-    totals: defaultdict[tuple[int, int], int] = defaultdict(int)
-    for key, digest in zip(keys, encoder.digests(part, own), strict=True):
-        totals[key] += digest
-    counts = Counter(keys)
-    return {Key(part.name, *key): Sum(counts[key], total % _MODULUS) for key, total in totals.items()}
+    digests = encoder.digests(part, own)
+    sums: dict[Key, Sum] = {}
+    # Rows are in the order of their ids nearly always, so those of a block follow each other.
+    for (block, scan), run in groupby(zip(blocks, map(scan_of, own), strict=True)):
+        several = list(islice(digests, sum(1 for _ in run)))
+        key = Key(part.name, block, scan)
+        sums[key] = sums.get(key, NOTHING).plus(len(several), sum(several))
+    return sums
 
 
 class ScanSums:

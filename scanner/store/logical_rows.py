@@ -252,14 +252,15 @@ class Encoder:
     def __init__(self, connection: Connection) -> None:
         """Begin with nothing in memory."""
         self._connection = connection
-        self._known: dict[str, dict[int, object]] = {}
+        self._known: dict[str, dict[int | None, object]] = {}
 
     def digests(self, part: Part, rows: Sequence[RawRow]) -> Iterator[int]:
         """The digests of rows, in their order."""
         places = [(part.table.c[name], part.place(name)) for name in part.columns]
         blake, dumps, number = hashlib.blake2b, orjson.dumps, int.from_bytes
         for portion in _portions(rows):
-            columns = [self._encoded(column, [row[place] for row in portion]) for column, place in places]
+            every = list(zip(*portion, strict=True))
+            columns = [self._encoded(column, every[place]) for column, place in places]
             for values in zip([part.name] * len(portion), *columns, strict=True):
                 yield number(blake(dumps(values), digest_size=32).digest())
 
@@ -267,7 +268,7 @@ class Encoder:
         """Keep the identities of objects in memory, given their rows: the caller writes them, and then rows that refer to them."""
         self._kept(OBJECTS).update(self._identities([(number, *rest) for number, _, *rest in objects]))
 
-    def _encoded(self, column: Column[Any], values: list[Any]) -> list[Any]:
+    def _encoded(self, column: Column[Any], values: Sequence[Any]) -> Sequence[Any]:
         table = _REFERENCES.get(column.name)
         if table is not None and isinstance(column.type, Integer):
             return self._referred(table, values)
@@ -276,18 +277,23 @@ class Encoder:
             return values
         return list(map(_encoding(column), values))
 
-    def _referred(self, table: Table, numbers: list[int | None]) -> list[object]:
+    def _referred(self, table: Table, numbers: Sequence[int | None]) -> list[object]:
         known = self._kept(table)
+        try:
+            return list(map(known.__getitem__, numbers))
+        except KeyError:
+            pass
         missing = {number for number in numbers if number is not None and number not in known}
         for portion in chunks(list(missing)):
             known.update(self._read(table, portion))
         # An id that no row has is encoded as an empty text, as is 0, which stands for none.
-        return [None if number is None else known.get(number, "") for number in numbers]
+        return [known.get(number, "") for number in numbers]
 
-    def _kept(self, table: Table) -> dict[int, object]:
-        known = self._known.setdefault(table.name, {})
+    def _kept(self, table: Table) -> dict[int | None, object]:
+        known = self._known.setdefault(table.name, {None: None})
         if len(known) > _MOST_KEPT:
             known.clear()
+            known[None] = None
         return known
 
     def _identities(self, objects: Sequence[RawRow]) -> Iterator[tuple[int, object]]:

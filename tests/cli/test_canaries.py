@@ -35,6 +35,19 @@ SOURCES = {
     "header": "object.spec.containers[0].livenessProbe.httpGet.httpHeaders[0].value",
     "sibling": "object.spec.settings[0].value",
     "config-map-key": "object.data['db-password']",
+    "param-key": "params.data['db-password']",
+    "copy-of-a-secret": "object.metadata.annotations['kapp.k14s.io/original']",
+    "old-copy": "object.metadata.annotations['tool.example.com/before']",
+    "copy-elsewhere": "object.data.backup",
+    "copy-in-base64": "object.data.backup",
+    "list": "object.spec.credentials[0]",
+    "map": "object.spec.auth.bearer",
+    "plural": "object.data['db_passwords']",
+    "named-by-key": "object.spec.settings[0].value",
+    "flag": "object.spec.containers[0].args[1]",
+    "assignment": "object.spec.containers[0].args[0]",
+    "url": "object.spec.containers[0].args[0]",
+    "user": "request.userInfo.extra['example.com/NAME'][0]",
 }
 DONE = {
     "as-it-is": "string({0})",
@@ -46,6 +59,8 @@ DONE = {
     "split": "{0}.split('').join(' ')",
     "loop": "{0}.split('').filter(c, c != 'x').map(c, c + '_').join('')",
     "formatted": "'%s'.format([{0}])",
+    "concatenated": "'<' + {0} + '>'",
+    "pieces": "{0}.substring(0, {0}.size() / 2) + '~' + {0}.substring({0}.size() / 2)",
     "found-by-name": "object.spec.containers.map(c, c.env.filter(e, e.name == 'A').map(e, e.value.upperAscii()).join('')).join('')",
 }
 ONLY = {"found-by-name": ("environment",)}
@@ -53,6 +68,13 @@ ONLY = {"found-by-name": ("environment",)}
 REFUSING = "upper"
 """The operation whose errors deny the object; with all others the object is changed."""
 CELLS = [(source, done) for source in SOURCES for done in DONE if source in ONLY.get(done, SOURCES)]
+
+RESOURCES = {
+    **dict.fromkeys(("data", "string-data", "copy-of-a-secret", "old-copy"), "secrets"),
+    **dict.fromkeys(("environment", "header", "flag", "assignment", "url"), "pods"),
+    **dict.fromkeys(("sibling", "list", "map", "named-by-key"), "widgets"),
+}
+"""The kinds of the objects with the secrets; all others are ConfigMaps."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +98,17 @@ class Cell:
     @property
     def text(self) -> str:
         """The CEL expression of the result of the operation."""
-        return DONE[self.done].format(SOURCES[self.source])
+        return DONE[self.done].format(self.read)
+
+    @property
+    def read(self) -> str:
+        """The CEL expression of the secret."""
+        return SOURCES[self.source].replace("NAME", self.name)
 
     @property
     def resource(self) -> str:
         """The kind of the object."""
-        if self.source in ("data", "string-data"):
-            return "secrets"
-        return {"environment": "pods", "header": "pods", "sibling": "widgets"}.get(self.source, "configmaps")
+        return RESOURCES.get(self.source, "configmaps")
 
 
 def thing(api: str, kind: str, name: str, namespace: str = "", **fields: Any) -> dict[str, Any]:
@@ -119,11 +144,63 @@ def documents(cell: Cell) -> Iterator[dict[str, Any]]:
             probe = {"httpGet": {"port": 80, "httpHeaders": [{"name": "Authorization", "value": canary}]}}
             container = {"name": "web", "livenessProbe": probe}
             yield thing("v1", "Pod", name, "shop", metadata=labels, spec={"containers": [container]})
-        case "sibling":
-            settings = [{"name": "proxy-authorization", "value": canary}]
-            yield thing("example.com/v1", "Widget", name, "shop", metadata=labels, spec={"settings": settings})
-        case _:
+        case "config-map-key":
             yield thing("v1", "ConfigMap", name, "shop", metadata=labels, data={"db-password": canary, "mode": "quiet"})
+        case "user":
+            yield thing("v1", "ConfigMap", name, "shop", metadata=labels, data={"mode": "quiet"})
+        case _:
+            yield from copies(cell) if "cop" in cell.source else named(cell)
+
+
+def named(cell: Cell) -> Iterator[dict[str, Any]]:
+    """The object of a cell whose secret has a name, and its param."""
+    name, canary = cell.name, cell.canary
+    labels = {"labels": {"team": "blue"}}
+    match cell.source:
+        case "flag" | "assignment" | "url":
+            arguments = {
+                "flag": ["--auth-token", canary],
+                "assignment": [f"--token={canary}"],
+                "url": [f"postgres://shop:{canary}@db:5432/shop"],
+            }
+            container = {"name": "web", "args": arguments[cell.source]}
+            yield thing("v1", "Pod", name, "shop", metadata=labels, spec={"containers": [container]})
+        case "sibling" | "list" | "map" | "named-by-key":
+            specs = {
+                "sibling": {"settings": [{"name": "proxy-authorization", "value": canary}]},
+                "list": {"credentials": [canary]},
+                "map": {"auth": {"bearer": canary, "secretRef": {"name": "other"}}},
+                "named-by-key": {"settings": [{"key": "apiKey", "value": canary}]},
+            }
+            yield thing("example.com/v1", "Widget", name, "shop", metadata=labels, spec=specs[cell.source])
+        case "param-key":
+            yield thing("v1", "ConfigMap", name, "vault", data={"db-password": canary})
+            yield thing("v1", "ConfigMap", name, "shop", metadata=labels, data={"mode": "quiet"})
+        case "plural":
+            yield thing(
+                "v1", "ConfigMap", name, "shop", metadata=labels, data={"db_passwords": canary, "mode": "quiet"}
+            )
+
+
+def copies(cell: Cell) -> Iterator[dict[str, Any]]:
+    """The object of a cell with a copy of a Secret."""
+    name, canary = cell.name, cell.canary
+    encoded = base64.b64encode(canary.encode()).decode()
+    labels = {"labels": {"team": "blue"}}
+    match cell.source:
+        case "copy-of-a-secret":
+            copy = json.dumps({"data": {"p": encoded}})
+            metadata = {**labels, "annotations": {"kapp.k14s.io/original": copy}}
+            yield thing("v1", "Secret", name, "shop", metadata=metadata, data={"p": encoded})
+        case "old-copy":
+            metadata = {**labels, "annotations": {"tool.example.com/before": f"p: {canary}"}}
+            yield thing("v1", "Secret", name, "shop", metadata=metadata, data={"p": "bmV3"})
+        case "copy-elsewhere":
+            copy = json.dumps({"apiVersion": "v1", "kind": "Secret", "data": {"p": canary}})
+            yield thing("v1", "ConfigMap", name, "shop", metadata=labels, data={"backup": copy, "mode": "quiet"})
+        case "copy-in-base64":
+            copy = base64.b64encode(json.dumps({"kind": "Secret", "data": {"p": canary}}).encode()).decode()
+            yield thing("v1", "ConfigMap", name, "shop", metadata=labels, data={"backup": copy, "mode": "quiet"})
 
 
 WIDGETS = thing(
@@ -195,7 +272,7 @@ def policies(cell: Cell) -> Iterator[dict[str, Any]]:
         f'[JSONPatch{{op: "add", path: "/metadata/labels/copy", value: {text}}}]',
         reinvocationPolicy="IfNeeded",
     )
-    condition = [{"name": "c", "expression": f"int({text.replace('variables.v', SOURCES[cell.source])}) > 0"}]
+    condition = [{"name": "c", "expression": f"int({text.replace('variables.v', cell.read)}) > 0"}]
     yield from mutating(cell, "condition", "Object{}", matchConditions=condition)
     yield from removing(cell)
 
@@ -209,6 +286,17 @@ def removing(cell: Cell) -> Iterator[dict[str, Any]]:
         "header": "/spec/containers/0/livenessProbe/httpGet/httpHeaders/0/value",
         "sibling": "/spec/settings/0/value",
         "config-map-key": "/data/db-password",
+        "copy-of-a-secret": "/metadata/annotations/kapp.k14s.io~1original",
+        "old-copy": "/metadata/annotations/tool.example.com~1before",
+        "copy-elsewhere": "/data/backup",
+        "copy-in-base64": "/data/backup",
+        "list": "/spec/credentials",
+        "map": "/spec/auth",
+        "plural": "/data/db_passwords",
+        "named-by-key": "/spec/settings",
+        "flag": "/spec/containers/0/args",
+        "assignment": "/spec/containers/0/args",
+        "url": "/spec/containers/0/args/0",
     }
     if cell.done == "as-it-is" and cell.source in places:
         place = places[cell.source]
@@ -228,14 +316,14 @@ def policy(cell: Cell, language: str, place: str, **spec: Any) -> Iterator[dict[
     rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": [cell.resource]}
     spec = {
         "matchConstraints": {"resourceRules": [{**rule, "resourceNames": [cell.name]}]},
-        "variables": [{"name": "v", "expression": SOURCES[cell.source]}],
+        "variables": [{"name": "v", "expression": cell.read}],
         **spec,
     }
     bound: dict[str, Any] = {"policyName": name}
     if language == "Validating":
         bound["validationActions"] = ["Deny"]
-    if cell.source == "param":
-        spec["paramKind"] = {"apiVersion": "v1", "kind": "Secret"}
+    if cell.source in ("param", "param-key"):
+        spec["paramKind"] = {"apiVersion": "v1", "kind": "Secret" if cell.source == "param" else "ConfigMap"}
         bound["paramRef"] = {"name": cell.name, "namespace": "vault", "parameterNotFoundAction": "Deny"}
     yield thing(f"{GROUP}/v1", f"{language}AdmissionPolicy", name, spec=spec)
     yield thing(f"{GROUP}/v1", f"{language}AdmissionPolicyBinding", name, spec=bound)
@@ -313,10 +401,12 @@ def test_no_output_of_a_scan_contains_a_secret(
     (home / "in").mkdir()
     (home / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(home / "temporary"))
-    crd = [] if source != "sibling" else [WIDGETS]
+    crd = [WIDGETS] if RESOURCES.get(source) == "widgets" else []
     manifests = [manifest for cell in cells for manifest in (*documents(cell), *policies(cell))]
     (home / "in" / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*crd, *manifests]}))
-    ran = assay("scan", "--from", "in", "--html", "site", "-o", "json", "-v")
+    user = [part for cell in cells for part in ("--as-user-extra", f"example.com/{cell.name}={cell.canary}")]
+    requester = ["--as-user", "jane", *user] if source == "user" else []
+    ran = assay("scan", "--from", "in", "--html", "site", "-o", "json", "-v", *requester)
     printed = [ran.stdout, ran.stderr.encode()]
     for name, form in FORMATS.items():
         if form.target != "folder":
@@ -333,6 +423,107 @@ def test_no_output_of_a_scan_contains_a_secret(
     assert {f"{cell.name}-applied" for cell in cells} <= policies_of_findings
     assert len(written) > len(printed)
     assert set() == leaked_cells(b"\n".join([*printed, *written]), cells)
+
+
+READ = {
+    "secret": ("secrets", "data.p"),
+    "environment": ("pods", "spec.containers[0].env[0].value"),
+    "header": ("pods", "spec.containers[0].livenessProbe.httpGet.httpHeaders[0].value"),
+    "annotation": ("configmaps", f"metadata.annotations['{LAST_APPLIED}']"),
+    "config-map-key": ("configmaps", "data['db-password']"),
+    "field": ("widgets", "spec.token"),
+}
+"""Secrets in other objects: the resource, and the path in the object."""
+READING = {
+    "get": "resource.Get('{api}', '{resource}', 'shop', '{name}').{path}",
+    "list": "resource.List('{api}', '{resource}', 'shop').items.filter(i, i.metadata.name == '{name}')[0].{path}",
+    "entry": "globalContext.Get('{resource}', '').filter(i, i.metadata.name == '{name}')[0].{path}",
+}
+"""The ways in which an expression reads another object."""
+PLACES: dict[str, dict[str, Any]] = {
+    "message": {"validations": [{"expression": "false", "messageExpression": "'got ' + string({0})"}]},
+    "value": {"validations": [{"expression": "{0} == 'other'"}]},
+    "error": {"validations": [{"expression": "int({0}) > 0"}]},
+    "key": {"validations": [{"expression": "dyn({string({0}): 1})['none'] == 1"}]},
+    "image": {"validations": [{"expression": "image(string({0}) + ' x').registry() == 'y'"}]},
+    "condition": {
+        "matchConditions": [{"name": "c", "expression": "int({1}) > 0"}],
+        "validations": [{"expression": "true"}],
+    },
+}
+
+
+def read_documents(cell: Cell) -> Iterator[dict[str, Any]]:
+    """An object with a secret, in a namespace whose other objects are evaluated."""
+    encoded = base64.b64encode(cell.canary.encode()).decode()
+    match cell.source:
+        case "secret":
+            yield thing("v1", "Secret", cell.name, "shop", data={"p": encoded})
+        case "field":
+            yield thing("example.com/v1", "Widget", cell.name, "shop", spec={"token": cell.canary})
+        case _:
+            yield from documents(cell)
+
+
+def reading(cell: Cell, way: str) -> Iterator[dict[str, Any]]:
+    """Kyverno policies for a Namespace that read the object of a cell, and put the result into every place."""
+    resource, path = READ[cell.source]
+    api = "example.com/v1" if resource == "widgets" else "v1"
+    read = READING[way].format(api=api, resource=resource, name=cell.name, path=path)
+    text = DONE[cell.done].format("dyn(R)" if cell.done == "formatted" else "string(R)").replace("R", read)
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["namespaces"]}
+    for place, spec in PLACES.items():
+        written = json.loads(
+            json.dumps(spec)
+            .replace("{1}", json.dumps(text.replace("variables.v", read))[1:-1])
+            .replace("{0}", json.dumps(text)[1:-1])
+        )
+        yield thing(
+            "policies.kyverno.io/v1",
+            "ValidatingPolicy",
+            f"{cell.name}-{way}-{place}",
+            spec={
+                "validationActions": ["Deny"],
+                "matchConstraints": {"resourceRules": [rule]},
+                "variables": [{"name": "v", "expression": read}],
+                **written,
+            },
+        )
+
+
+ENTRIES = [
+    thing(
+        "kyverno.io/v2",
+        "GlobalContextEntry",
+        resource,
+        spec={"kubernetesResource": {"group": group, "version": "v1", "resource": resource, "namespace": "shop"}},
+    )
+    for group, resource in (("", "secrets"), ("", "pods"), ("", "configmaps"), ("example.com", "widgets"))
+]
+
+
+@pytest.mark.parametrize("source", READ)
+def test_no_output_contains_a_secret_of_another_object(
+    assay: Assay, home: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """Kyverno's expressions read objects that they do not evaluate."""
+    cells = [Cell(source, done) for done in DONE if source in ONLY.get(done, READ)]
+    (home / "in").mkdir()
+    (home / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(home / "temporary"))
+    manifests = [
+        manifest
+        for cell in cells
+        for manifest in (*read_documents(cell), *(each for way in READING for each in reading(cell, way)))
+    ]
+    everything = [WIDGETS, *ENTRIES, thing("v1", "Namespace", "shop"), *manifests]
+    (home / "in" / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": everything}))
+    ran = assay("scan", "--from", "in", "--html", "site", "-o", "json", "-v")
+    written = [path.read_bytes() for path in home.rglob("*") if path.is_file() and path.parent != home / "in"]
+    failed = {as_text(dig(finding, "policy")) for finding in as_list(ran.report["findings"])}
+
+    assert {f"{cell.name}-{way}-{place}" for cell in cells for way in READING for place in PLACES} == failed
+    assert set() == leaked_cells(b"\n".join([ran.stdout, ran.stderr.encode(), *written]), cells)
 
 
 HARMLESS = {

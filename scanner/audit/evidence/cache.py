@@ -19,7 +19,7 @@ from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
 from scanner.admission.request import Request
 from scanner.audit.secret_values import HIDDEN, is_secret
-from scanner.audit.sensitive_fields import Trail
+from scanner.audit.sensitive_fields import Trail, names_secret
 from scanner.model.evidence import Reason
 from scanner.model.json import Json, compact
 from scanner.model.outcome import Check, Errored, Violated
@@ -237,9 +237,14 @@ def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression])
                 for name, variable in variables.items()
                 if name in names and variable.program is not None
             ]
-    if any(path[0] not in _ROOTS or len(path) == 1 or _SECRET_BY_CONTEXT.intersection(path[2:]) for path in paths):
+    if any(path[0] not in _ROOTS or len(path) == 1 or _is_secret_by_context(path) for path in paths):
         return None
     return tuple(path for path in sorted(paths) if not any(path[:end] in paths for end in range(2, len(path))))
+
+
+def _is_secret_by_context(path: _Steps) -> bool:
+    """Return whether values that the path does not lead to decide whether its value is a secret."""
+    return not _SECRET_BY_CONTEXT.isdisjoint(path[2:]) or any(map(names_secret, path[1:-1]))
 
 
 def _read(value: Json, path: _Path) -> object:

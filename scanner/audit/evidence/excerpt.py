@@ -124,7 +124,7 @@ def _container(body: Json, outer: Trail) -> Mapping[str, Json] | None:
 
 @lru_cache(maxsize=_MOST)
 def _may_pass_sensitive(trail: Trail) -> bool:
-    return any(map(may_be_sensitive, trail))
+    return any(may_be_sensitive(step) for step in trail if isinstance(step, str))
 
 
 def _map_at(value: Any, trail: Trail) -> Mapping[str, Json] | None:

@@ -1,8 +1,8 @@
 """The redaction of evidence: the decision which values it shows and which it withholds.
 
 A message contains only what the author of a policy wrote into it. Evidence shows values that no author selected, so more is
-withheld: the data of Secrets, the values of environment variables, values with names like a password, and the copy
-of an object that kubectl keeps in an annotation, whether as they are or as inputs of a computation. The existence and the
+withheld: the data of Secrets, the values of environment variables, values with names like a password, copies
+of objects that tools keep in annotations, and what was read from elsewhere, whether as they are or as inputs of a computation. The existence and the
 number of such values may be shown.
 """
 
@@ -20,12 +20,11 @@ from scanner.audit.redact import WITHHELD_ANY, is_plain_error
 from scanner.audit.secret_values import HIDDEN, is_secret, without
 from scanner.audit.sensitive_fields import (
     MAPPINGS,
+    Fields,
     Trail,
-    anything_sensitive,
-    is_sensitive,
-    may_be_sensitive,
-    names_secret,
+    is_secret_named,
 )
+from scanner.audit.taint import Documents, is_secret_elsewhere
 from scanner.cel.explanation.explained import path_of
 from scanner.model.evidence import Evidence, Reason
 from scanner.model.json import Json, JsonObject
@@ -36,12 +35,10 @@ _LONGEST_EXPRESSION = 200
 _LONGEST_PATH = 300
 _LONGEST_NAME = 100
 _AUTHORIZER = ("authorizer", "authorizer.requestResource")
-_OPEN = frozenset({"object", "oldObject", "params", "namespaceObject", "request"})
-"""The documents of an admission request, whose values may be shown."""
 _COMPUTED = "variables"
 _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
+_NAME = re.compile(r"[^\w-]+")
 _OBJECT = frozenset({"object"})
-_IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
 
 
 _Key: TypeAlias = "tuple[str, cel.Place, str, frozenset[str]]"
@@ -54,12 +51,11 @@ class _Documents:
 
     def __init__(self, resource: Resource, param: Resource | None, namespace: JsonObject | None) -> None:
         self.resource, self.param, self.namespace = resource, param, namespace
-        self.by_name: dict[str, tuple[Json, bool]] = {
-            "object": (resource.body, is_secret(resource)),
-            "oldObject": (resource.body, is_secret(resource)),
-            "params": (None if param is None else param.body, is_secret(param)),
-            "namespaceObject": (namespace, False),
-        }
+        documents = Documents(resource, param, namespace)
+        self.by_name: Mapping[str, Json] = documents.by_name
+        self.fields: Mapping[str, Fields] = documents.fields
+        self.secrets = documents.secrets
+        """The names of the documents that are Secrets."""
         self.reasons: _Reasons = {}
         """The reasons with the values that they show: policies often fail for the same value."""
         self.shown: dict[tuple[int, frozenset[str], frozenset[str]], tuple[cel.DirectParts, Evidence]] = {}
@@ -67,12 +63,13 @@ class _Documents:
 
     def has_sensitive(self, root: str, steps: Trail, value: Json) -> bool:
         """Return whether the value at a place of a document contains a sensitive field."""
+        fields = self.fields[root]
         if not isinstance(value, dict | list):
-            return anything_sensitive(value, steps)
+            return fields.any_in(value, steps)
         place = (root, *steps)
         known = self._sensitive.get(place)
         if known is None:
-            known = self._sensitive[place] = anything_sensitive(value, steps)
+            known = self._sensitive[place] = fields.any_in(value, steps)
         return known
 
 
@@ -137,11 +134,11 @@ class EvidenceRedaction:
 
     def _key(self, direct: cel.DirectParts) -> tuple[int, frozenset[str], frozenset[str]]:
         """What the evidence of the parts of an object depends on. An entry keeps the parts alive, so that no others get their id."""
-        return id(direct), self._compiled.secret_roots, self._compiled.open_roots
+        return id(direct), self._compiled.open_roots, self._compiled.object_roots
 
     def reason(self, reason: cel.Reason) -> Reason:
         """A reason in the form that may be stored and shown; its value is `WITHHELD` if it may contain a secret."""
-        key = reason.text, reason.place, reason.variable, self._compiled.secret_roots
+        key = reason.text, reason.place, reason.variable, self._compiled.open_roots
         outcome, known = self._documents.reasons.get(key, _NO_REASON)
         stands = _stands(reason)
         if known is not None and stands and outcome is reason.outcome:
@@ -187,7 +184,7 @@ class EvidenceRedaction:
 
     def _is_of_secret(self, place: cel.Place) -> bool:
         root, _ = self._trail(place)
-        return self._documents.by_name.get(root, (None, False))[1]
+        return root in self._documents.secrets
 
     # --- withheld values
 
@@ -195,7 +192,7 @@ class EvidenceRedaction:
         if isinstance(reason.outcome, cel.EvaluationError):
             withheld = any(self._may_contain_secret(place, as_it_stands=False) for place in reason.reads)
             return withheld and not is_plain_error(str(reason.outcome), self._policy_words())
-        if isinstance(reason.outcome, str) and names_secret(reason.text.rstrip("'\")]")):
+        if is_secret_named(_NAME.split(reason.text.rstrip("'\")]"))[-1], reason.outcome):
             return True
         stands = _stands(reason)
         return any(
@@ -207,15 +204,12 @@ class EvidenceRedaction:
         root, steps = self._trail(place)
         if root in _AUTHORIZER:
             return not isinstance(outcome, bool)
-        if root in self._compiled.secret_roots or not (root in _OPEN or root in self._compiled.open_roots):
-            return True
-        if root == "request" and any(_overlaps(place, area) for area in _IDENTITY):
-            return True
-        document, secret = self._documents.by_name.get(root, (None, False))
-        if secret and _overlaps(steps, ("data",)) | _overlaps(steps, ("stringData",)):
-            return True
-        inside, value = _sensitive_or_value(document, steps)
-        return inside or (not as_it_stands and self._documents.has_sensitive(root, steps, value))
+        if root not in self._documents.by_name:
+            return is_secret_elsewhere(root, steps, self._compiled)
+        inside, value = _sensitive_or_value(self._documents.by_name[root], steps, self._documents.fields[root])
+        # Of a value that is shown as it is, the sensitive parts are left out; a Secret has other parts than those.
+        shows_parts = as_it_stands and root not in self._documents.secrets
+        return inside or (not shows_parts and self._documents.has_sensitive(root, steps, value))
 
     def _trail(self, place: cel.Place) -> tuple[str, Trail]:
         """The document that contains a place, and the path in it. Kyverno's request contains the object."""
@@ -236,16 +230,11 @@ def _leading_words(steps: Trail, words: frozenset[str]) -> Iterator[str | int]:
         yield step
 
 
-def _overlaps(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
-    """Return whether a place is an area, a parent of an area, or inside an area."""
-    return all(step == area_step for step, area_step in zip(place, area, strict=False))
-
-
-def _sensitive_or_value(document: Json, steps: Trail) -> tuple[bool, Json]:
+def _sensitive_or_value(document: Json, steps: Trail, fields: Fields) -> tuple[bool, Json]:
     """Return whether the path leads into a sensitive field, and the value at its end."""
     value = document
     for at, step in enumerate(steps):
-        if may_be_sensitive(step) and is_sensitive(value, step, steps[:at]):
+        if fields.hides(value, step, steps[:at]):
             return True, None
         value = _child(value, step)
     return False, value

@@ -108,7 +108,10 @@ def _pieces(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth:
             yield "["
             for at, item in enumerate(value):
                 yield ", " if at else ""
-                yield from _inside(item, hidden, _below(trail, at), depth)
+                if is_sensitive(value, at, trail):
+                    yield json.dumps(MASK)
+                else:
+                    yield from _inside(item, hidden, _below(trail, at), depth)
             yield "]"
         case dict() | cel.KeyedMap():
             yield from _entries(value, hidden, trail, depth)

@@ -189,7 +189,7 @@ class _Reader:
                 return _NOWHERE
             case ArgumentFlow.PASSES | ArgumentFlow.CARRIES:
                 return self._of_all(given, scope)
-            case ArgumentFlow.SORTS:
+            case ArgumentFlow.SORTS | ArgumentFlow.READS:
                 self._computed(given[1:], scope)
                 return self.places(given[0], scope)
             case ArgumentFlow.COMPUTES:

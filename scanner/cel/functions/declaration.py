@@ -38,6 +38,7 @@ class ArgumentFlow(Enum):
     PASSES = "the result is one of them, or what is inside of one"
     CARRIES = "the result is put together from them"
     SORTS = "the result has the elements of the first, and is computed from the others"
+    READS = "the result is a part of the first, which the others choose"
     COUNTS = "only their shape counts"
 
 

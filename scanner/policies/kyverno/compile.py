@@ -19,10 +19,12 @@ from scanner.cel.values.text import quoted
 from scanner.model.policy import NamedExpression, Policy
 from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.exceptions import PolicyException
-from scanner.policies.kyverno.libraries.needs import reads_secrets
+from scanner.policies.kyverno.libraries import syntax
 
 _EMPTY = "ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"
-_OPEN_ROOTS = frozenset({"resource", "exceptions"})
+_OPEN_ROOTS = frozenset({"exceptions", "json", "yaml", syntax.NOW})
+_OBJECT_ROOTS = frozenset({"resource"})
+_OWN_ERRORS = {"http": "request failed: ", "image": "failed to get image data: "}
 _NO_VARIABLES: Mapping[str, Expression] = {}
 
 
@@ -75,16 +77,12 @@ def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
         checks=checks_of(policy),
     )
     return replace(
-        compiled, cost_bounds=_cost_bounds(compiled), secret_roots=_secret_roots(compiled), open_roots=_OPEN_ROOTS
+        compiled,
+        cost_bounds=_cost_bounds(compiled),
+        open_roots=_OPEN_ROOTS,
+        object_roots=_OBJECT_ROOTS,
+        own_errors=_OWN_ERRORS,
     )
-
-
-def _secret_roots(compiled: CompiledPolicy) -> frozenset[str]:
-    """The variables through which expressions may read Secrets: an entry of the global context may hold any Secret."""
-    expressions = [expression for _, expression in compiled.expressions()]
-    lists = any(expression.reads("resource") for expression in expressions)
-    secrets = lists and reads_secrets(expression.text for expression in expressions)
-    return frozenset({"globalContext", "resource"} if secrets else {"globalContext"})
 
 
 def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from scanner.audit.redact import WITHHELD_ANY
 from scanner.model.scan import OutcomeName
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.serving import serving
@@ -125,11 +126,11 @@ def test_what_wants_credentials_is_not_auditable(registry: Registry) -> None:
         ("failed to get image data: HOST/app/web: HTTP 404", "HOST/app/web:none"),
         ("failed to get image data: no child with platform linux/amd64 in index", "HOST/app/web:arm"),
         ("failed to get image data: 127.0.0.1: the connection was refused", "127.0.0.1:1/app/web:1.0"),
-        ("could not parse reference: A B", "A B"),
+        (WITHHELD_ANY, "A B"),
     ],
 )
 def test_what_a_registry_does_not_have_is_an_error(registry: Registry, expected: str, reference: str) -> None:
-    """A missing image is an error, as in Kyverno."""
+    """A missing image is an error, as in Kyverno; a text that is no reference is not quoted."""
     text = f"image.GetMetadata('{reference.replace('HOST', registry.host)}').tag == '1.0'"
     (finding,) = scan_of(policy(text), pod()).findings
     assert expected.replace("HOST", registry.host) in finding.outcome.message

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from scanner.audit.redact import WITHHELD_ANY
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.test_scanned import _scanned
 
@@ -61,14 +62,27 @@ def test_an_error_does_not_quote_it_either() -> None:
     assert "aHVzaC1odXNo" not in _recorded_text(policy(f"int({READS}) == 1"), pod())
 
 
-def test_a_message_without_a_secret_keeps_its_text() -> None:
-    """Messages about other objects keep their text."""
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("string(settings.metadata.name)", "token"),
+        ("string(settings.kind) + ' in ' + string(settings.metadata.namespace)", "ConfigMap in team"),
+        ("string(size(settings.data))", "1"),
+        ("string(has(settings.data.password))", "false"),
+        ("resource.List('v1', 'configmaps', 'team').items.map(i, string(i.metadata.name)).join(' ')", "token"),
+        ("string(settings.data.key)", WITHHELD_ANY),
+        ("string(settings.metadata.annotations.note)", WITHHELD_ANY),
+        ("json.marshal(settings)", WITHHELD_ANY),
+    ],
+)
+def test_a_message_shows_names_and_numbers_of_other_objects(expression: str, shown: str) -> None:
+    """All else in an object that the policy reads may be a secret."""
     settings = {
         **SECRET,
         "kind": "ConfigMap",
-        "metadata": {"name": "token", "namespace": "team"},
+        "metadata": {"name": "token", "namespace": "team", "annotations": {"note": "open"}},
         "data": {"key": "open"},
     }
-    text = f"string({READS.replace('secrets', 'configmaps')})"
+    text = expression.replace("settings", "resource.Get('v1', 'configmaps', 'team', 'token')")
     scan = _scanned(policy({"expression": "false", "messageExpression": text}), settings, pod())
-    assert ["team/web: open"] == scan.messages
+    assert [f"team/web: {shown}"] == scan.messages

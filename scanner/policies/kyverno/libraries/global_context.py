@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, member
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DYN, STRING, Type, opaque
 from scanner.cel.values.values import Opaque, Value
@@ -38,5 +38,6 @@ _OVERLOADS = (
     member("globalcontext_get_string_string", (GLOBAL_CONTEXT, STRING, STRING), DYN, _get),
 )
 LIBRARY = Library(
-    "kyverno.globalcontext", (Function("Get", _OVERLOADS, cost=ONE), Function("get", _OVERLOADS, cost=ONE))
+    "kyverno.globalcontext",
+    tuple(Function(name, _OVERLOADS, cost=ONE, flow=ArgumentFlow.READS) for name in ("Get", "get")),
 )

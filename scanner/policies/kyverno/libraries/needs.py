@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scanner.cel.stack import with_room
@@ -39,13 +39,6 @@ def needs(text: str, own_namespace: str = "") -> frozenset[Need]:
     except (NotInGrammar, UnknownCharacter, TooDeep):
         return frozenset()
     return frozenset() if issues else frozenset(_needs(root, own_namespace))
-
-
-def reads_secrets(texts: Iterable[str]) -> bool:
-    """Return whether some expression reads Secrets, or objects that only its evaluation names."""
-    wanted = {need for text in texts for need in needs(text)}
-    named = {(need.group, need.resource or need.kind) for need in wanted}
-    return bool(named & {("", "secrets"), ("", "Secret"), ("", ANY)})
 
 
 def _needs(root: Node, own: str) -> Iterator[Need]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
 from scanner.cel.values.values import Opaque, Value
@@ -94,7 +94,8 @@ def _verb(name: str, *data: Type) -> tuple[Function, Function]:
         member(f"http_{name.lower()}_string", (HTTP, STRING, *data), DYN, send),
         member(f"http_{name.lower()}_string_headers", (HTTP, STRING, *data, _HEADERS), DYN, send),
     )
-    return Function(name, overloads, cost=ONE), Function(name.lower(), overloads, cost=ONE)
+    flow = ArgumentFlow.READS
+    return Function(name, overloads, cost=ONE, flow=flow), Function(name.lower(), overloads, cost=ONE, flow=flow)
 
 
 _CLIENT = (member("http_client_string", (HTTP, STRING), HTTP, _client),)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
 from scanner.cel.values.values import Opaque, Value
@@ -114,7 +114,8 @@ def _to_gvr(reader: ResourceReader, api_version: str, kind: str) -> Value:
 def _both(name: str, overloads: tuple[Overload, ...]) -> tuple[Function, Function]:
     """Declare a function in Pascal case and in camel case."""
     camel = "toGVR" if name == "ToGVR" else name[0].lower() + name[1:]
-    return Function(name, overloads, cost=ONE), Function(camel, overloads, cost=ONE)
+    flow = ArgumentFlow.READS
+    return Function(name, overloads, cost=ONE, flow=flow), Function(camel, overloads, cost=ONE, flow=flow)
 
 
 _TO_GVR = _both("ToGVR", (member("convert_to_gvr_string_string", (RESOURCE, STRING, STRING), GVR, _to_gvr),))
