@@ -66,7 +66,7 @@ class FieldsOfSecret(Fields):
     def hides(self, container: object, key: object, trail: Trail) -> bool:
         """Return whether the value under a key of a map in the Secret is sensitive as a whole."""
         if trail == _ANNOTATIONS and isinstance(container, MAPPINGS):
-            return not self.shows_annotation(as_text(key), container.get(key))
+            return not self.shows_annotation(str(key), container.get(key))
         shown = _SHOWN.get(trail)
         return shown is not None and key not in shown
 

@@ -135,7 +135,7 @@ def _is_open(value: object, referring: frozenset[str], depth: int) -> bool:
 
     `referring` are the fields that such a reference may have.
     """
-    if value is None or isinstance(value, bool) or value in ("", [], {}):  # type: ignore[comparison-overlap]
+    if value is None or isinstance(value, bool) or value in ("", [], {}):
         return True
     if depth > _DEEPEST:
         return False
