@@ -8,7 +8,7 @@ Nothing is changed in place: an unchanged part remains the same object.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import is_
 from typing import Final
 
@@ -82,6 +82,58 @@ def stored(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
     typed = {**document, "metadata": object_meta(document.get("metadata"))}
     read = as_object(_defaulted(kept_metadata(before, typed), schema))
     return read if schema == custom.schema else _kept(before, _typed(read, custom.schema), own)
+
+
+def wrong_types(custom: Custom, after: JsonObject) -> Iterator[str]:
+    """The errors of a request whose object has values of wrong types in fields that only its own version defines.
+
+    Such fields are not stored, so that the object would seem unchanged; but the server validates the object of the request first.
+    """
+    if custom.versions is not None and custom.versions.schema != custom.schema:
+        yield from _wrong_types(after, custom.schema, custom.versions.schema, "")
+
+
+def _wrong_types(value: Json, schema: JsonObject | None, other: JsonObject | None, path: str) -> Iterator[str]:
+    if schema is None or schema == other:
+        return
+    if isinstance(value, dict):
+        for name, member in value.items():
+            own, others = _field_schema(schema, name), _field_schema(other, name)
+            place = f"{path}.{name}".removeprefix(".")
+            if own is not None and others is None and not _has_type(member, own):
+                type_, word = own["type"], _word(member)
+                shown = f'{place} in body must be of type {type_}: "{word}"'
+                yield f'{place}: Invalid value: "{word}": {shown}'
+            else:
+                yield from _wrong_types(member, own, others, place)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _wrong_types(item, _item_schema(schema), _item_schema(other), f"{path}[{index}]")
+
+
+def _has_type(value: Json, schema: JsonObject) -> bool:
+    """Return whether a value has the type of its schema; True for a schema that accepts several. Nulls are dropped before."""
+    wanted = schema.get("type")
+    return value is None or wanted is None or wanted == _word(value) or (wanted, _word(value)) == ("number", "integer")
+
+
+def _word(value: Json) -> str:
+    """The type of a value as validation names it."""
+    match value:
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "integer" if value.is_integer() else "number"
+        case str():
+            return "string"
+        case Mapping():
+            return "object"
+        case None:
+            return "null"
+        case _:
+            return "array"
 
 
 def _typed(document: JsonObject, schema: JsonObject) -> Json:

@@ -176,7 +176,7 @@ def _outcome(invocation_results: tuple[InvocationResult, ...], document: JsonObj
     (invocation_result,) = invocation_results
     outcome = invocation_result.check_results[0].outcome
     if isinstance(outcome, Errored):
-        return outcome.message if outcome.code == 500 else refusal(invocation_result.invocation, outcome.message)
+        return outcome.message if outcome.code == 500 else refusal(invocation_result.invocation, outcome)
     changes = outcome.patch if isinstance(outcome, WouldChange) else ()
     operations = [Operation(change.op, change.path, change.value) for change in changes]  # type: ignore[arg-type]
     changed: Any = apply(operations, document)  # type: ignore[arg-type]

@@ -138,7 +138,7 @@ def _refusals(invocation_results: tuple[InvocationResult, ...]) -> Iterator[str]
         for check_result in invocation_result.check_results:
             if isinstance(check_result.outcome, Errored) and check_result.outcome.would_deny:
                 yield check_result.outcome.message
-                yield refusal(invocation_result.invocation, check_result.outcome.message)
+                yield refusal(invocation_result.invocation, check_result.outcome)
 
 
 def _after(invocation_results: tuple[InvocationResult, ...], document: JsonObject) -> JsonObject:

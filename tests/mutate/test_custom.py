@@ -214,3 +214,46 @@ def test_the_paths_of_a_server_show_which_status_is_a_subresource() -> None:
     assert [Custom(own, has_status=True), Custom(other)] == [  # type: ignore[arg-type]
         schemas["g", "v1", name].custom for name in ("Thing", "Other")
     ]
+
+
+def versions(**fields: tuple[Json, Json]) -> Custom:
+    """Version v1 of a definition that stores v2: for each field its schemas in both versions, None where it is not defined."""
+    names = ("v1", "v2")
+    schemas = [
+        {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            name: both[number] for name, both in fields.items() if both[number] is not None
+        }}}}
+        for number in range(2)
+    ]  # fmt: skip
+    written: Any = {
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Thing"},
+            "versions": [
+                {"name": name, "served": True, "storage": name == "v2", "schema": {"openAPIV3Schema": schema}}
+                for name, schema in zip(names, schemas, strict=True)
+            ],
+        }
+    }
+    found = custom_schemas(written)["example.com", "v1", "Thing"].custom
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "type_", "expected"),
+    [
+        (1, "string", ['spec.old: Invalid value: "integer": spec.old in body must be of type string: "integer"']),
+        ("", "integer", ['spec.old: Invalid value: "string": spec.old in body must be of type integer: "string"']),
+        (False, "string", ['spec.old: Invalid value: "boolean": spec.old in body must be of type string: "boolean"']),
+        ([], "object", ['spec.old: Invalid value: "array": spec.old in body must be of type object: "array"']),
+        ("x", "string", []),
+        (1, "number", []),
+        (2.0, "integer", []),
+        (None, "string", []),
+    ],
+)
+def test_a_value_that_is_not_stored_is_validated(value: Json, type_: str, expected: list[str]) -> None:
+    """The version of the request has the field, the stored version has not."""
+    custom_kind = versions(old=({"type": type_}, None), both=(TEXT, TEXT))
+    assert expected == [*custom.wrong_types(custom_kind, thing({"old": value, "both": 1}))]

@@ -17,14 +17,14 @@ from scanner.admission.request import Request
 from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.cel.stack import with_room
 from scanner.model.json import JsonObject
-from scanner.model.outcome import Check, CheckResult
+from scanner.model.outcome import Check, CheckResult, Errored
 from scanner.model.policy import Invocation, Mutation
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.copied import copied_lists, holds_copied
 from scanner.mutate.schema import NO_SCHEMAS, Schema, Schemas
 from scanner.mutate.unchanged import Holds, holds, is_configured, is_patched
-from scanner.policies.mutating.mutation import predict
+from scanner.policies.mutating.mutation import INVALID, predict
 
 _OF_THE_POLICY = "failed to configure policy: "
 
@@ -95,8 +95,14 @@ class _Once:
         return self._holds(given["object"])
 
 
-def refusal(invocation: Invocation, message: str) -> str:
-    """The message of the API server when it denies a request because a mutation failed (`mutating.dispatcher`)."""
+def refusal(invocation: Invocation, error: Errored) -> str:
+    """The message of the API server when it denies a request because a mutation failed (`mutating.dispatcher`).
+
+    Later parts of the server do not name the policy.
+    """
+    message = error.message
+    if error.code == INVALID:
+        return message
     if message.startswith(_OF_THE_POLICY):
         return f'policy "{invocation.policy.name}" denied request: {message}'
     return f"policy '{invocation.policy.name}' with binding '{invocation.binding.name}' denied request: {message}"

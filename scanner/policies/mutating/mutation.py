@@ -9,8 +9,9 @@ Rules: `docs/semantics/mutation.md#errors-of-mutations`, `docs/semantics/mutatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
@@ -22,7 +23,7 @@ from scanner.admission.results import left_out
 from scanner.cel.releases import MISSING_KEYS, WRAPPED_OBJECTS
 from scanner.cel.values.wrapped_values import wrapping
 from scanner.errors import ConversionUnknown, SchemaUnknown
-from scanner.model.json import Json, JsonObject, dig, text_map
+from scanner.model.json import Json, JsonObject, as_text, dig, text_map
 from scanner.model.outcome import (
     Change,
     CheckResult,
@@ -36,6 +37,7 @@ from scanner.model.outcome import (
 from scanner.model.policy import Mutation, Policy
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import NAMESPACES, Kind, Resource
+from scanner.mutate.custom import wrong_types
 from scanner.mutate.decoding import unreturnable
 from scanner.mutate.difference import difference
 from scanner.mutate.native import PatchFault, RequestFault
@@ -47,6 +49,8 @@ from scanner.mutate.storing import between_passes, in_version, requested, stored
 from scanner.mutate.unchanged import is_configured, is_patched
 
 _INTERNAL_ERROR = 500
+INVALID: Final = 422
+"""The code with which the API server refuses an object that its validation finds invalid."""
 _ENDED = "an earlier mutation ends the request"
 _DEEPEST = 100
 _TOO_DEEP = f"what it would change nests more than {_DEEPEST} levels deep, and cannot be recorded"
@@ -85,6 +89,8 @@ def predict(
     changes = difference_of(before, after)
     converges = not changes or run.is_settled(after)
     outcomes = _outcomes(run, first, last, changes, converges=converges)
+    if not changes and first.patched:
+        outcomes = _validated(run, last, outcomes)
     return Prediction(tuple(map(CheckResult, compiled.checks, outcomes)), after)
 
 
@@ -237,6 +243,14 @@ class Run:
         """The object as the server would store it after all mutations."""
         return stored(self.requested, self.request.resource.body, body, created=self.request.operation == "CREATE")
 
+    def wrong_types(self, body: JsonObject) -> Iterator[str]:
+        """The errors of an object whose values have wrong types in fields that are not stored."""
+        if self.requested.custom is None:
+            return
+        kind, name = self.request.original, as_text(dig(body, "metadata", "name"))
+        for error in wrong_types(self.requested.custom, body):
+            yield f'{kind.kind}.{kind.group} "{name}" is invalid: {error}'
+
     def after_first(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after a first pass, if a second pass changes nothing."""
         return self.stored(self.between_passes(body))
@@ -386,6 +400,14 @@ def _outcomes(run: Run, first: Pass, last: Pass, changes: tuple[Change, ...], *,
             yield Skipped(SkipReason.NOT_AUDITABLE, _TOO_DEEP) if is_deep(patch) else WouldChange(patch, converges)
         else:
             yield decided
+
+
+def _validated(run: Run, last: Pass, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+    """The outcomes of mutations that leave the stored object unchanged: the server may refuse what it would not store."""
+    for outcome, (_, body) in zip(outcomes, last.steps, strict=True):
+        errors = run.wrong_types(body) if isinstance(outcome, Passed) else ()
+        text = ", ".join(errors)
+        yield Errored(text, would_deny=True, always=True, reason="Invalid", code=INVALID) if text else outcome
 
 
 def _decided(first: Outcome, last: Outcome) -> Outcome:

@@ -218,7 +218,7 @@ class _Request:
         if stopped := run.conditions(body):
             return _Made(runs=False, after=body, refusals=_refusals(stopped, invocation))
         mutated = run.mutations(body)
-        refusals = tuple(refusal(invocation, error.message) for error in mutated.refusals())
+        refusals = tuple(refusal(invocation, error) for error in mutated.refusals())
         ended = mutated.ended.message if mutated.ended else ""
         after = self._representative(mutated.after, body)
         return _Made(runs=True, after=after, patched=mutated.patched, refusals=refusals, ended=ended)
@@ -262,7 +262,7 @@ class _Request:
 def _refusals(check_results: Sequence[CheckResult], invocation: Invocation) -> tuple[str, ...]:
     """The messages of the errors for which the API server denies the request."""
     errors = (check_result.outcome for check_result in check_results if isinstance(check_result.outcome, Errored))
-    return tuple(refusal(invocation, error.message) for error in errors if error.would_deny)
+    return tuple(refusal(invocation, error) for error in errors if error.would_deny)
 
 
 def _run(bound: BoundPolicy, invocation_result: InvocationResult) -> Run | None:

@@ -125,7 +125,7 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
     Refusal(
         "metadata of another type cannot be read when a custom resource is converted to its stored version",
         500,
-        r"json: cannot unmarshal \w+ into Go struct field ObjectMeta\.",
+        r"json: cannot unmarshal [^{}]+ into Go struct field ObjectMeta\.|parsing time \".*\" as ",
         always=True,
     ),
     Refusal(
@@ -147,7 +147,7 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
     ),
     Content(
         "the plug-in StorageObjectInUseProtection runs once more after a mutation",
-        "PersistentVolume|PersistentVolumeClaim",
+        "PersistentVolume|PersistentVolumeClaim|VolumeAttributesClass",
         "CREATE",
         r"/metadata/finalizers(/.*)?",
     ),
@@ -157,6 +157,12 @@ EXPLAINED: tuple[Refusal | Content, ...] = (
         "CREATE",
         r"/spec/(selector|template/metadata/labels|template/metadata)(/.*)?"
         r"|/metadata/labels(/(batch\.kubernetes\.io/)?(controller-uid|job-name))?",
+    ),
+    Content(
+        "a taint without a time gets the time of the request",
+        "DeviceTaintRule",
+        "CREATE|UPDATE",
+        r"/spec/taint/timeAdded",
     ),
     Content(
         "the server allocates a free port or address",

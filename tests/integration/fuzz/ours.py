@@ -51,7 +51,7 @@ def outcome_of(invocation_results: Iterable[InvocationResult], document: JsonObj
                 internal = outcome.code == INTERNAL
                 return Refused(
                     ENDED if outcome.message.startswith(CONNECTION_ENDS) else outcome.code,
-                    outcome.message if internal else refusal(invocation_result.invocation, outcome.message),
+                    outcome.message if internal else refusal(invocation_result.invocation, outcome),
                 )
             if isinstance(outcome, WouldChange):
                 after = as_object(apply([Step(step.op, step.path, step.value) for step in outcome.patch], after))  # type: ignore[arg-type]
