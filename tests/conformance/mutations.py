@@ -69,7 +69,7 @@ def actual(invocation_results: tuple[InvocationResult, ...], before: Any) -> dic
         for check_result in invocation_result.check_results:
             match check_result.outcome:
                 case Errored(would_deny=True) as error:
-                    text = error.message if error.code == 500 else refusal(invocation_result.invocation, error.message)
+                    text = error.message if error.code == 500 else refusal(invocation_result.invocation, error)
                     return {"denied": {"code": error.code, "reason": error.reason, "message": text}}
                 case WouldChange(patch=patch):
                     after = apply(

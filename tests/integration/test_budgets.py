@@ -210,7 +210,7 @@ def predicted_refusal(document: JsonObject, policy_and_binding: list[JsonObject]
     )
     (invocation_result,) = auditor.evaluate(document, operation="CREATE")
     outcomes = (check_result.outcome for check_result in invocation_result.check_results)
-    errors = (outcome.message for outcome in outcomes if isinstance(outcome, Errored))
+    errors = (outcome for outcome in outcomes if isinstance(outcome, Errored))
     return next((refusal(invocation_result.invocation, error) for error in errors), "")
 
 
