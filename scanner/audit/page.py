@@ -149,7 +149,7 @@ class PageEvaluator:
             findings: list[Finding] = []
             for invocation, forms in zip(fast_policy.invocations, fast_policy.forms, strict=True):
                 result = InvocationResult(invocation, fast_policy.operation, resource, check_results, request)
-                findings += self._findings(result, fast_policy.bound, forms, not_passed.inputs)
+                findings += self._findings(result, fast_policy.bound, resource.kind, forms, not_passed.inputs)
         except Exception:  # noqa: BLE001 - `evaluate_object` raises it again and records its place
             return False
         tally.findings += findings
@@ -167,7 +167,8 @@ class PageEvaluator:
             results = _TogetherResults(resource, mutating, tally)
             for bound, invocation_result in tally.changing:
                 together = results.of(bound.combination) if drifts else None
-                tally.findings.extend(self._findings(_with_others(invocation_result, together), bound))
+                result = _with_others(invocation_result, together)
+                tally.findings.extend(self._findings(result, bound, resource.kind))
         except Exception as error:  # noqa: BLE001 - see below
             why = f"internal error while its mutating policies were combined: {type(error).__name__}; please report it"
             tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
@@ -179,7 +180,9 @@ class PageEvaluator:
             final = invocation_results if bound.combination is None else ()
             changing = () if final else tuple((bound, invocation_result) for invocation_result in invocation_results)
             findings = tuple(
-                finding for invocation_result in final for finding in self._findings(invocation_result, bound)
+                finding
+                for invocation_result in final
+                for finding in self._findings(invocation_result, bound, resource.kind)
             )
         except SchemaUnknown as error:
             tally.add_gap_once(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
@@ -205,7 +208,7 @@ class PageEvaluator:
                 if not invocation_result.check_results
             )
         tally.tallies.update(
-            tally_key(invocation_result, check_result, bound)
+            tally_key(invocation_result, check_result, bound, resource.kind)
             for invocation_result in invocation_results
             for check_result in invocation_result.check_results
         )
@@ -217,15 +220,17 @@ class PageEvaluator:
         self,
         invocation_result: InvocationResult,
         bound: BoundPolicy,
+        listed: Kind,
         forms: FindingForms | None = None,
         inputs: Mapping[str, object] | None = None,
     ) -> Iterator[Finding]:
+        """The findings of an invocation, about the object in the kind in which it was listed."""
         forms = forms or FindingForms(invocation_result.invocation)
         for check_result in invocation_result.check_results:
             match check_result.outcome:
                 case Violated() | WouldChange() | Errored() as outcome:
                     yield forms.of(check_result.check).finding(
-                        invocation_result.resource,
+                        _listed_as(invocation_result.resource, listed),
                         redact.safe(outcome, check_result.check, invocation_result, bound.compiled),
                         evidence(invocation_result, check_result, bound, inputs),
                         operation=invocation_result.operation,
@@ -403,6 +408,10 @@ def _is_new(resource: Resource, evaluated: AbstractSet[str], tally: _PageTally) 
         return False
     tally.identities[identity] = None
     return True
+
+
+def _listed_as(resource: Resource, kind: Kind) -> Resource:
+    return resource if resource.kind is kind else resource._replace(kind=kind)
 
 
 def _where(kind: Kind, resource: Resource | None = None) -> str:

@@ -225,11 +225,12 @@ class _Replay:
     def _expected(self, subject: _Subject, resource: Resource) -> Expected | None:
         context = self._context.on(("UPDATE",))
         try:
-            return expected(
+            acting = (
                 (bound, invocation_result)
                 for bound in self._mutators
                 for invocation_result in invocations(bound, resource, subject.kind, context)
             )
+            return expected(resource, acting)
         except SchemaUnknown as error:
             gap = Gap(GapKind.EVALUATION, f"{subject.kind.api_version}/{subject.kind.kind}", str(error))
             self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
