@@ -63,11 +63,10 @@ class Credentials:
     lifetime: float = math.inf
 
     def authorization(self) -> str:
-        """The value of the Authorization header, or an empty string. Raises ClusterError if the token cannot be renewed."""
+        """The value of the Authorization header, or an empty string. Raises ClusterError for a token that no header can carry."""
         hook: Callable[[Any], None] | None = self.configuration.refresh_api_key_hook
         if hook:
-            with _trouble_with("the credentials"):
-                hook(self.configuration)
+            hook(self.configuration)
         keys = self.configuration.api_key
         authorization = str(keys.get("BearerToken") or keys.get("authorization") or "").strip()
         if not _HEADER.fullmatch(authorization):
@@ -84,10 +83,10 @@ def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS)
     Mirrors client-go's `clientcmd` loading rules. A credential plugin has so many seconds. Raises ClusterError when there are no
     credentials or they cannot be read.
     """
-    if kubeconfig and not Path(kubeconfig).expanduser().exists():
+    if kubeconfig and not _present(kubeconfig):
         raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
     paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
-    present = [expanded for path in paths.split(os.pathsep) if path and (expanded := Path(path).expanduser()).exists()]
+    present = [found for path in paths.split(os.pathsep) if path and (found := _present(path))]
     read = {path: text for path in present if not _is_empty(text := _kubeconfig_text(path))}
     if read:
         plain = plain_kubeconfig(next(iter(read)), context) if len(read) == 1 else None
@@ -101,13 +100,26 @@ def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS)
     )
 
 
+def _present(path: str) -> Path | None:
+    """The path with the home folder in the place of a tilde, or None if there is nothing that this user can see."""
+    expanded = os.path.expanduser(path)  # noqa: PTH111 - Path.expanduser raises for an unknown user
+    return Path(expanded) if os.path.exists(expanded) else None  # noqa: PTH110 - Path.exists raises without permission
+
+
 def _kubeconfig_text(path: Path) -> str:
     try:
         return read_text(path, SETTINGS)
-    except OSError as error:
-        raise ClusterError(f"the kubeconfig {path} cannot be read: {error.strerror or error}; {_LOGIN}") from error
-    except UnicodeDecodeError as error:
-        raise ClusterError(f"the kubeconfig {path} cannot be read: it is no text in UTF-8; {_LOGIN}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClusterError(
+            f"the kubeconfig {path} cannot be read: {_reason(error)}. Correct it, or name another with --kubeconfig"
+        ) from error
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """The reason why a file cannot be read, as the end of a sentence."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else "its name is invalid"
 
 
 def _parsed(path: Path, text: str) -> JsonObject:
@@ -280,8 +292,9 @@ def _token_in(path: Json, name: str) -> str:
     try:
         return read_text(Path(as_text(path)), SECRET).strip()
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text in UTF-8"
-        raise ClusterError(f"the tokenFile {path} of user {name} cannot be read: {why}; {_LOGIN}") from error
+        raise ClusterError(
+            f"the tokenFile {path} of user {name} cannot be read: {_reason(error)}. Correct the kubeconfig"
+        ) from error
 
 
 def _with_files(entry: _Entry) -> Json:
@@ -299,9 +312,10 @@ def _with_files(entry: _Entry) -> Json:
         try:
             read_file(path, SETTINGS)
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or "its name is invalid"
             owner = f"{kind} {as_text(dig(entry.item, 'name'))}"
-            raise ClusterError(f"the {key} {path} of {owner} cannot be read: {why}; {_LOGIN}") from error
+            raise ClusterError(
+                f"the {key} {path} of {owner} cannot be read: {_reason(error)}. Correct the kubeconfig"
+            ) from error
         paths[key] = str(path)
     return {**as_object(entry.item), kind: {**section, **paths}}
 

@@ -410,7 +410,7 @@ def test_a_kubeconfig_that_is_no_regular_file_is_refused(
     if how != "flag":
         without_kubeconfig("KUBECONFIG", f"{api.kubeconfig(tmp_path)}:{path}" if how == "beside another" else str(path))
 
-    with pytest.raises(ClusterError, match=f"the kubeconfig {path} cannot be read: {why}; check it with `kubectl config view`"):
+    with pytest.raises(ClusterError, match=f"the kubeconfig {path} cannot be read: {why}. Correct it, or name another with --kubeconfig"):
         LiveCluster(kubeconfig=str(path) if how == "flag" else "")
 
 
@@ -429,7 +429,7 @@ def test_a_file_of_a_kubeconfig_that_is_no_regular_file_is_refused(
     cluster: dict[str, Json] = {key: "special"} if is_cluster else {}
     owner = "cluster shop" if is_cluster else "user me"
 
-    with pytest.raises(ClusterError, match=f"the {key} {path} of {owner} cannot be read: {why}; check it"):
+    with pytest.raises(ClusterError, match=f"the {key} {path} of {owner} cannot be read: {why}. Correct the kubeconfig"):
         load_credentials(api.kubeconfig(tmp_path, user, server="https://shop.example", **cluster), "")
 
 
