@@ -45,6 +45,8 @@ from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import DEFAULT_KEYS, Examined, KeptKeys
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import PageResult, TallyKey
+from scanner.mutate.custom import defaulted
+from scanner.mutate.schema import Custom
 from scanner.policies.plan import KindPlan
 
 
@@ -52,7 +54,8 @@ from scanner.policies.plan import KindPlan
 class PageEvaluator:
     """Evaluates pages of objects. `by_name` identifies objects by name, as for files, instead of by UID.
 
-    `exclude_namespaces` are glob patterns. `kept` are the labels and annotations that the record of each object keeps.
+    `exclude_namespaces` are glob patterns. `kept` are the labels and annotations that the record of each object keeps. `defaults` are
+    the schemas of kinds whose lists may lack defaults: custom resources that are stored in another version.
     `fast_paths` are kept from page to page.
     """
 
@@ -60,6 +63,7 @@ class PageEvaluator:
     exclude_namespaces: tuple[str, ...] = ()
     by_name: bool = False
     kept: KeptKeys = DEFAULT_KEYS
+    defaults: Mapping[Kind, Custom] = field(default_factory=dict)
     fast_paths: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
 
     def evaluate(self, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()) -> PageResult:
@@ -100,11 +104,16 @@ class PageEvaluator:
             tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
             return None
         item["apiVersion"], item["kind"] = kind.api_version, kind.kind
-        resource = resource_of(kind, item)
+        resource = resource_of(kind, self.requested(kind, item))
         if self._excluded(resource.namespace):
             tally.excluded += 1
             return None
         return resource
+
+    def requested(self, kind: Kind, body: JsonObject) -> JsonObject:
+        """The object as a request on the kind has it: the server sets the defaults of the version when it reads the request."""
+        custom = self.defaults.get(kind)
+        return body if custom is None else defaulted(custom, body)
 
     def _excluded(self, namespace: str) -> bool:
         patterns = self.exclude_namespaces

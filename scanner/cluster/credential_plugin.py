@@ -164,7 +164,7 @@ def _run(arguments: tuple[str, ...], environment: Mapping[str, str], folder: Pat
     """The output of a program that ends in time with exit code 0. Raises PluginFailed."""
     mark = f"{_MARK}={secrets.token_hex(16)}"
     try:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 - the program that the user's kubeconfig names
             arguments,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -174,7 +174,9 @@ def _run(arguments: tuple[str, ...], environment: Mapping[str, str], folder: Pat
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise PluginFailed(f"it cannot be started ({getattr(error, 'strerror', None) or 'its name is invalid'})") from None
+        raise PluginFailed(
+            f"it cannot be started ({getattr(error, 'strerror', None) or 'its name is invalid'})"
+        ) from None
     processes = _Processes(process.pid, mark)
     _RUNNING.add(processes)
     try:
@@ -202,7 +204,9 @@ def _output(process: subprocess.Popen[bytes], seconds: float) -> bytes:
         if has_ended:
             return bytes(output)
         if not deadline.left:
-            raise PluginFailed(f"it did not end within {seconds:g} s, and was stopped: raise --request-timeout, or make it faster")
+            raise PluginFailed(
+                f"it did not end within {seconds:g} s, and was stopped: raise --request-timeout, or make it faster"
+            )
         time.sleep(min(_PAUSE, deadline.left))
 
 

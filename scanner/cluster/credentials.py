@@ -90,7 +90,11 @@ def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS)
     read = {path: text for path in present if not _is_empty(text := _kubeconfig_text(path))}
     if read:
         plain = plain_kubeconfig(next(iter(read)), context) if len(read) == 1 else None
-        return _with(*plain) if plain else _from_files({path: _parsed(path, text) for path, text in read.items()}, context, seconds)
+        return (
+            _with(*plain)
+            if plain
+            else _from_files({path: _parsed(path, text) for path, text in read.items()}, context, seconds)
+        )
     if os.environ.get("KUBERNETES_SERVICE_HOST") and not kubeconfig:
         return _in_cluster()
     lack = f"the kubeconfig {paths} is empty" if present else f"there is no kubeconfig at {paths}"
@@ -133,7 +137,9 @@ def _parsed(path: Path, text: str) -> JsonObject:
 
 def _is_empty(text: str) -> bool:
     """Return whether a file has no line but blank ones and comments: kubectl reads it as a kubeconfig without any entry."""
-    return all(not line.strip() or line.lstrip().startswith("#") or line.rstrip() == "---" for line in text.splitlines())
+    return all(
+        not line.strip() or line.lstrip().startswith("#") or line.rstrip() == "---" for line in text.splitlines()
+    )
 
 
 def _official_client() -> tuple[Any, Any]:

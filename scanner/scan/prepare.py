@@ -27,6 +27,8 @@ from scanner.model.scan import (
     Scope,
 )
 from scanner.model.uncovered import UncoveredKind
+from scanner.mutate.schema import Custom
+from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.plan import KindPlan, equivalents, lists, other_versions, plan, uncovered
 from scanner.policies.served_versions import ServedVersions
@@ -207,7 +209,7 @@ def _evaluation_plan(
     namespaces, namespace_gap = load_namespaces(listing, kinds)
     namespaces = {as_text(dig(body, "metadata", "name")): body for body in discovery.namespaces} | namespaces
     announced = tuple(policy for language in languages for policy in language.announced())
-    relabelled, unknown = _conversions(listing, other_versions(kinds, announced, context.operations))
+    relabelled, unknown = _conversions(listing, kinds, other_versions(kinds, announced, context.operations))
     listing.expect(lists(kinds, announced, context.operations, relabelled))
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     params = ParamTable((*kinds, *defined))
@@ -238,10 +240,14 @@ def _evaluation_plan(
         operations=context.operations,
         authorizer=_authorizer(listing, evaluable, context),
     )
-    page_evaluator = PageEvaluator(
-        evaluation_context, context.scope.exclude_namespaces, by_name=context.files, kept=context.kept
-    )
     plans = plan(kinds, evaluable, context.operations, relabelled)
+    page_evaluator = PageEvaluator(
+        evaluation_context,
+        context.scope.exclude_namespaces,
+        by_name=context.files,
+        kept=context.kept,
+        defaults={} if context.files else _defaults(listing, plans, evaluation_context),
+    )
     others = (bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) in labels)
     doubts = tuple(_undecided(listing, discovery, languages, plans, context))
     return EvaluationPlan(
@@ -259,7 +265,7 @@ def _evaluation_plan(
 
 
 def _conversions(
-    listing: ScanLists, users: Mapping[Kind, tuple[Policy, ...]]
+    listing: ScanLists, kinds: tuple[Kind, ...], users: Mapping[Kind, tuple[Policy, ...]]
 ) -> tuple[frozenset[Kind], dict[PolicyKey, str]]:
     """The kinds whose versions differ in the apiVersion alone, and the policies whose conversion is unknown, with the reason."""
     conversions = {kind: listing.relay.conversion(kind) for kind in users}
@@ -271,7 +277,20 @@ def _conversions(
                 f"converts them, cannot be read: grant get on customresourcedefinitions/{kind.resource}"
             )
             unknown.update((policy.key, why) for policy in policies)
-    return frozenset(kind for kind, how in conversions.items() if how == "relabels"), unknown
+    same = equivalents(kinds)
+    relabelled = (kind for kind, how in conversions.items() if how == "relabels")
+    return frozenset(version for kind in relabelled for version in (kind, *same[kind])), unknown
+
+
+def _defaults(
+    listing: ScanLists, plans: Iterable[KindPlan], evaluation_context: EvaluationContext
+) -> dict[Kind, Custom]:
+    """The schemas of the listed custom resources that may be stored in another version, whose defaults the list lacks."""
+    several = [
+        plan.kind for plan in plans if evaluation_context.equivalents.get(plan.kind) and not is_builtin(plan.kind)
+    ]
+    schemas = {kind: listing.relay.schema(kind) for kind in several if not listing.left_out(kind)}
+    return {kind: schema.custom for kind, schema in schemas.items() if schema and schema.custom}
 
 
 def _undecided(

@@ -17,6 +17,7 @@ from scanner.cluster.live import LiveCluster
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.schema import Schemas
+from scanner.mutate.storing import requested
 from scanner.policies.mutating.together import answers, invocations
 from tests.cli.conftest import Assay
 from tests.integration import mutations
@@ -31,7 +32,7 @@ SECONDS_TO_MUTATE = 45.0
 ASKED = 8
 FAILS = "[JSONPatch{op: 'remove', path: '/metadata/absent'}]"
 READS = (
-    "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'fields': object.spec.map(key, key).join('.') + '.' + "
+    "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'fields': object.spec.map(key, key).sort().join('.') + '.' + "
     "object.apiVersion.split('/')[1]}}]"
 )
 TOLD = (
@@ -96,7 +97,7 @@ class Stage:
 def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A server with an object for each scenario; objects come first, and are stored as they are written."""
     with running(assets, tmp_path_factory.mktemp("custom-versions")) as server:
-        objects = [_without_uid(cog(name, "v1", name=name, old="o", new="n")) for name in (*SCENARIOS, "plain")]
+        objects = [_without_uid(cog(name, "v1", title=name, old="o", new="n")) for name in (*SCENARIOS, "plain")]
         apply(server, [namespace(HERE), defined(), *objects])
         manifests = [manifest for name, policies in SCENARIOS.items() for manifest in named(name, policies)]
         told = [telling(*named_so) for named_so in TOLD]
@@ -148,7 +149,9 @@ def predicted(stage: Stage, name: str) -> set[str]:
     )
     new, old = stage.versions
     context = replace(auditor.context.on(("UPDATE",)), relabelled=frozenset({old}))
-    resource = resource_of(new, stage.cog(name))
+    schema = stage.schemas.schema(new)
+    assert schema
+    resource = resource_of(new, requested(schema, stage.cog(name)))
     acting = [
         (policy, invocation_result)
         for policy in auditor.bound
@@ -164,10 +167,12 @@ def shown(document: JsonObject) -> str:
 
 
 def test_the_versions_differ_in_fields_and_defaults(stage: Stage) -> None:
-    """Each list shows the fields and defaults of its version: no list of the other version can stand for it."""
+    """Each list shows the fields of its version: no list of the other version can stand for it. A request adds the defaults."""
     assert ("v2", "v1") == tuple(kind.version for kind in stage.versions)
-    assert ["name", "new", "weight"] == sorted(as_object(stage.cog("plain")["spec"]))
-    assert ["colour", "name", "new", "old"] == sorted(as_object(stage.cog("plain", "v1")["spec"]))
+    assert ["new", "title"] == sorted(as_object(stage.cog("plain")["spec"]))
+    written = as_object(mutations.updated(stage.server, stage.cog("plain"), "admin").body)
+    assert ["new", "title", "weight"] == sorted(as_object(written["spec"]))
+    assert ["colour", "new", "old", "title"] == sorted(as_object(stage.cog("plain", "v1")["spec"]))
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -189,7 +194,7 @@ def test_a_scan_finds_the_changes_in_every_version(stage: Stage, assay: Assay) -
     ran = assay("scan", "--kubeconfig", stage.server.kubeconfig, "-n", HERE, "-o", "json", "-q")
     findings = [as_object(finding) for finding in as_list(ran.report["findings"])]
     ordered = {
-        as_text(dig(finding, "object", "name")) for finding in findings if dig(finding, "mutation", "orderMatters") is True
+        as_text(dig(finding, "object", "name")) for finding in findings if dig(finding, "drift", "orderMatters") is True
     }
 
     assert {name for name in SCENARIOS if len(predicted(stage, name)) > 1} == ordered
@@ -201,15 +206,17 @@ def test_a_scan_reads_what_the_server_shows_to_each_policy(stage: Stage, assay: 
     ran = assay("scan", "--kubeconfig", stage.server.kubeconfig, "-n", HERE, "-o", "json", "-q")
     findings = [as_object(finding) for finding in as_list(ran.report["findings"])]
     ours = {
-        as_text(finding["policy"]): as_text(finding["message"]) for finding in findings if finding["outcome"] == "violated"
+        as_text(finding["policy"]): as_text(finding["message"])
+        for finding in findings
+        if finding["outcome"] == "violated"
     }
 
     assert {
-        "old": "shop.example/v1 name,new,weight v1v2",
-        "new": "shop.example/v2 name,new,weight v2v2",
-        "any": "shop.example/v2 name,new,weight v2v2",
-        "old-exact": "shop.example/v1 colour,name,new,old v1v1",
-        "new-exact": "shop.example/v2 name,new,weight v2v2",
+        "old": "shop.example/v1 new,title,weight v1v2",
+        "new": "shop.example/v2 new,title,weight v2v2",
+        "any": "shop.example/v2 new,title,weight v2v2",
+        "old-exact": "shop.example/v1 colour,new,old,title v1v1",
+        "new-exact": "shop.example/v2 new,title,weight v2v2",
     } == ours
     warned = [
         warning
@@ -221,6 +228,8 @@ def test_a_scan_reads_what_the_server_shows_to_each_policy(stage: Stage, assay: 
 
 def test_verify_parity_agrees_about_every_version(stage: Stage, assay: Assay) -> None:
     """Every verdict is replayed as a dry run in the version of its request."""
-    ran = assay("verify-parity", "--kubeconfig", stage.server.kubeconfig, "-n", HERE, "-o", "json", "-q", "--sample", "100")
+    ran = assay(
+        "verify-parity", "--kubeconfig", stage.server.kubeconfig, "-n", HERE, "-o", "json", "-q", "--sample", "100"
+    )
 
     assert (0, [], []) == (ran.code, ran.report["differences"], ran.report["gaps"])

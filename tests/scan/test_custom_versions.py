@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from scanner.admission.dispatch import Together
 from scanner.api import Auditor
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
+from scanner.model.json import as_object, dig
 from scanner.model.outcome import WouldChange
 from scanner.model.resource import Kind, Page, resource_of
 from scanner.mutate.schema import Conversion
@@ -24,8 +25,8 @@ NEW = Kind("shop.example", "v2", "Cog", "cogs", namespaced=True)
 OLD = replace(NEW, version="v1")
 TEXT = {"type": "string"}
 SPECS = {
-    "v1": {"name": TEXT, "old": TEXT, "colour": {**TEXT, "default": "blue"}},
-    "v2": {"name": TEXT, "new": TEXT, "weight": {"type": "integer", "default": 3}},
+    "v1": {"title": TEXT, "old": TEXT, "colour": {**TEXT, "default": "blue"}},
+    "v2": {"title": TEXT, "new": TEXT, "weight": {"type": "integer", "default": 3}},
 }
 NAMESPACE = mutating.NAMESPACE
 
@@ -73,7 +74,7 @@ class Shop(FakeCluster):
         yield from super().pages(kind, namespace=namespace, selector=selector)
 
 
-def bound(manifest: dict[str, Any]) -> dict[str, Any]:
+def bound(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The binding of a policy, under its name."""
     name = manifest["metadata"]["name"]
     return binding(name, name) if manifest["kind"].startswith("Validating") else mutating.binding(name)
@@ -82,7 +83,7 @@ def bound(manifest: dict[str, Any]) -> dict[str, Any]:
 def shop(*policies: dict[str, Any], **fields: Any) -> Shop:
     """The server with policies, each of which has a binding of its name."""
     bindings = [bound(manifest) for manifest in policies]
-    cogs = [cog("a", "v1", name="a", old="o", colour="blue", new="n"), cog("a", "v2", name="a", new="n", weight=3)]
+    cogs = [cog("a", "v1", title="a", old="o", colour="blue", new="n"), cog("a", "v2", title="a", new="n")]
     kinds = (*KINDS, *mutating.KINDS_OF_POLICIES, NEW, OLD)
     return Shop([*policies, *bindings, *cogs, NAMESPACE], kinds=kinds, **fields)
 
@@ -90,7 +91,7 @@ def shop(*policies: dict[str, Any], **fields: Any) -> Shop:
 def telling(name: str, named: str, match_policy: str = "Equivalent") -> dict[str, Any]:
     """A policy for a version that reports the object."""
     constraints = {"resourceRules": [rule("cogs", group="shop.example", version=named)], "matchPolicy": match_policy}
-    told = "object.apiVersion + ' ' + object.spec.map(key, key).join(',') + ' ' + request.kind.version + request.requestKind.version"
+    told = "object.apiVersion + ' ' + object.spec.map(key, key).sort().join(',') + ' ' + request.kind.version + request.requestKind.version"
     validation = {"expression": "false", "messageExpression": told}
     return policy(name, matchConstraints=constraints, validations=[validation])
 
@@ -100,7 +101,7 @@ def told(recorded: Recorded) -> dict[str, str]:
     return {finding.policy: finding.outcome.message for finding in recorded.findings}
 
 
-OF_NEW, OF_OLD = "name,new,weight", "colour,name,new,old"
+OF_NEW, OF_OLD = "new,title,weight", "colour,new,old,title"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,16 @@ def test_a_policy_reads_the_object_of_the_request_in_the_version_that_it_names(
     assert (expected, lists, ()) == (told(recorded), sorted(cluster.versions), recorded.gaps)
 
 
+def test_the_defaults_of_the_request_are_there_without_the_right_to_read_definitions() -> None:
+    """The OpenAPI document has them; the stored version is not needed for this."""
+    assert {"p": f"shop.example/v2 {OF_NEW} v2v2"} == told(scanned(shop(telling("p", "v2"), shows_definitions=False)))
+
+
+def test_no_server_sets_the_defaults_of_files() -> None:
+    """As the report of such a scan says."""
+    assert {"p": "shop.example/v2 new,title v2v2"} == told(scanned(shop(telling("p", "v2"), source="files")))
+
+
 def test_a_webhook_converts_the_list_of_the_version() -> None:
     """Only the server can ask the webhook, and it does so for its list."""
     cluster = shop(telling("p", "v1"), definition=defined("Webhook"))
@@ -147,10 +158,10 @@ def test_a_conversion_that_cannot_be_read_is_a_gap_of_the_policy() -> None:
     recorded = scanned(cluster)
 
     assert ["own"] == list(told(recorded))
-    assert [
+    assert (
         "it reads cogs.shop.example in version v1, and their CustomResourceDefinition, which tells how the server converts them, "
         "cannot be read: grant get on customresourcedefinitions/cogs.shop.example"
-    ] == [gap.why for gap in recorded.gaps]
+    ) == "".join(gap.why for gap in recorded.gaps)
 
 
 def test_a_policy_for_the_version_of_the_request_needs_no_definition() -> None:
@@ -194,7 +205,7 @@ def acting(*policies: dict[str, Any]) -> list[Any]:
         kubernetes_version="1.36",
     )
     context = replace(auditor.context.on(("UPDATE",)), relabelled=frozenset({OLD}))
-    resource = resource_of(NEW, cog("a", "v2", name="a", weight=3))
+    resource = resource_of(NEW, cog("a", "v2", title="a", weight=3))
     return [
         (bound, invocation_result)
         for bound in auditor.bound
@@ -204,7 +215,9 @@ def acting(*policies: dict[str, Any]) -> list[Any]:
 
 def results(*policies: dict[str, Any]) -> list[tuple[str, ...]]:
     """The labels of the object for each order of the policies."""
-    afters = {tuple(sorted(answer.after["metadata"].get("labels", {}))) for answer in answers(acting(*policies))}  # type: ignore[union-attr, index]
+    afters = {
+        tuple(sorted(as_object(dig(answer.after, "metadata", "labels")))) for answer in answers(acting(*policies))
+    }
     assert {"shop.example/v2"} == {answer.after["apiVersion"] for answer in answers(acting(*policies))}
     return sorted(afters)
 
@@ -212,9 +225,10 @@ def results(*policies: dict[str, Any]) -> list[tuple[str, ...]]:
 OWN = "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'own': 'x'}}]"
 OTHER = "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'other': 'x'}}]"
 NOTHING = "[JSONPatch{op: 'test', path: '/metadata/name', value: 'a'}]"
+LABELLED = "has(object.metadata.labels)"
 ALSO = (
-    "has(object.metadata.labels) ? [JSONPatch{op: 'add', path: '/metadata/labels/also', value: 'x'}]"
-    " : [JSONPatch{op: 'add', path: '/metadata/labels', value: {'also': 'x'}}]"
+    f"[JSONPatch{{op: 'add', path: {LABELLED} ? '/metadata/labels/also' : '/metadata/labels', "
+    f"value: {LABELLED} ? dyn('x') : dyn({{'also': 'x'}})}}]"
 )
 AGAIN = {"reinvocationPolicy": "IfNeeded"}
 
@@ -222,11 +236,21 @@ AGAIN = {"reinvocationPolicy": "IfNeeded"}
 @pytest.mark.parametrize(
     ("policies", "expected"),
     [
-        pytest.param([changing("a", "v2", OWN), changing("b", "v2", ALSO)], [("also", "own"), ("own",)], id="one version"),
-        pytest.param([changing("a", "v1", OWN), changing("b", "v1", ALSO)], [("also", "own"), ("own",)], id="the other version"),
+        pytest.param(
+            [changing("a", "v2", OWN), changing("b", "v2", ALSO)], [("also", "own"), ("own",)], id="one version"
+        ),
+        pytest.param(
+            [changing("a", "v1", OWN), changing("b", "v1", ALSO)], [("also", "own"), ("own",)], id="the other version"
+        ),
         pytest.param([changing("a", "v2", OWN), changing("b", "v1", OTHER)], [("other",), ("own",)], id="two versions"),
-        pytest.param([changing("a", "v2", OWN), changing("b", "v1", NOTHING)], [(), ("own",)], id="one changes nothing"),
-        pytest.param([changing("a", "v1", OWN), changing("b", "v2", NOTHING)], [(), ("own",)], id="the own version changes nothing"),
+        pytest.param(
+            [changing("a", "v2", OWN), changing("b", "v1", NOTHING)], [(), ("own",)], id="one changes nothing"
+        ),
+        pytest.param(
+            [changing("a", "v1", OWN), changing("b", "v2", NOTHING)],
+            [(), ("own",)],
+            id="the own version changes nothing",
+        ),
         pytest.param(
             [changing("a", "v2", ALSO, **AGAIN), changing("b", "v1", NOTHING)],
             [("also",)],
@@ -258,7 +282,9 @@ def test_a_scan_combines_the_policies_of_several_versions() -> None:
     recorded = scanned(shop(changing("a", "v2", OWN), changing("b", "v1", OTHER)))
 
     assert [True, True] == [joint(recorded, name).order_matters for name in ("a", "b")]
-    assert [["/metadata/labels"]] * 2 == [[change.path for change in joint(recorded, name).together or ()] for name in ("a", "b")]
+    assert [["/metadata/labels"]] * 2 == [
+        [change.path for change in joint(recorded, name).together or ()] for name in ("a", "b")
+    ]
 
 
 def test_one_policy_in_another_version_acts_alone() -> None:
