@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event, Thread
 from typing import Final
 
 import orjson
@@ -36,6 +37,8 @@ _GROUP: Final = "client.authentication.k8s.io/"
 _EXTENSION: Final = f"{_GROUP}exec"
 _MARK: Final = "ASSAY_CREDENTIAL_PLUGIN"
 _PAUSE: Final = 0.01
+_UNTIL_ENDED: Final = 5.0
+_INTERRUPTED: Final = "it was interrupted"
 _ROUNDS: Final = 50
 _PART: Final = 1 << 16
 _ENVIRONMENT: Final = 8 << 20
@@ -151,63 +154,104 @@ class _Processes:
 
 
 _RUNNING: Final[set[_Processes]] = set()
+_ENDING: Final = Event()
 
 
 @atexit.register
 def _end_running() -> None:
     """End the plugins for which a thread still waits when the program ends, as after a signal."""
+    _ENDING.set()
     for processes in tuple(_RUNNING):
         processes.end()
 
 
 def _run(arguments: tuple[str, ...], environment: Mapping[str, str], folder: Path, seconds: float) -> bytes:
-    """The output of a program that ends in time with exit code 0. Raises PluginFailed."""
-    mark = f"{_MARK}={secrets.token_hex(16)}"
+    """The output of a program that ends in time with exit code 0. Raises PluginFailed.
+
+    It runs in a thread: a signal interrupts the main thread anywhere, also between the start of a program and the note that it runs.
+    """
+    run = _Run(arguments, environment, folder, seconds)
+    thread = Thread(target=run.make, daemon=True)
     try:
-        process = subprocess.Popen(  # noqa: S603 - the program that the user's kubeconfig names
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            env={**environment, _MARK: mark.partition("=")[2]},
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise PluginFailed(
-            f"it cannot be started ({getattr(error, 'strerror', None) or 'its name is invalid'})"
-        ) from None
-    processes = _Processes(process.pid, mark)
-    _RUNNING.add(processes)
-    try:
-        output = _output(process, seconds)
+        thread.start()
+        thread.join()
     finally:
-        processes.end()
-        _close(process)
-        _RUNNING.discard(processes)
-    if process.returncode:
-        raise PluginFailed("it failed")
-    return output
+        run.stopped.set()
+        thread.join(_UNTIL_ENDED)
+    return run.output()
 
 
-def _output(process: subprocess.Popen[bytes], seconds: float) -> bytes:
-    """Everything that the program prints until it ends; children may keep its output open after that. Raises PluginFailed."""
-    if process.stdout is None:
-        raise TypeError
-    deadline, output, number = Deadline(seconds), bytearray(), process.stdout.fileno()
-    os.set_blocking(number, False)
-    while True:
-        has_ended = process.poll() is not None
-        _read_into(output, number)
-        if len(output) > MOST:
-            raise PluginFailed(f"it printed more than {MOST >> 20} MiB, and was stopped")
-        if has_ended:
-            return bytes(output)
-        if not deadline.left:
-            raise PluginFailed(
-                f"it did not end within {seconds:g} s, and was stopped: raise --request-timeout, or make it faster"
+class _Run:
+    """One run of a program, until `stopped` is set."""
+
+    def __init__(
+        self, arguments: tuple[str, ...], environment: Mapping[str, str], folder: Path, seconds: float
+    ) -> None:
+        self._arguments, self._folder, self._seconds = arguments, folder, seconds
+        self._mark = f"{_MARK}={secrets.token_hex(16)}"
+        self._environment = {**environment, _MARK: self._mark.partition("=")[2]}
+        self._result: bytes | Exception = PluginFailed(_INTERRUPTED)
+        self.stopped = Event()
+
+    def output(self) -> bytes:
+        """What the program printed. Raises PluginFailed."""
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+    def make(self) -> None:
+        """Run the program, and end all of its processes."""
+        try:
+            self._result = self._printed()
+        except Exception as error:  # noqa: BLE001 - `output` raises it in the thread that waits
+            self._result = error
+
+    def _printed(self) -> bytes:
+        if self.stopped.is_set() or _ENDING.is_set():
+            raise PluginFailed(_INTERRUPTED)
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the program that the user's kubeconfig names
+                self._arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=self._folder,
+                env=self._environment,
+                start_new_session=True,
             )
-        time.sleep(min(_PAUSE, deadline.left))
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "its name is invalid"
+            raise PluginFailed(f"it cannot be started ({why})") from None
+        processes = _Processes(process.pid, self._mark)
+        _RUNNING.add(processes)
+        try:
+            output = self._output(process)
+        finally:
+            processes.end()
+            _close(process)
+            _RUNNING.discard(processes)
+        if process.returncode:
+            raise PluginFailed("it failed")
+        return output
+
+    def _output(self, process: subprocess.Popen[bytes]) -> bytes:
+        """Everything that the program prints until it ends; children may keep its output open after that."""
+        if process.stdout is None:
+            raise TypeError
+        deadline, output, number = Deadline(self._seconds), bytearray(), process.stdout.fileno()
+        os.set_blocking(number, False)
+        while True:
+            has_ended = process.poll() is not None
+            _read_into(output, number)
+            if len(output) > MOST:
+                raise PluginFailed(f"it printed more than {MOST >> 20} MiB, and was stopped")
+            if has_ended:
+                return bytes(output)
+            if not deadline.left:
+                why = f"it did not end within {self._seconds:g} s, and was stopped"
+                raise PluginFailed(f"{why}: raise --request-timeout, or make it faster")
+            if self.stopped.wait(min(_PAUSE, deadline.left)):
+                raise PluginFailed(_INTERRUPTED)
 
 
 def _read_into(output: bytearray, number: int) -> None:

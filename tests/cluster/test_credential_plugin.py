@@ -557,3 +557,14 @@ def test_a_signal_ends_the_wait_for_a_plugin(api: FakeApi, tmp_path: Path, numbe
     assert (4, []) == (process.returncode, alive(tmp_path))
     assert b"interrupted" in err
     assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_a_signal_at_the_start_of_a_plugin_ends_it(api: FakeApi, tmp_path: Path, _: int) -> None:
+    """The plugin sends the signal itself, while the program that starts it has not noted yet that it runs."""
+    script = f"trap '' TERM; echo $$ > {tmp_path}/pids; kill -TERM $PPID; {SLEEPS}; {SLEEPS}"
+    kubeconfig = api.kubeconfig(tmp_path, plugin(tmp_path, script))
+    command = [sys.executable, "-m", "scanner", "scan", "--kubeconfig", kubeconfig, "--db", str(tmp_path / "assay.db")]
+    ran = subprocess.run(command, check=False, capture_output=True, timeout=30)
+
+    assert (4, []) == (ran.returncode, alive(tmp_path))

@@ -27,7 +27,7 @@ TOLD = {
 
 def schema(name: str) -> JsonObject:
     """The schema of a version with one field."""
-    spec = {"type": "object", "properties": {name: {"type": "string"}}}
+    spec: JsonObject = {"type": "object", "properties": {name: {"type": "string"}}}
     return {"type": "object", "properties": {"spec": spec}}
 
 
