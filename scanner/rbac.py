@@ -7,7 +7,7 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
@@ -15,10 +15,11 @@ from typing import Final, TypeAlias
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.missing_right import missing_right
 from scanner.model.outcome import Gap
+from scanner.model.policy import Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.policies.bound_language import BoundLanguage
-from scanner.policies.plan import KindPlan, plan
+from scanner.policies.plan import KindPlan, other_versions, plan
 from scanner.policies.webhooks import webhook_kinds
 from scanner.posture.controllers import usual_controllers
 from scanner.scan.edges import Cluster
@@ -88,25 +89,23 @@ def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> Ne
         *_object_counts(options),
         *_waivers(waivers_namespace),
     ]
-    kind_plans = [line for line in plan(kinds, bound, operations) if not prepared.listing.left_out(line.kind)]
+    lines = plan(kinds, bound, operations, prepared.evaluation_context.relabelled)
+    kind_plans = [line for line in lines if not prepared.listing.left_out(line.kind)]
     for kind_plan in kind_plans:
         names = sorted({bound.policy.name for bound, _ in kind_plan.policies})
         wanted.extend(_lists(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
-    wanted.extend(_conversions(kind_plans))
+    wanted.extend(_conversions(other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations)))
     wanted.extend(_workloads(kinds, kind_plans, options.scope.namespaces))
     unread = {f"{kind.api_version}/{kind.kind}" for language in options.languages for kind in language.kinds(kinds)}
     gaps = (gap for gap in prepared.gaps if gap.where in unread or not missing_right(gap.why))
     return Needs(_merged(wanted), tuple(gaps))
 
 
-def _conversions(kind_plans: Iterable[KindPlan]) -> Iterator[Need]:
-    """The definitions of custom resources that mutating policies read in another version than that of the request."""
-    for kind_plan in kind_plans:
-        kind = kind_plan.kind
-        names = {bound.policy.name for bound, original in kind_plan.policies if bound.combination and original != kind}
-        if names and "." in kind.group and not kind.group.endswith(".k8s.io"):
-            why = f"the conversion of its versions, for policy {', '.join(sorted(names))}"
-            yield Need(DEFINITIONS.group, DEFINITIONS.plural, "get", name=f"{kind.plural}.{kind.group}", why=why)
+def _conversions(users: Mapping[Kind, tuple[Policy, ...]]) -> Iterator[Need]:
+    """The definitions of custom resources that policies read in another version than that of the request."""
+    for kind, policies in users.items():
+        why = f"the conversion of its versions, for policy {', '.join(sorted({policy.name for policy in policies}))}"
+        yield Need(DEFINITIONS.group, DEFINITIONS.plural, "get", name=kind.resource, why=why)
 
 
 def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Need]:

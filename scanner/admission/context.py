@@ -20,7 +20,8 @@ class EvaluationContext:
     """The state of the cluster, besides the object, that the evaluation of an object needs.
 
     `namespaces` maps names to Namespace objects; with `implied_namespaces` (files) an absent Namespace counts as existing, with
-    its name label only. `equivalents` maps a kind to the same objects' other served kinds. `authorizer` answers the permission
+    its name label only. `equivalents` maps a kind to the same objects' other served kinds; those of `relabelled` differ in the
+    apiVersion alone, and are evaluated on the list of the version of the request. `authorizer` answers the permission
     checks of expressions; without an authorizer such expressions are not auditable. `budget_use` records the largest share of
     a cost limit that evaluations used.
     """
@@ -29,6 +30,7 @@ class EvaluationContext:
     namespaces: Mapping[str, JsonObject]
     implied_namespaces: bool = False
     equivalents: Mapping[Kind, tuple[Kind, ...]] = field(default_factory=dict)
+    relabelled: frozenset[Kind] = frozenset()
     user: UserInfo = field(default_factory=UserInfo)
     operations: tuple[Operation, ...] = AUDITABLE
     authorizer: Decider | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.context import EvaluationContext, Selection
@@ -96,6 +96,8 @@ def _without_effect(check_result: CheckResult, exempted: str) -> CheckResult:
 class InvocationResult(NamedTuple):
     """The results of one invocation for one object. `resource` is the object in the kind in which it was evaluated.
 
+    That is the kind of its list, or another version that differs from it in the apiVersion alone.
+
     Without check results the binding matches but selects no param, so that nothing is evaluated. `request` is the evaluated
     request, or None without one.
     """
@@ -143,7 +145,7 @@ def evaluate_object(
 
     The object is evaluated as if a request on `original` created or updated it.
     `resource` is in the kind in which it was listed. A policy that evaluates the object in another of its kinds has no result
-    here: it has one when the object is listed in that kind. Raises AuthorizerFailed and SchemaUnknown.
+    here: it has one when the object is listed in that kind. A kind that differs in the apiVersion alone has no list of its own. Raises AuthorizerFailed and SchemaUnknown.
     """
     for pending in requests(bound, resource, original, context):
         if pending.request is None:
@@ -151,7 +153,7 @@ def evaluate_object(
             continue
         check_results = bound.evaluator.evaluate(bound.compiled, pending.request, pending.invocation.param)
         check_results = bound.with_exemptions(check_results, resource, context.namespace(resource.namespace))
-        yield InvocationResult(pending.invocation, pending.operation, resource, check_results, pending.request)
+        yield pending._replace(check_results=check_results)
 
 
 def requests(
@@ -168,8 +170,43 @@ def requests(
             select(bound.policy, binding, resource, original, operation, context) for operation in context.operations
         )
         selection = next((candidate for candidate in selections if candidate), None)
-        if selection and selection.matched == resource.kind:
-            yield from _requests(bound, binding, selection, resource, context)
+        viewed = selection and _viewed(resource, selection.matched, original, context)
+        if selection and viewed:
+            yield from _requests(bound, binding, selection, viewed, context)
+
+
+def is_viewed(matched: Kind, listed: Kind, original: Kind, context: EvaluationContext) -> bool:
+    """Return whether a policy evaluates objects that are listed in a kind as another kind of them."""
+    return matched != listed and listed == original and matched in context.relabelled
+
+
+def _viewed(resource: Resource, matched: Kind, original: Kind, context: EvaluationContext) -> Resource | None:
+    """The object in the kind in which a policy evaluates it; None if the policy evaluates it on another list."""
+    if is_viewed(matched, resource.kind, original, context):
+        return _VIEWS.of(resource, matched)
+    is_elsewhere = resource.kind != original and matched in context.relabelled
+    return resource if matched == resource.kind and not is_elsewhere else None
+
+
+class _Views:
+    """The latest object in other versions of its kind: the same view for the same object and version."""
+
+    def __init__(self) -> None:
+        self._resource: Resource | None = None
+        self._views: dict[Kind, Resource] = {}
+
+    def of(self, resource: Resource, kind: Kind) -> Resource:
+        """The object as `nopConverter` of apiextensions-apiserver converts it: its apiVersion alone changes."""
+        if resource is not self._resource:
+            self._resource = resource
+            self._views.clear()
+        if kind not in self._views:
+            body = {**resource.body, "apiVersion": kind.api_version}
+            self._views[kind] = resource._replace(kind=kind, body=body)
+        return self._views[kind]
+
+
+_VIEWS: Final = _Views()
 
 
 def select(

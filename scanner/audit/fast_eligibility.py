@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from scanner.admission.compiled import Expression
 from scanner.admission.context import EvaluationContext, Selection
-from scanner.admission.dispatch import BoundPolicy, select
+from scanner.admission.dispatch import BoundPolicy, is_viewed, select
 from scanner.admission.params import resolve
 from scanner.audit.fast_policy import BindingChoice, reads_namespace
 from scanner.audit.redact import reads_data
@@ -39,7 +39,8 @@ def choice_of(
 ) -> BindingChoice | None:
     """The bindings of a plain policy that match the objects of a kind in a namespace, with their operation and param.
 
-    None if the bindings differ in the operation or in the param, or have no param: then the fast path cannot treat all alike.
+    None if the bindings differ in the operation or in the param, have no param, or evaluate the objects in another version: then the
+    fast path cannot treat all alike.
     """
     resource = Resource(kind, namespace, "", "", "", {})
     operations: set[Operation] = set()
@@ -50,6 +51,8 @@ def choice_of(
             select(bound.policy, binding, resource, original, operation, context) for operation in context.operations
         )
         selection = next((candidate for candidate in selections if candidate), None)
+        if selection is not None and is_viewed(selection.matched, kind, original, context):
+            return None
         if selection is None or selection.matched != kind:
             continue
         selected_params = _meant(bound, binding, selection, context)

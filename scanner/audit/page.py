@@ -45,6 +45,8 @@ from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import DEFAULT_KEYS, Examined, KeptKeys
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scan import PageResult, TallyKey
+from scanner.mutate.custom import defaulted
+from scanner.mutate.schema import Custom
 from scanner.policies.plan import KindPlan
 
 
@@ -52,7 +54,8 @@ from scanner.policies.plan import KindPlan
 class PageEvaluator:
     """Evaluates pages of objects. `by_name` identifies objects by name, as for files, instead of by UID.
 
-    `exclude_namespaces` are glob patterns. `kept` are the labels and annotations that the record of each object keeps.
+    `exclude_namespaces` are glob patterns. `kept` are the labels and annotations that the record of each object keeps. `defaults` are
+    the schemas of kinds whose lists may lack defaults: custom resources that are stored in another version.
     `fast_paths` are kept from page to page.
     """
 
@@ -60,6 +63,7 @@ class PageEvaluator:
     exclude_namespaces: tuple[str, ...] = ()
     by_name: bool = False
     kept: KeptKeys = DEFAULT_KEYS
+    defaults: Mapping[Kind, Custom] = field(default_factory=dict)
     fast_paths: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
 
     def evaluate(self, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()) -> PageResult:
@@ -100,11 +104,16 @@ class PageEvaluator:
             tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
             return None
         item["apiVersion"], item["kind"] = kind.api_version, kind.kind
-        resource = resource_of(kind, item)
+        resource = resource_of(kind, self.requested(kind, item))
         if self._excluded(resource.namespace):
             tally.excluded += 1
             return None
         return resource
+
+    def requested(self, kind: Kind, body: JsonObject) -> JsonObject:
+        """The object as a request on the kind has it: the server sets the defaults of the version when it reads the request."""
+        custom = self.defaults.get(kind)
+        return body if custom is None else defaulted(custom, body)
 
     def _excluded(self, namespace: str) -> bool:
         patterns = self.exclude_namespaces
@@ -149,7 +158,7 @@ class PageEvaluator:
             findings: list[Finding] = []
             for invocation, forms in zip(fast_policy.invocations, fast_policy.forms, strict=True):
                 result = InvocationResult(invocation, fast_policy.operation, resource, check_results, request)
-                findings += self._findings(result, fast_policy.bound, forms, not_passed.inputs)
+                findings += self._findings(result, fast_policy.bound, resource.kind, forms, not_passed.inputs)
         except Exception:  # noqa: BLE001 - `evaluate_object` raises it again and records its place
             return False
         tally.findings += findings
@@ -167,7 +176,8 @@ class PageEvaluator:
             results = _TogetherResults(resource, mutating, tally)
             for bound, invocation_result in tally.changing:
                 together = results.of(bound.combination) if drifts else None
-                tally.findings.extend(self._findings(_with_others(invocation_result, together), bound))
+                result = _with_others(invocation_result, together)
+                tally.findings.extend(self._findings(result, bound, resource.kind))
         except Exception as error:  # noqa: BLE001 - see below
             why = f"internal error while its mutating policies were combined: {type(error).__name__}; please report it"
             tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
@@ -179,7 +189,9 @@ class PageEvaluator:
             final = invocation_results if bound.combination is None else ()
             changing = () if final else tuple((bound, invocation_result) for invocation_result in invocation_results)
             findings = tuple(
-                finding for invocation_result in final for finding in self._findings(invocation_result, bound)
+                finding
+                for invocation_result in final
+                for finding in self._findings(invocation_result, bound, resource.kind)
             )
         except SchemaUnknown as error:
             tally.add_gap_once(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
@@ -205,7 +217,7 @@ class PageEvaluator:
                 if not invocation_result.check_results
             )
         tally.tallies.update(
-            tally_key(invocation_result, check_result, bound)
+            tally_key(invocation_result, check_result, bound, resource.kind)
             for invocation_result in invocation_results
             for check_result in invocation_result.check_results
         )
@@ -217,15 +229,17 @@ class PageEvaluator:
         self,
         invocation_result: InvocationResult,
         bound: BoundPolicy,
+        listed: Kind,
         forms: FindingForms | None = None,
         inputs: Mapping[str, object] | None = None,
     ) -> Iterator[Finding]:
+        """The findings of an invocation, about the object in the kind in which it was listed."""
         forms = forms or FindingForms(invocation_result.invocation)
         for check_result in invocation_result.check_results:
             match check_result.outcome:
                 case Violated() | WouldChange() | Errored() as outcome:
                     yield forms.of(check_result.check).finding(
-                        invocation_result.resource,
+                        _listed_as(invocation_result.resource, listed),
                         redact.safe(outcome, check_result.check, invocation_result, bound.compiled),
                         evidence(invocation_result, check_result, bound, inputs),
                         operation=invocation_result.operation,
@@ -403,6 +417,10 @@ def _is_new(resource: Resource, evaluated: AbstractSet[str], tally: _PageTally) 
         return False
     tally.identities[identity] = None
     return True
+
+
+def _listed_as(resource: Resource, kind: Kind) -> Resource:
+    return resource if resource.kind is kind else resource._replace(kind=kind)
 
 
 def _where(kind: Kind, resource: Resource | None = None) -> str:

@@ -15,6 +15,7 @@ from scanner.model.outcome import (
     Violated,
     WouldChange,
 )
+from scanner.model.resource import Kind
 from scanner.model.scan import OutcomeName, TallyKey
 
 
@@ -44,8 +45,10 @@ def outcome_name(outcome: Outcome) -> OutcomeName:
             assert_never(never)
 
 
-def tally_key(invocation_result: InvocationResult, check_result: CheckResult, bound: BoundPolicy) -> TallyKey:
-    """The key under which the result of a check is counted."""
+def tally_key(
+    invocation_result: InvocationResult, check_result: CheckResult, bound: BoundPolicy, listed: Kind
+) -> TallyKey:
+    """The key under which the result of a check is counted, for an object that was listed in a kind."""
     invocation, resource = invocation_result.invocation, invocation_result.resource
     return TallyKey(
         policy=invocation.policy.name,
@@ -53,8 +56,8 @@ def tally_key(invocation_result: InvocationResult, check_result: CheckResult, bo
         param_namespace=invocation.param.namespace if invocation.param else "",
         param_name=invocation.param.name if invocation.param else "",
         check=check_result.check,
-        api_version=resource.kind.api_version,
-        kind=resource.kind.kind,
+        api_version=listed.api_version,
+        kind=listed.kind,
         namespace=resource.namespace,
         outcome=counted_as(check_result),
         requester=check_result.check in bound.requester,

@@ -67,13 +67,15 @@ def _contexts(paths: Iterable[str]) -> list[str]:
 
 
 def _contexts_in(path: Path) -> list[str]:
-    import yaml
+    from scanner.cluster import yaml
+    from scanner.files import read_text
+    from scanner.model.json import as_list, as_text, dig
 
-    if not path.is_file() or path.stat().st_size > _LARGEST:
+    try:
+        config = yaml.load(read_text(path, _LARGEST))
+    except (OSError, ValueError):
         return []
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    config = yaml.load(path.read_text(), Loader=loader)  # noqa: S506 - a safe loader
-    return [str(each["name"]) for each in config["contexts"]]
+    return [as_text(dig(each, "name")) for each in as_list(dig(config, "contexts"))]
 
 
 def _matching(incomplete: str, read: Callable[[], Iterable[str]]) -> list[str]:

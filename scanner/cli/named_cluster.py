@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from scanner.cel import Decider
+    from scanner.cel import Answer, Decider, Question
     from scanner.cli.interruption import Interruption
     from scanner.model.object_counts import ServerCounts
     from scanner.model.resource import Kind, Page, UserInfo
     from scanner.model.scan import ClusterIdentity
-    from scanner.mutate.schema import Schemas
+    from scanner.mutate.schema import Conversion, Schema, Schemas
     from scanner.scan.edges import Cluster, Discovery
 
 
@@ -59,12 +60,14 @@ class NamedCluster:
             return self._cluster.requester()
 
     def authorizer(self) -> Decider | None:
-        """See Cluster."""
-        return self._cluster.authorizer()
+        """See Cluster. A signal ends the wait for each answer."""
+        with self._interruptible():
+            decider = self._cluster.authorizer()
+        return _Decider(decider, self._interruptible) if decider else None
 
     def schemas(self) -> Schemas:
-        """See Cluster."""
-        return self._cluster.schemas()
+        """See Cluster. A signal ends the wait for each schema."""
+        return _Schemas(self._cluster.schemas(), self._interruptible)
 
     def discover(self) -> Discovery:
         """See Cluster."""
@@ -116,3 +119,34 @@ class NamedCluster:
             with self._interruptible():
                 stack.enter_context(self._cluster.paused())
             yield
+
+
+class _Decider:
+    """An authorizer whose answers a signal may interrupt."""
+
+    def __init__(self, decider: Decider, interruptible: Callable[[], AbstractContextManager[None]]) -> None:
+        self._decider = decider
+        self._interruptible = interruptible
+
+    def decide(self, question: Question) -> Answer:
+        """See Decider."""
+        with self._interruptible():
+            return self._decider.decide(question)
+
+
+class _Schemas:
+    """Schemas whose requests a signal may interrupt."""
+
+    def __init__(self, schemas: Schemas, interruptible: Callable[[], AbstractContextManager[None]]) -> None:
+        self._schemas = schemas
+        self._interruptible = interruptible
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """See Schemas."""
+        with self._interruptible():
+            return self._schemas.schema(kind)
+
+    def conversion(self, kind: Kind) -> Conversion:
+        """See Schemas."""
+        with self._interruptible():
+            return self._schemas.conversion(kind)

@@ -405,7 +405,7 @@ def command(
             metrics.name(named.identity().name)
             _register(store, named, restored=restored_cluster)
             compared = baseline_of(store, baseline, named.identity().key)
-            read = waivers_of_scan(cluster, waivers, waivers_namespace, options.kept)
+            read = waivers_of_scan(named, waivers, waivers_namespace, options.kept)
             options = replace(options, waivers=read, restored=restored_cluster, accept_damage=accept_damage)
             scan = _run(named, store, options, progress, workers, comparison, run_record)
             if saved:

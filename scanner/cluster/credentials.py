@@ -3,28 +3,43 @@
 Source of truth: client-go's loading rules. Of several files the first with a setting wins. Missing and empty files are ignored
 unless the user named them, and the pod's own credentials are used only without any file. Unlike client-go, no request is sent
 over TLS without credentials: an anonymous scan would find nothing, and advise rights for everybody.
+
+The official client reads what is left when every file is read, and every credential is there: it starts no program, renews no login and
+opens no file but the certificates, which were read before.
 """
 
 from __future__ import annotations
 
-import logging
+import base64
+import binascii
+import math
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from scanner.cluster.simple_kubeconfig import Entries, plain_account, plain_kubeconfig
+import orjson
+
+from scanner.cluster import yaml
+from scanner.cluster.credential_plugin import SECONDS, PluginFailed, plugin_credentials
+from scanner.cluster.simple_kubeconfig import SERVICE_ACCOUNT, Entries, plain_account, plain_kubeconfig, rereading
 from scanner.errors import ClusterError
-from scanner.model.json import Json, as_list, as_text, dig, texts
+from scanner.files import SECRET, SETTINGS, read_file, read_text
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.nearest import did_you_mean
 
 _DEFAULT: Final = "~/.kube/config"
 _ENTRY: Final = re.compile(r"\S*\{.*", re.DOTALL)
 _HEADER: Final = re.compile(r"[\x20-\x7e]*")
 _SHOWN: Final = 20
+_SOURCES: Final = ("auth-provider", "tokenFile", "exec")
+_SELDOM: Final = 60.0
+_PARTS_OF_TOKEN: Final = 3
+_FILES: Final = {"cluster": ("certificate-authority",), "user": ("client-certificate", "client-key", "tokenFile")}
 _LOGIN: Final = "check it with `kubectl config view`, or name another with --kubeconfig or --context"
 
 
@@ -32,9 +47,10 @@ _LOGIN: Final = "check it with `kubectl config view`, or name another with --kub
 class Credentials:
     """The settings for one cluster.
 
-    `configuration` is the official client's or has the same fields; its refresh hook renews the token. `as_user` and `as_groups`
-    are the impersonation in the kubeconfig. `own_proxy` is true for a proxy from the kubeconfig, not from the environment,
-    `uncompressed` if the kubeconfig disables compression. `context` is empty in a pod.
+    `configuration` is the official client's or has the same fields; in a pod its refresh hook reads the token again. `as_user` and
+    `as_groups` are the impersonation in the kubeconfig. `own_proxy` is true for a proxy from the kubeconfig, not from the environment,
+    `uncompressed` if the kubeconfig disables compression. `context` is empty in a pod. After `lifetime` seconds, infinite if unknown,
+    the credentials are to be loaded again.
     """
 
     cluster: str
@@ -44,13 +60,13 @@ class Credentials:
     own_proxy: bool = False
     uncompressed: bool = False
     context: str = ""
+    lifetime: float = math.inf
 
     def authorization(self) -> str:
-        """The value of the Authorization header, or an empty string. Raises ClusterError if the token cannot be renewed."""
+        """The value of the Authorization header, or an empty string. Raises ClusterError for a token that no header can carry."""
         hook: Callable[[Any], None] | None = self.configuration.refresh_api_key_hook
         if hook:
-            with _trouble_with("the credentials"):
-                hook(self.configuration)
+            hook(self.configuration)
         keys = self.configuration.api_key
         authorization = str(keys.get("BearerToken") or keys.get("authorization") or "").strip()
         if not _HEADER.fullmatch(authorization):
@@ -61,19 +77,24 @@ class Credentials:
         return authorization
 
 
-def load_credentials(kubeconfig: str, context: str) -> Credentials:
+def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS) -> Credentials:
     """Find the credentials: of a context in the kubeconfig, of KUBECONFIG's files, or of the pod.
 
-    Mirrors client-go's `clientcmd` loading rules. Raises ClusterError when there are none or they cannot be read.
+    Mirrors client-go's `clientcmd` loading rules. A credential plugin has so many seconds. Raises ClusterError when there are no
+    credentials or they cannot be read.
     """
-    if kubeconfig and not Path(kubeconfig).expanduser().is_file():
+    if kubeconfig and not _present(kubeconfig):
         raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
     paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
-    present = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
-    files = [path for path in present if not _is_empty(Path(path).expanduser())]
-    if files:
-        plain = plain_kubeconfig(Path(files[0]).expanduser(), context) if len(files) == 1 else None
-        return _with(*plain) if plain else _from_files(os.pathsep.join(files), context)
+    present = [found for path in paths.split(os.pathsep) if path and (found := _present(path))]
+    read = {path: text for path in present if not _is_empty(text := _kubeconfig_text(path))}
+    if read:
+        plain = plain_kubeconfig(next(iter(read)), context) if len(read) == 1 else None
+        return (
+            _with(*plain)
+            if plain
+            else _from_files({path: _parsed(path, text) for path, text in read.items()}, context, seconds)
+        )
     if os.environ.get("KUBERNETES_SERVICE_HOST") and not kubeconfig:
         return _in_cluster()
     lack = f"the kubeconfig {paths} is empty" if present else f"there is no kubeconfig at {paths}"
@@ -83,13 +104,42 @@ def load_credentials(kubeconfig: str, context: str) -> Credentials:
     )
 
 
-def _is_empty(path: Path) -> bool:
-    """Return whether a file has no line but blank ones and comments: kubectl reads it as a kubeconfig without any entry."""
+def _present(path: str) -> Path | None:
+    """The path with the home folder in the place of a tilde, or None if there is nothing that this user can see."""
+    expanded = os.path.expanduser(path)  # noqa: PTH111 - Path.expanduser raises for an unknown user
+    return Path(expanded) if os.path.exists(expanded) else None  # noqa: PTH110 - Path.exists raises without permission
+
+
+def _kubeconfig_text(path: Path) -> str:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return False
-    return all(not line.strip() or line.lstrip().startswith("#") or line.rstrip() == "---" for line in lines)
+        return read_text(path, SETTINGS)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClusterError(
+            f"the kubeconfig {path} cannot be read: {_reason(error)}. Correct it, or name another with --kubeconfig"
+        ) from error
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """The reason why a file cannot be read, as the end of a sentence."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else "its name is invalid"
+
+
+def _parsed(path: Path, text: str) -> JsonObject:
+    try:
+        return as_object(yaml.load(text))
+    except yaml.Malformed as error:
+        # What the parser reports may quote a token.
+        where = f" in line {error.line}, column {error.column}" if error.line else ""
+        raise ClusterError(f"the kubeconfig {path} cannot be read: it is no valid YAML{where}; {_LOGIN}") from None
+
+
+def _is_empty(text: str) -> bool:
+    """Return whether a file has no line but blank ones and comments: kubectl reads it as a kubeconfig without any entry."""
+    return all(
+        not line.strip() or line.lstrip().startswith("#") or line.rstrip() == "---" for line in text.splitlines()
+    )
 
 
 def _official_client() -> tuple[Any, Any]:
@@ -99,7 +149,7 @@ def _official_client() -> tuple[Any, Any]:
     return client, config
 
 
-def _with(configuration: Any, entries: Entries) -> Credentials:
+def _with(configuration: Any, entries: Entries, lifetime: float = math.inf) -> Credentials:
     _reject_anonymous(entries, configuration)
     user, cluster = dig(entries.user, "user"), dig(entries.cluster, "cluster")
     return Credentials(
@@ -110,6 +160,7 @@ def _with(configuration: Any, entries: Entries) -> Credentials:
         own_proxy=bool(dig(cluster, "proxy-url")),
         uncompressed=dig(cluster, "disable-compression") is True,
         context=as_text(dig(entries.context, "name")),
+        lifetime=lifetime,
     )
 
 
@@ -120,47 +171,182 @@ def _in_cluster() -> Credentials:
     configuration = client.Configuration()
     with _trouble_with("the pod's service account"):
         loading.load_incluster_config(client_configuration=configuration)
+    configuration.refresh_api_key_hook = rereading(SERVICE_ACCOUNT / "token")
     return Credentials("in-cluster", configuration)
 
 
-def _from_files(paths: str, context: str) -> Credentials:
+_Files = Mapping[Path, JsonObject]
+
+
+class _Entry(NamedTuple):
+    """An entry of a kubeconfig, None if there is none, and the folder to which its paths are relative."""
+
+    item: Json
+    folder: Path = Path()
+
+
+def _from_files(files: _Files, context: str, seconds: float) -> Credentials:
     client, loading = _official_client()
     configuration = client.Configuration()
+    paths = os.pathsep.join(map(str, files))
+    chosen = context or _current_context(files)
+    _reject_unknown_context(files, chosen, paths)
+    wanted = _named(files, "contexts", chosen).item
+    cluster = _with_files(_named(files, "clusters", as_text(dig(wanted, "context", "cluster"))))
+    user = _named(files, "users", as_text(dig(wanted, "context", "user")))
+    _reject_unknown_user(files, wanted, paths)
+    credentials, lifetime = _with_credentials(user, cluster, seconds)
+    entries = Entries(wanted, cluster, credentials)
     with _trouble_with(f"the kubeconfig {paths}"):
-        merged = loading.kube_config.KubeConfigMerger(paths)
-        chosen = context or _current_context(merged.config_files)
-        _reject_unknown_context(merged.config_files, chosen, paths)
-        loader = loading.kube_config.KubeConfigLoader(merged.config, active_context=chosen, config_base_path=None)
-        with _logged_messages() as complaints:
-            loader.load_and_set(configuration)
-        wanted = _named(merged.config_files, "contexts", chosen)
-        user = _named(merged.config_files, "users", as_text(dig(wanted, "context", "user")))
-        cluster = _named(merged.config_files, "clusters", as_text(dig(wanted, "context", "cluster")))
-    _reject_unknown_user(merged.config_files, wanted, paths)
-    _reject_failed_plugin(user, configuration, complaints)
-    return _with(configuration, Entries(wanted, cluster, user))
+        loader = loading.kube_config.KubeConfigLoader(_only(entries), active_context=chosen, config_base_path="")
+        loader.load_and_set(configuration)
+    configuration.refresh_api_key_hook = None
+    return _with(configuration, entries, lifetime)
 
 
-def _current_context(files: Mapping[str, Json]) -> str:
+def _only(entries: Entries) -> dict[str, object]:
+    """The kubeconfig with nothing but these entries."""
+    sections = {"contexts": entries.context, "clusters": entries.cluster, "users": entries.user}
+    return {name: [] if item is None else [item] for name, item in sections.items()}
+
+
+def _with_credentials(user: _Entry, cluster: Json, seconds: float) -> tuple[Json, float]:
+    """The user with a token or certificates in the place of what gives them, and the seconds until they expire.
+
+    Of several sources the first counts, in the order of the official client. Raises ClusterError.
+    """
+    name, entry = as_text(dig(user.item, "name")), _with_files(user)
+    section = dig(entry, "user")
+    if not isinstance(section, Mapping):
+        return entry, math.inf
+    given = {key: value for key, value in section.items() if key not in _SOURCES}
+    lifetime = math.inf
+    match next((key for key in _SOURCES if section.get(key)), ""):
+        case _ if section.get("token"):
+            pass
+        case "auth-provider":
+            given["token"] = _token_of_provider(as_object(section["auth-provider"]), name)
+        case "tokenFile":
+            given["token"] = _token_in(section["tokenFile"], name)
+        case "exec":
+            printed, lifetime = _printed(as_object(section["exec"]), name, user.folder, cluster, seconds)
+            given |= printed
+        case _:
+            pass
+    return {**as_object(entry), "user": given}, lifetime
+
+
+def _printed(
+    section: JsonObject, name: str, folder: Path, cluster: Json, seconds: float
+) -> tuple[dict[str, Json], float]:
+    """The fields of a user for the credentials that a plugin prints, and the seconds until they expire. Raises ClusterError."""
+    try:
+        printed = plugin_credentials(section, as_object(dig(cluster, "cluster")), folder, seconds)
+    except PluginFailed as why:
+        command = as_text(section.get("command"))
+        raise ClusterError(
+            f"the credential plugin {command} of user {name} gave no credentials: {why}. Run it by itself to see its output"
+        ) from None
+    texts_by_field = {
+        "token": printed.token,
+        "client-certificate-data": _encoded(printed.certificate),
+        "client-key-data": _encoded(printed.key),
+    }
+    # A plugin that prints expired credentials runs once a minute, and not before every request.
+    return {field: text for field, text in texts_by_field.items() if text}, max(printed.lifetime, _SELDOM)
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _token_of_provider(provider: JsonObject, name: str) -> str:
+    """The ID token of an OpenID Connect provider, which is the only one that kubectl still knows. Raises ClusterError.
+
+    It is not renewed: most providers accept a refresh token once, so that kubectl could not renew it any more.
+    """
+    token = as_text(dig(provider, "config", "id-token")) if provider.get("name") == "oidc" else ""
+    expires = _expiry_of(token)
+    if expires is None:
+        raise ClusterError(
+            f"the auth-provider {as_text(provider.get('name'))} of user {name} gave no usable token. Log in again, or give the user a "
+            "credential plugin (exec), a token or a client certificate"
+        )
+    if expires <= time.time():
+        raise ClusterError(
+            f"the token of the auth-provider oidc of user {name} has expired, and a scan renews none. Renew it with `kubectl version` "
+            "in this context, or give the user a credential plugin (exec)"
+        )
+    return token
+
+
+def _expiry_of(token: str) -> float | None:
+    """The time at which a JSON Web Token expires, in seconds since 1970, infinite without one; None for another text."""
+    parts = token.split(".")
+    try:
+        padded = parts[1] + "=" * (-len(parts[1]) % 4)
+        claims = orjson.loads(base64.urlsafe_b64decode(padded))
+    except (IndexError, binascii.Error, ValueError):
+        return None
+    expires = dig(claims, "exp")
+    if not isinstance(claims, dict) or len(parts) != _PARTS_OF_TOKEN:
+        return None
+    return float(expires) if isinstance(expires, int | float) else math.inf
+
+
+def _token_in(path: Json, name: str) -> str:
+    try:
+        return read_text(Path(as_text(path)), SECRET).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClusterError(
+            f"the tokenFile {path} of user {name} cannot be read: {_reason(error)}. Correct the kubeconfig"
+        ) from error
+
+
+def _with_files(entry: _Entry) -> Json:
+    """An entry with the absolute paths of its files, each of which is a regular file of a limited size. Raises ClusterError."""
+    kind = next((kind for kind in _FILES if isinstance(dig(entry.item, kind), Mapping)), "")
+    if not kind:
+        return entry.item
+    section = as_object(dig(entry.item, kind))
+    paths: dict[str, Json] = {}
+    for key in _FILES[kind]:
+        value = section.get(key)
+        if not isinstance(value, str) or not value or section.get(f"{key}-data"):
+            continue
+        path = entry.folder / value
+        try:
+            read_file(path, SETTINGS)
+        except (OSError, ValueError) as error:
+            owner = f"{kind} {as_text(dig(entry.item, 'name'))}"
+            raise ClusterError(
+                f"the {key} {path} of {owner} cannot be read: {_reason(error)}. Correct the kubeconfig"
+            ) from error
+        paths[key] = str(path)
+    return {**as_object(entry.item), kind: {**section, **paths}}
+
+
+def _current_context(files: _Files) -> str:
     names = (as_text(dig(config, "current-context")) for config in files.values())
     context = next((name for name in names if name), "")
     if not context:
         contexts = _listed(files)
         raise ClusterError(
-            f"the kubeconfig {os.pathsep.join(files)} has no current context: name one with --context. The contexts are: {contexts}"
+            f"the kubeconfig {os.pathsep.join(map(str, files))} has no current context: name one with --context. "
+            f"The contexts are: {contexts}"
         )
     return context
 
 
-def _reject_unknown_context(files: Mapping[str, Json], context: str, paths: str) -> None:
+def _reject_unknown_context(files: _Files, context: str, paths: str) -> None:
     """Raise ClusterError with the names of the contexts if there is none of this name."""
-    if _named(files, "contexts", context) is not None:
+    if _named(files, "contexts", context).item is not None:
         return
     alike = did_you_mean(context, sorted(context_names(files.values())))
     raise ClusterError(f"the kubeconfig {paths} has no context {context!r}.{alike} The contexts are: {_listed(files)}")
 
 
-def _listed(files: Mapping[str, Json]) -> str:
+def _listed(files: _Files) -> str:
     names = sorted(context_names(files.values()))
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
@@ -172,19 +358,19 @@ def context_names(files: Iterable[Json]) -> set[str]:
     return {name for item in items if (name := as_text(dig(item, "name")))}
 
 
-def _named(files: Mapping[str, Json], section: str, name: str) -> Json:
+def _named(files: _Files, section: str, name: str) -> _Entry:
     """The first entry with a name in any of the files."""
-    for config in files.values():
+    for path, config in files.items():
         for item in as_list(dig(config, section)):
             if dig(item, "name") == name:
-                return item
-    return None
+                return _Entry(item, path.absolute().parent)
+    return _Entry(None)
 
 
-def _reject_unknown_user(files: Mapping[str, Json], context: Json, paths: str) -> None:
+def _reject_unknown_user(files: _Files, context: Json, paths: str) -> None:
     """Raise ClusterError if a context names a user that no file has: the client would continue without credentials."""
     name = as_text(dig(context, "context", "user"))
-    if not name or _named(files, "users", name) is not None:
+    if not name or _named(files, "users", name).item is not None:
         return
     users = (as_text(dig(item, "name")) for config in files.values() for item in as_list(dig(config, "users")))
     alike = did_you_mean(name, sorted(filter(None, users)))
@@ -192,24 +378,6 @@ def _reject_unknown_user(files: Mapping[str, Json], context: Json, paths: str) -
         f'the kubeconfig {paths} has no user "{name}", which its context "{as_text(dig(context, "name"))}" names.{alike} '
         "Correct the context, or choose another with --context"
     )
-
-
-def _reject_failed_plugin(user: Json, configuration: Any, complaints: list[str]) -> None:
-    """Raise ClusterError if a plugin gives no credentials: the client would continue without them."""
-    if _has_credentials(configuration):
-        return
-    name = as_text(dig(user, "name"))
-    if command := as_text(dig(user, "user", "exec", "command")):
-        # The output of the plugin may contain a credential, and the client quotes all of it.
-        why = "it failed, or printed no credentials" if complaints else "it printed none"
-        raise ClusterError(
-            f"the credential plugin {command} of user {name} gave no credentials: {why}. Run it by itself to see its output"
-        )
-    if provider := as_text(dig(user, "user", "auth-provider", "name")):
-        raise ClusterError(
-            f"the auth-provider {provider} of user {name} gave no usable token. Log in again, or give the user a credential "
-            "plugin (exec), a token or a client certificate"
-        )
 
 
 def _reject_anonymous(entries: Entries, configuration: Any) -> None:
@@ -230,29 +398,11 @@ def _has_credentials(configuration: Any) -> bool:
 
 
 @contextmanager
-def _logged_messages() -> Iterator[list[str]]:
-    """Collects the messages that the client only logs."""
-    messages: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            messages.append(" ".join(record.getMessage().split()))
-
-    listener = Listener(logging.ERROR)
-    logging.getLogger().addHandler(listener)
-    try:
-        yield messages
-    finally:
-        logging.getLogger().removeHandler(listener)
-
-
-@contextmanager
 def _trouble_with(what: str) -> Iterator[None]:
     """Raise the various errors that the client raises on invalid input as ClusterError."""
-    import yaml  # the client's own parser, for its errors
     from kubernetes.config import ConfigException
 
-    odd = (ConfigException, yaml.YAMLError, OSError, KeyError, TypeError, AttributeError, ValueError)
+    odd = (ConfigException, OSError, KeyError, TypeError, AttributeError, ValueError)
     try:
         yield
     except odd as error:

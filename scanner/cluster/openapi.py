@@ -11,15 +11,16 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.schemas import versions_of
-from scanner.cluster.session import Session, Unanswered
+from scanner.cluster.schemas import conversion_of, versions_of
+from scanner.cluster.session import Answer, Session, Unanswered
 from scanner.errors import ClusterError
 from scanner.model.json import as_list, as_text, dig
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import schemas_of
-from scanner.mutate.schema import Schema, Versions
+from scanner.mutate.schema import Conversion, Schema, Versions
 
 _OK = 200
+_NOT_FOUND = 404
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ATTEMPTS = 2
 
@@ -39,6 +40,7 @@ class ServedSchemas:
         self._schemas: dict[Kind, Schema | None] = {}
         self._compiled = frozenset((kind.group, kind.kind) for kind in builtin_kinds())
         self._known: dict[str, Mapping[tuple[str, str, str], Schema]] = {}
+        self._definitions: dict[tuple[str, str], Answer | None] = {}
 
     def schema(self, kind: Kind) -> Schema | None:
         """The schema of a kind, or None if the server has none. Raises ClusterError for expired credentials."""
@@ -55,13 +57,29 @@ class ServedSchemas:
             return schema
         return replace(schema, custom=replace(schema.custom, versions=self._versions_of(kind)))
 
+    def conversion(self, kind: Kind) -> Conversion:
+        """The conversion in the definition of a kind. An aggregated API server, whose kinds have none, converts as it likes."""
+        answer = self._definition(kind)
+        if answer is not None and answer.status == _NOT_FOUND:
+            return "server"
+        versions = self._versions_of(kind)
+        return "unknown" if versions is None else conversion_of(versions)
+
     def _versions_of(self, kind: Kind) -> Versions | None:
         """The versions of a custom kind, None if its definition cannot be read."""
-        try:
-            answer = self._session.get(f"{_DEFINITIONS}/{quote(f'{kind.plural}.{kind.group}', safe='')}")
-        except Unanswered:
-            return None
-        return versions_of(answer.body()) if answer.status == _OK else None
+        answer = self._definition(kind)
+        return versions_of(answer.body()) if answer is not None and answer.status == _OK else None
+
+    def _definition(self, kind: Kind) -> Answer | None:
+        """The response to the request for the definition of a kind, which is sent once; None without one."""
+        name = (kind.plural, kind.group)
+        if name not in self._definitions:
+            try:
+                answer = self._session.get(f"{_DEFINITIONS}/{quote('.'.join(name), safe='')}")
+            except Unanswered:
+                answer = None
+            self._definitions[name] = answer
+        return self._definitions[name]
 
     def _read(self, path: str, *, builtin: bool) -> Mapping[tuple[str, str, str], Schema]:
         try:

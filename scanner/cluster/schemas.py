@@ -16,7 +16,7 @@ import orjson
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import Compactor
-from scanner.mutate.schema import Custom, Schema, Versions
+from scanner.mutate.schema import Conversion, Custom, Schema, Versions
 
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -30,6 +30,11 @@ class KnownSchemas:
     def schema(self, kind: Kind) -> Schema | None:
         """The schema of a kind, or None when there is none."""
         return self._schemas.get((kind.group, kind.version, kind.kind))
+
+    def conversion(self, kind: Kind) -> Conversion:
+        """The conversion of a definition's kind; files of another kind are left as they are."""
+        schema = self.schema(kind)
+        return conversion_of(schema.custom.versions if schema and schema.custom else None)
 
 
 @cache
@@ -59,6 +64,11 @@ def versions_of(definition: JsonObject) -> Versions | None:
         schema=as_object(dig(stored, "schema", "openAPIV3Schema")),
         relabels=dig(definition, "spec", "conversion", "strategy") in (None, "None"),
     )
+
+
+def conversion_of(versions: Versions | None) -> Conversion:
+    """The conversion of the versions of a definition; that of a server for a kind without one."""
+    return "relabels" if versions is not None and versions.relabels else "server"
 
 
 def _custom(version: Json, versions: Versions | None) -> Schema:

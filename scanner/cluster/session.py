@@ -28,12 +28,13 @@ from urllib3.exceptions import (
 from urllib3.util import Retry
 
 from scanner import __version__
+from scanner.cluster.credential_plugin import SECONDS
 from scanner.cluster.credentials import Credentials, load_credentials
 from scanner.cluster.exchange import MOST, Received, TooLarge, fetch
 from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, TimeLimit, after_failure, pause_before, retries
 from scanner.cluster.server_identity import server_digest
 from scanner.cluster.transport import encoding_for, pool_for, timeout_for, without_password
-from scanner.errors import UsageError
+from scanner.errors import ClusterError, UsageError
 from scanner.model.json import Json, JsonObject, as_object, as_text
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
@@ -42,6 +43,7 @@ _INTERNAL: Final = 500
 _QUOTED: Final = 200
 _LONGEST: Final = 2000
 _AT_LEAST: Final = 0.001
+_REMEMBERED: Final = 60.0
 
 
 class Unanswered(Exception):
@@ -97,11 +99,12 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class _Login:
-    """Credentials and their connections."""
+    """Credentials and their connections, and the time from which on they are loaded again."""
 
     credentials: Credentials
     pool: urllib3.PoolManager
     encoding: str
+    until: float
 
     @property
     def root(self) -> str:
@@ -126,19 +129,20 @@ class Session:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Load the credentials. `request_timeout` is in seconds; see `transport.timeout_for` for the default.
+        """Load the credentials. `request_timeout` is in seconds, also for a credential plugin; see `transport.timeout_for` for the default.
 
         Raises ClusterError when the credentials cannot be loaded, UsageError for groups without a user.
         """
         self._kubeconfig = kubeconfig
         self._context = context
+        self._seconds = request_timeout or None
+        self._clock = clock
+        self._failure: tuple[float, str] | None = None
         self._login = self._logged_in()
         self._as_user = as_user or self._login.credentials.as_user
         self._as_groups = as_groups or self._login.credentials.as_groups
-        self._seconds = request_timeout or None
         self._pace = pace or RateLimiter(0, 0)
         self._sleep = sleep
-        self._clock = clock
         self._lock = Lock()
         self._reached = False
         self.requests = 0
@@ -226,7 +230,7 @@ class Session:
 
     def _tried(self, request: _Request, time_limit: TimeLimit) -> _Outcome:
         """The response, after reading rejected credentials again, or the reason why there is none."""
-        login = self._login
+        login = self._login if self._clock() < self._login.until else self._renewed(self._login)
         try:
             answer = self._once(login, request, time_limit)
             if answer.status != _UNAUTHORIZED:
@@ -236,14 +240,25 @@ class Session:
             return trouble
 
     def _logged_in(self) -> _Login:
-        credentials = load_credentials(self._kubeconfig, self._context)
-        return _Login(credentials, pool_for(credentials), encoding_for(credentials))
+        credentials = load_credentials(self._kubeconfig, self._context, seconds=self._seconds or SECONDS)
+        until = self._clock() + credentials.lifetime
+        return _Login(credentials, pool_for(credentials), encoding_for(credentials), until)
 
     def _renewed(self, refused: _Login) -> _Login:
-        """The login after a rejected one; of several threads, one reads the credentials."""
+        """The login after a rejected or expired one; of several threads, one reads the credentials.
+
+        A failure is the answer to all of them, for some time: a plugin that hangs would hang again for every list.
+        """
         with self._lock:
-            if self._login is refused:
+            if self._login is not refused:
+                return self._login
+            if self._failure and self._clock() < self._failure[0]:
+                raise ClusterError(self._failure[1])
+            try:
                 self._login = self._logged_in()
+            except ClusterError as error:
+                self._failure = self._clock() + _REMEMBERED, str(error)
+                raise
             return self._login
 
     def _once(self, login: _Login, request: _Request, time_limit: TimeLimit) -> Answer:

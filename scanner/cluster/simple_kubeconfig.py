@@ -2,7 +2,7 @@
 
 Source of truth: the official client's own loader, which a test compares this with. Only unambiguous
 settings are read here: one kubeconfig file with a token, a token file or certificate files, or a pod's service account,
-without proxies. The official client reads all others, and reports all errors.
+without proxies. `credentials` reads all others, and reports all errors.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from scanner.files import SECRET, SETTINGS, read_text
+from scanner.cluster import yaml
+from scanner.files import SECRET, SETTINGS, read_file, read_text
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 
-_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 _USER: Final = frozenset({"token", "tokenFile", "client-certificate", "client-key", "as", "as-groups"})
 _CLUSTER: Final = frozenset(
@@ -77,7 +78,7 @@ def plain_kubeconfig(path: Path, context: str) -> tuple[Settings, Entries] | Non
     return None if settings is None else (settings, entries)
 
 
-def plain_account(folder: Path = _ACCOUNT) -> Settings | None:
+def plain_account(folder: Path = SERVICE_ACCOUNT) -> Settings | None:
     """The settings of a pod's service account, or None if the official client must report an error."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     authority, token = folder / "ca.crt", folder / "token"
@@ -106,12 +107,9 @@ def rereading(token: Path, clock: Callable[[], float] = time.monotonic) -> Calla
 
 
 def _loaded(path: Path) -> JsonObject:
-    import yaml  # the official client's own parser, imported when it is needed
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return as_object(yaml.load(read_text(path, SETTINGS), Loader=loader))  # noqa: S506 - a safe loader
-    except (OSError, ValueError, yaml.YAMLError):
+        return as_object(yaml.load(read_text(path, SETTINGS)))
+    except (OSError, ValueError):
         return {}
 
 
@@ -152,7 +150,7 @@ def _settings(cluster: JsonObject, user: JsonObject, home: Path) -> Settings | N
     token = as_text(user.get("token")) or _content(Path(files.get("tokenFile", os.devnull)))
     host = as_text(cluster.get("server")).rstrip("/")
     sound = host.startswith("https://") or (host.startswith("http://") and not files and not authority)
-    whole = all(map(os.path.isfile, files.values())) and authority is not None
+    whole = all(map(_is_readable, files.values())) and authority is not None
     if (
         not (sound and whole)
         or ("tokenFile" in files and not token)
@@ -176,6 +174,14 @@ def _decoded(data: str) -> str | None:
         return base64.b64decode(data, validate=True).decode("ascii")
     except (binascii.Error, UnicodeDecodeError):
         return None
+
+
+def _is_readable(path: str) -> bool:
+    try:
+        read_file(Path(path), SETTINGS)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _content(path: Path) -> str:

@@ -185,11 +185,20 @@ def _written(shape: JsonObject) -> Atom:
     )
 
 
+Conversion: TypeAlias = Literal["relabels", "server", "unknown"]
+"""The way in which a server converts an object to another version of a kind: the apiVersion alone changes, or only a server knows
+the result; unknown if the definition of the kind cannot be read."""
+
+
 class Schemas(Protocol):
     """A source of merge schemas of kinds."""
 
     def schema(self, kind: Kind) -> Schema | None:
         """The schema of a kind, or None when it is unknown."""
+        ...
+
+    def conversion(self, kind: Kind) -> Conversion:
+        """The way in which a server converts objects to this version of a kind that is not built in."""
         ...
 
 
@@ -200,6 +209,11 @@ class NoSchemas:
         """None for every kind."""
         del kind
         return None
+
+    def conversion(self, kind: Kind) -> Conversion:
+        """That of a server, for every kind."""
+        del kind
+        return "server"
 
 
 NO_SCHEMAS: Final = NoSchemas()

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.model.resource import Kind
 from scanner.mutate.autoscalers import first_version, second_version
+from scanner.mutate.gotypes import is_known
 
 _Conversion: TypeAlias = Callable[[JsonObject], JsonObject]
 
@@ -32,6 +33,13 @@ def convert(body: JsonObject, kind: Kind) -> JsonObject | None:
         return relabelled(body, kind)
     conversion = _CONVERSIONS.get(name, {}).get((written, kind.api_version))
     return conversion(body) if conversion else None
+
+
+def is_builtin(kind: Kind) -> bool:
+    """Return whether a kind is compiled into the API server, as far as its Go type is known here."""
+    package = kind.group.partition(".")[0] or "core"
+    is_of_kubernetes = "." not in kind.group or kind.group.endswith(".k8s.io")
+    return is_of_kubernetes and is_known(f"io.k8s.api.{package}.{kind.version}.{kind.kind}")
 
 
 def relabelled(body: JsonObject, kind: Kind) -> JsonObject:

@@ -69,8 +69,8 @@ class Expected:
         return not all(answer.is_like(self.answers[0]) for answer in self.answers)
 
 
-def expected(invocations: Iterable[tuple[BoundPolicy, InvocationResult]]) -> Expected | None:
-    """The expected result of an update; None if no mutating policy matches the object. Raises SchemaUnknown."""
+def expected(stored: Resource, invocations: Iterable[tuple[BoundPolicy, InvocationResult]]) -> Expected | None:
+    """The expected result of an update of a stored object; None if no mutating policy matches it. Raises SchemaUnknown."""
     acting = [
         (bound, invocation_result)
         for bound, invocation_result in invocations
@@ -80,7 +80,7 @@ def expected(invocations: Iterable[tuple[BoundPolicy, InvocationResult]]) -> Exp
         return None
     names = ", ".join(dict.fromkeys(bound.policy.name for bound, _ in acting))
     secretive = redact.may_contain_secrets((bound.compiled, invocation_result) for bound, invocation_result in acting)
-    return Expected(names, acting[0][1].resource, answers(acting), secretive)
+    return Expected(names, stored, answers(acting), secretive)
 
 
 def compared_update(expectation: Expected, response: Response) -> Comparison:

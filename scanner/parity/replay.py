@@ -173,6 +173,7 @@ class _Replay:
 
     def __init__(self, prepared: PreparedScan, writer: Writer, parity: Parity) -> None:
         self._context = prepared.evaluation_context
+        self._requested = prepared.evaluation.page_evaluator.requested
         self._writer = writer
         self._parity = parity
         self._seen = frozenset(plan.kind for plan in prepared.plans)
@@ -225,11 +226,12 @@ class _Replay:
     def _expected(self, subject: _Subject, resource: Resource) -> Expected | None:
         context = self._context.on(("UPDATE",))
         try:
-            return expected(
+            acting = (
                 (bound, invocation_result)
                 for bound in self._mutators
                 for invocation_result in invocations(bound, resource, subject.kind, context)
             )
+            return expected(resource, acting)
         except SchemaUnknown as error:
             gap = Gap(GapKind.EVALUATION, f"{subject.kind.api_version}/{subject.kind.kind}", str(error))
             self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
@@ -282,7 +284,8 @@ class _Replay:
         body = self._writer.read(kind, subject.namespace, subject.name)
         if body is None:
             return None
-        return resource_of(kind, {**body, "apiVersion": kind.api_version, "kind": kind.kind})
+        named = {**body, "apiVersion": kind.api_version, "kind": kind.kind}
+        return resource_of(kind, self._requested(kind, named))
 
     def _write(self, subject: _Subject, operation: Operation, resource: Resource) -> Response:
         if operation == "CREATE":

@@ -1,14 +1,15 @@
 """The kinds to list, their versions, and the policies that evaluate each of them.
 
 A policy evaluates an object in the version that its rule names (`matchPolicy: Equivalent`), so a kind can be listed in several
-versions; every policy evaluates an object in exactly one of them.
+versions; every policy evaluates an object in exactly one of them. Versions that differ in the apiVersion alone (`relabelled`) are
+evaluated on the list of the version of the request: a policy reads the fields and the defaults of that version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.dispatch import BoundPolicy
@@ -16,6 +17,7 @@ from scanner.admission.match import could_match, exempt
 from scanner.model.policy import MatchResources, Operation, Policy
 from scanner.model.resource import Kind
 from scanner.model.uncovered import UncoveredKind
+from scanner.mutate.versions import is_builtin
 
 # Group-resources whose objects are served under another group as well.
 _COHABITANTS = {("events.k8s.io", "events"): ("", "events")}
@@ -48,27 +50,51 @@ def equivalents(kinds: Iterable[Kind]) -> dict[Kind, tuple[Kind, ...]]:
 
 
 def plan(
-    kinds: Iterable[Kind], bound: Iterable[BoundPolicy], operations: tuple[Operation, ...] = AUDITABLE
+    kinds: Iterable[Kind],
+    bound: Iterable[BoundPolicy],
+    operations: tuple[Operation, ...] = AUDITABLE,
+    relabelled: Collection[Kind] = (),
 ) -> tuple[KindPlan, ...]:
     """The lists to make, ordered by kind, for policies that are in force."""
     policies = tuple(bound)
     lists: dict[Kind, list[tuple[BoundPolicy, Kind]]] = {}
     for family in families(kinds):
         for bound_policy in policies:
-            for original, listed in viewpoints(bound_policy.policy, family, operations):
+            views = viewpoints(bound_policy.policy, family, operations)
+            for original, listed in dict.fromkeys(_listed(view, relabelled) for view in views):
                 lists.setdefault(listed, []).append((bound_policy, original))
     return tuple(KindPlan(kind, tuple(lists[kind])) for kind in sorted(lists))
 
 
 def lists(
-    kinds: Iterable[Kind], policies: Iterable[Policy], operations: tuple[Operation, ...] = AUDITABLE
+    kinds: Iterable[Kind],
+    policies: Iterable[Policy],
+    operations: tuple[Operation, ...] = AUDITABLE,
+    relabelled: Collection[Kind] = (),
 ) -> tuple[Kind, ...]:
     """The kinds of the lists that `plan` will make, before the policies are compiled."""
-    all_families, wanted = families(kinds), tuple(policies)
-    listed = {
-        kind for family in all_families for policy in wanted for _, kind in viewpoints(policy, family, operations)
-    }
-    return tuple(sorted(listed))
+    pairs = product(families(kinds), tuple(policies))
+    views = (view for family, policy in pairs for view in viewpoints(policy, family, operations))
+    return tuple(sorted({_listed(view, relabelled)[1] for view in views}))
+
+
+def _listed(view: tuple[Kind, Kind], relabelled: Collection[Kind]) -> tuple[Kind, Kind]:
+    """The kind that a request names, and the kind of the list for a policy that evaluates the object of this request."""
+    original, evaluated = view
+    return original, original if evaluated in relabelled else evaluated
+
+
+def other_versions(
+    kinds: Iterable[Kind], policies: Iterable[Policy], operations: tuple[Operation, ...] = AUDITABLE
+) -> dict[Kind, tuple[Policy, ...]]:
+    """The kinds that are not built in and that policies may evaluate in another version than that of the request."""
+    several = (family for family in families(kinds) if len(family) > 1)
+    users: dict[Kind, list[Policy]] = {}
+    for family, policy in product(several, tuple(policies)):
+        for original, evaluated in viewpoints(policy, family, operations):
+            if original != evaluated:
+                users.setdefault(evaluated, []).append(policy)
+    return {kind: tuple(of_kind) for kind, of_kind in users.items() if not is_builtin(kind)}
 
 
 def uncovered(

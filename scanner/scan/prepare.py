@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ from scanner.errors import ListFailed, UsageError
 from scanner.health import health_before
 from scanner.model.json import as_text, dig
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import PolicyKey, policy_label
+from scanner.model.policy import Policy, PolicyKey, policy_label
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
 from scanner.model.rule import RuleObject
@@ -27,8 +27,10 @@ from scanner.model.scan import (
     Scope,
 )
 from scanner.model.uncovered import UncoveredKind
+from scanner.mutate.schema import Custom
+from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage
-from scanner.policies.plan import KindPlan, equivalents, lists, plan, uncovered
+from scanner.policies.plan import KindPlan, equivalents, lists, other_versions, plan, uncovered
 from scanner.policies.served_versions import ServedVersions
 from scanner.scan.context import ScanContext
 from scanner.scan.documents import Manifest
@@ -206,8 +208,9 @@ def _evaluation_plan(
     kinds = discovery.kinds
     namespaces, namespace_gap = load_namespaces(listing, kinds)
     namespaces = {as_text(dig(body, "metadata", "name")): body for body in discovery.namespaces} | namespaces
-    announced = (policy for language in languages for policy in language.announced())
-    listing.expect(lists(kinds, announced, context.operations))
+    announced = tuple(policy for language in languages for policy in language.announced())
+    relabelled, unknown = _conversions(listing, kinds, other_versions(kinds, announced, context.operations))
+    listing.expect(lists(kinds, announced, context.operations, relabelled))
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     params = ParamTable((*kinds, *defined))
     unevaluable = (
@@ -219,6 +222,11 @@ def _evaluation_plan(
             for bound_policy in bound
             if namespace_gap and namespaces_needed(bound_policy)
         ),
+        *(
+            policy_gap(bound_policy, unknown[bound_policy.policy.key])
+            for bound_policy in bound
+            if bound_policy.policy.key in unknown
+        ),
     )
     labels = {gap.where for gap in unevaluable}
     evaluable = tuple(bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) not in labels)
@@ -227,14 +235,19 @@ def _evaluation_plan(
         namespaces=namespaces,
         implied_namespaces=context.files or namespace_gap is not None,
         equivalents=equivalents(kinds),
+        relabelled=relabelled,
         user=context.user,
         operations=context.operations,
         authorizer=_authorizer(listing, evaluable, context),
     )
+    plans = plan(kinds, evaluable, context.operations, relabelled)
     page_evaluator = PageEvaluator(
-        evaluation_context, context.scope.exclude_namespaces, by_name=context.files, kept=context.kept
+        evaluation_context,
+        context.scope.exclude_namespaces,
+        by_name=context.files,
+        kept=context.kept,
+        defaults={} if context.files else _defaults(listing, plans, evaluation_context),
     )
-    plans = plan(kinds, evaluable, context.operations)
     others = (bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) in labels)
     doubts = tuple(_undecided(listing, discovery, languages, plans, context))
     return EvaluationPlan(
@@ -249,6 +262,35 @@ def _evaluation_plan(
         uncovered=uncovered(kinds, plans, others, context.operations),
         undecided=frozenset(bound_policy.policy.key for bound_policy, _ in doubts),
     )
+
+
+def _conversions(
+    listing: ScanLists, kinds: tuple[Kind, ...], users: Mapping[Kind, tuple[Policy, ...]]
+) -> tuple[frozenset[Kind], dict[PolicyKey, str]]:
+    """The kinds whose versions differ in the apiVersion alone, and the policies whose conversion is unknown, with the reason."""
+    conversions = {kind: listing.relay.conversion(kind) for kind in users}
+    unknown: dict[PolicyKey, str] = {}
+    for kind, policies in users.items():
+        if conversions[kind] == "unknown":
+            why = (
+                f"it reads {kind.resource} in version {kind.version}, and their CustomResourceDefinition, which tells how the server "
+                f"converts them, cannot be read: grant get on customresourcedefinitions/{kind.resource}"
+            )
+            unknown.update((policy.key, why) for policy in policies)
+    same = equivalents(kinds)
+    relabelled = (kind for kind, how in conversions.items() if how == "relabels")
+    return frozenset(version for kind in relabelled for version in (kind, *same[kind])), unknown
+
+
+def _defaults(
+    listing: ScanLists, plans: Iterable[KindPlan], evaluation_context: EvaluationContext
+) -> dict[Kind, Custom]:
+    """The schemas of the listed custom resources that may be stored in another version, whose defaults the list lacks."""
+    several = [
+        plan.kind for plan in plans if evaluation_context.equivalents.get(plan.kind) and not is_builtin(plan.kind)
+    ]
+    schemas = {kind: listing.relay.schema(kind) for kind in several if not listing.left_out(kind)}
+    return {kind: schema.custom for kind, schema in schemas.items() if schema and schema.custom}
 
 
 def _undecided(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -132,6 +133,25 @@ def test_no_usable_database_has_no_names(home: Path, content: str | None) -> Non
 
     assert [] == completed(home, "explain", "a", ASSAY_DB=str(path))
     assert path.exists() == (content is not None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 50_000, "a0: &x0 {k: v}\n" + "".join(f"a{n}: &x{n} {{<<: [*x{n - 1}, *x{n - 1}]}}\n" for n in range(1, 60))],
+)
+def test_a_hostile_kubeconfig_has_no_contexts(home: Path, write: Write, content: str) -> None:
+    """A shell waits for the answer."""
+    write("config", content)
+
+    assert [] == completed(home, "scan", "--context", "p", KUBECONFIG="config")
+
+
+def test_a_named_pipe_beside_a_kubeconfig_is_skipped(home: Path, write: Write) -> None:
+    """The contexts of the other files are completed."""
+    write("config", KUBECONFIG)
+    os.mkfifo(home / "pipe")
+
+    assert ["preview", "production"] == completed(home, "scan", "--context", "pr", KUBECONFIG="pipe:config:missing")
 
 
 def test_a_broken_kubeconfig_has_no_contexts(home: Path, write: Write) -> None:

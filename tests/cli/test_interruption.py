@@ -24,11 +24,12 @@ from scanner.model.json import Json, as_list, as_object, dig
 from scanner.model.scan import ScanState
 from scanner.store import open_reader, open_store
 from tests.cli.conftest import Assay
-from tests.cluster.server import FakeApi, Reply, serving
+from tests.cluster.server import FakeApi, Reply, refusal, serving
 from tests.command import ASSAY, environment
 from tests.documents import binding, namespace, policy, rule
 
 MAPS = "/api/v1/configmaps"
+EXEC = "client.authentication.k8s.io/v1"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 PAGES, PER_PAGE = 12, 4
 KILLS = int(os.environ.get("KILLS", "6"))
@@ -230,6 +231,39 @@ def test_a_hanging_server_does_not_hold_an_interrupted_scan(api: FakeApi, home: 
 
     [line] = as_list(dig(json.loads(out), "coverage", "kinds"))
     assert (3, "failed") == (process.returncode, dig(line, "state"))
+
+
+@pytest.mark.parametrize("path", [MAPS, "/api", f"{ADMISSION}/validatingadmissionpolicies"])
+def test_a_hanging_plugin_does_not_hold_an_interrupted_scan(api: FakeApi, home: Path, path: str) -> None:
+    """The server rejects a token in the middle of a scan, and the plugin that gives another hangs: the first signal ends both."""
+    credential = {"apiVersion": EXEC, "kind": "ExecCredential", "status": {"token": "t"}}
+    (home / "plugin").write_text(
+        f"#!/bin/sh\ncd {home}\nif test -e used; then echo $$ > hangs; trap '' TERM INT; sleep 1000; sleep 1000; fi\n"
+        f"touch used\necho '{json.dumps(credential)}'\n"
+    )
+    (home / "plugin").chmod(0o700)
+    api.says(MAPS, page("ConfigMap", []))
+    api.says(path, refusal(401, "Unauthorized"))
+    kubeconfig = api.kubeconfig(home, {"exec": {"apiVersion": EXEC, "command": str(home / "plugin")}})
+    command = [str(ASSAY), "scan", "--kubeconfig", kubeconfig, "--db", "assay.db", "-o", "json"]
+    with subprocess.Popen(
+        command, cwd=home, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        wait_until((home / "hangs").exists)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=10)
+
+    assert (3 if path == MAPS else 4) == process.returncode
+    assert b"Traceback" not in err
+    wait_until(lambda: not is_alive(int((home / "hangs").read_text() or "0")))
+
+
+def is_alive(number: int) -> bool:
+    """Return whether a process runs."""
+    with suppress(ProcessLookupError):
+        os.kill(number, 0)
+        return "\nState:\tZ" not in Path(f"/proc/{number}/status").read_text()
+    return False
 
 
 def _more_requests(api: FakeApi, before: int) -> Callable[[], bool]:

@@ -232,7 +232,7 @@ def test_a_cluster_that_does_not_answer_is_named(assay: Assay, write: Write, clo
 @pytest.mark.parametrize(
     ("text", "context", "reason"),
     [
-        ("{", "", "cannot use the kubeconfig config"),
+        ("{", "", "the kubeconfig config cannot be read: it is no valid YAML in line 2, column 1; check it with"),
         ("[]", "", "config"),
         ("just text", "", "config"),
         ("", "", "config"),

@@ -304,7 +304,7 @@ def test_the_error_of_a_user_entry_hides_its_token(api: FakeApi, tmp_path: Path)
     config = json.loads(path.read_text())
     config["users"] = [{"name": "me", "token": "s3cret"}]
     path.write_text(json.dumps(config))
-    with pytest.raises(ClusterError, match="Expected key user in an entry; check it") as refused:
+    with pytest.raises(ClusterError, match=r"Expected key user in kube-config/users\[name=me\]; check it") as refused:
         LiveCluster(kubeconfig=str(path))
     assert "s3cret" not in str(refused.value)
 

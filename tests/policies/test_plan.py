@@ -10,7 +10,7 @@ from scanner.admission.auditability import unauditable
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import Policy
 from scanner.model.resource import Kind
-from scanner.policies.plan import equivalents, families, plan
+from scanner.policies.plan import equivalents, families, lists, other_versions, plan
 from scanner.policies.validating.bind import bind, read_binding, read_policy
 from tests import documents
 from tests.documents import (
@@ -93,6 +93,60 @@ def test_objects_are_listed_in_the_version_that_the_policy_names(
 ) -> None:
     """A request names the preferred version; another version is listed only if a policy may need it."""
     assert expected == listed(policy)
+
+
+COGS_V2 = Kind("shop.example", "v2", "Cog", "cogs", namespaced=True)
+COGS_V1 = Kind("shop.example", "v1", "Cog", "cogs", namespaced=True)
+ROUTES = tuple(
+    Kind("gateway.networking.k8s.io", version, "HTTPRoute", "httproutes", namespaced=True)
+    for version in ("v1", "v1beta1")
+)
+CUSTOM = (COGS_V2, COGS_V1, *ROUTES)
+
+
+def on_cogs(name: str, version: str, match_policy: str = "Equivalent") -> Policy:
+    """A policy for a version of a custom resource."""
+    return with_rules(rule("cogs", group="shop.example", version=version), name=name, matchPolicy=match_policy)
+
+
+@pytest.mark.parametrize(
+    ("relabelled", "expected"),
+    [
+        ((), [("v1", "v1", "exact"), ("v1", "v2", "old"), ("v2", "v2", "new")]),
+        ((COGS_V1, COGS_V2), [("v1", "v1", "exact"), ("v2", "v2", "new"), ("v2", "v2", "old")]),
+    ],
+)
+def test_versions_that_differ_in_the_apiversion_alone_share_the_list_of_the_request(
+    relabelled: tuple[Kind, ...], expected: list[tuple[str, str, str]]
+) -> None:
+    """A policy with `Exact` reads its own version; no policy is on two lists."""
+    policies = (on_cogs("old", "v1"), on_cogs("new", "v2"), on_cogs("exact", "v1", "Exact"))
+    lines = plan(CUSTOM, bound(*policies), relabelled=relabelled)
+    flat = [
+        (line.kind.version, original.version, bound_policy.policy.name)
+        for line in lines
+        for bound_policy, original in line.policies
+    ]
+
+    assert expected == flat
+    assert tuple(line.kind for line in lines) == lists(CUSTOM, policies, relabelled=relabelled)
+
+
+def test_only_custom_resources_in_another_version_than_the_requests_need_their_definition() -> None:
+    """Built-in kinds are converted by rules of this program, and the version of the request needs no conversion."""
+    policies = (
+        on_cogs("old", "v1"),
+        on_cogs("new", "v2"),
+        on_cogs("exact", "v1", "Exact"),
+        with_rules(on_scalers("v1"), name="scalers"),
+        with_rules(rule("*", group="*", version="v1beta1"), name="beta"),
+        with_rules(rule("*", group="*", version="*"), name="all"),
+    )
+    users = other_versions((*KINDS, *CUSTOM), policies)
+
+    assert {COGS_V1: ["old"], ROUTES[1]: ["beta"]} == {
+        kind: [policy.name for policy in of_kind] for kind, of_kind in users.items()
+    }
 
 
 def test_policies_share_lists() -> None:

@@ -53,6 +53,7 @@ INVALID: Final = 422
 """The code with which the API server refuses an object that its validation finds invalid."""
 _ENDED = "an earlier mutation ends the request"
 _DEEPEST = 100
+_MOST_RUNS = 1000
 _TOO_DEEP = f"what it would change nests more than {_DEEPEST} levels deep, and cannot be recorded"
 
 
@@ -328,14 +329,16 @@ class _Runs:
     """The runs of the latest evaluated object: the evaluation of all invocations reuses those of each alone."""
 
     def __init__(self) -> None:
-        self._resource: Resource | None = None
+        self._metadata: Json = None
         self._runs: dict[tuple[int, int, int], tuple[Resource | None, Run]] = {}
 
     def of(
         self, compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor
     ) -> Run:
-        if request.resource is not self._resource:
-            self._resource = request.resource
+        # The views of an object in several versions have the same metadata.
+        metadata = request.resource.body.get("metadata")
+        if metadata is None or metadata is not self._metadata or len(self._runs) >= _MOST_RUNS:
+            self._metadata = metadata
             self._runs.clear()
         key = (id(compiled), id(request), id(param))
         _, run = self._runs.get(key, (None, None))

@@ -5,6 +5,10 @@ param; its mutations and its match conditions read the object as the invocations
 admission runs once more: there only invocations that ran before and have `IfNeeded` change the object, but every match condition
 is evaluated again. One error of a policy with `Fail` denies the request.
 
+Each version of the object in which policies read it is a copy of the object of the request: a policy reads the changes of the policies
+before it in its own version alone, and only the version of the last policy that ran is converted back (`lastVersionedAttr`). So
+changes in another version are lost, unless the second pass makes them again.
+
 A server runs policies in its own order, and also the bindings of a policy and the params of a binding. If there are few orders,
 all are tried; else the order of names, its reverse, every policy first and last, and all orders of the policies that had an
 effect in one of these.
@@ -121,16 +125,20 @@ class _Request:
     ) -> None:
         self._at_rest = at_rest
         self._invocation_results = tuple(invocation_results)
-        self._stored = invocation_results[0][1].resource.body
         self._runs = [_run(bound, invocation_result) for bound, invocation_result in invocation_results]
+        self._version = _requested_version(invocation_results)
+        self._has_versions = any(run is not None and _is_converted(run) for run in self._runs)
+        self._stored = self._stored_object()
         self._misconfigured = [
             text
             for _, invocation_result in invocation_results
             if invocation_result.request is None
             for text in _refusals(invocation_result.check_results, invocation_result.invocation)
         ]
-        self._begin = next((run.begin for run in self._runs if run is not None), self._stored)
-        self._objects = [self._stored] if self._begin is self._stored else [self._stored, self._begin]
+        self._objects = [self._stored]
+        begin = next((run.begin for run in self._runs if run is not None), self._stored)
+        self._begin = self._in_version(begin, self._version)
+        self._objects += [] if self._begin is self._stored else [self._begin]
         self._made: dict[tuple[int, int], _Made] = {}
         self._kept: dict[int, JsonObject] = {}
         self._active: set[int] = set()
@@ -157,7 +165,7 @@ class _Request:
         tree = self._tree()
         given = _flat(tree)
         answers = {order: self.answer(order) for order in (given, given[::-1])}
-        if len(self._active) < _SEVERAL:
+        if len(self._active) < _SEVERAL and not self._has_versions:
             # Every invocation ran on the stored object and on the result of the only active one: no order differs.
             return tuple(answers.values())
         answers |= {order: self.answer(order) for order in _orders(tree) if order not in answers}
@@ -184,9 +192,13 @@ class _Request:
         """Run the invocations that are due (the first time all); a server evaluates the match conditions of all."""
         refusals = [*self._misconfigured]
         ran: set[int] = set()
-        patched = False
+        patched: set[str] = set()
+        versions: dict[str, JsonObject] = {}
+        last = ""
         for index in order:
-            made = self._of(index, body)
+            version = self._version_at(index)
+            current = versions.setdefault(version, self._in_version(body, version))
+            made = self._of(index, current)
             if due is not None and index not in due:
                 refusals += () if made.runs else made.refusals
                 continue
@@ -194,16 +206,36 @@ class _Request:
                 return _Passed(body, frozenset(), patched=False, refused=made.ended)
             refusals += made.refusals
             ran.update([index] if made.runs else [])
-            patched |= made.patched
-            body = made.after
-        return _Passed(body, frozenset(ran), patched, refusals[0] if refusals else "")
+            patched.update([version] if made.patched else [])
+            last = version if made.runs else last
+            versions[version] = made.after
+        after = self._in_version(versions[last], self._version) if last in patched else body
+        return _Passed(after, frozenset(ran), bool(patched), refusals[0] if refusals else "")
+
+    def _version_at(self, index: int) -> str:
+        """The apiVersion in which an invocation reads the object."""
+        run = self._runs[index]
+        return self._version if run is None else _version_of(run)
+
+    def _in_version(self, body: JsonObject, version: str) -> JsonObject:
+        """The object in another version: its apiVersion alone changes. Of other kinds, all invocations have the same version."""
+        if not self._has_versions or body.get("apiVersion") == version:
+            return body
+        return self._representative({**body, "apiVersion": version}, body)
+
+    def _stored_object(self) -> JsonObject:
+        """The stored object in the version of the request."""
+        resources = [invocation_result.resource for _, invocation_result in self._invocation_results]
+        stored = next((resource for resource in resources if resource.kind.api_version == self._version), resources[0])
+        is_requested = not self._has_versions or stored.kind.api_version == self._version
+        return stored.body if is_requested else {**stored.body, "apiVersion": self._version}
 
     def _of(self, index: int, body: JsonObject) -> _Made:
         key = (index, id(body))
         if key not in self._made:
             made = self._make(index, body)
             self._made[key] = made
-            if made.refusals or made.ended or made.after is not body:
+            if made.refusals or made.ended or made.after is not body or (self._has_versions and made.runs):
                 self._active.add(index)
         return self._made[key]
 
@@ -212,7 +244,7 @@ class _Request:
         if run is None:
             return _Made(runs=False, after=body)
         # The conditions matter only to a policy that may run again.
-        if bound.policy.reinvocation_policy != "IfNeeded" and self._at_rest(bound, body):
+        if bound.policy.reinvocation_policy != "IfNeeded" and not self._has_versions and self._at_rest(bound, body):
             return _Made(runs=True, after=body)
         invocation = self._invocation_results[index][1].invocation
         if stopped := run.conditions(body):
@@ -235,8 +267,12 @@ class _Request:
     def _as_stored(self, body: JsonObject) -> JsonObject:
         run = next((run for run in self._runs if run is not None), None)
         if id(body) not in self._kept:
-            self._kept[id(body)] = body if run is None else run.stored(body)
+            self._kept[id(body)] = body if run is None else self._stored_by(run, body)
         return self._kept[id(body)]
+
+    def _stored_by(self, run: Run, body: JsonObject) -> JsonObject:
+        stored = run.stored(self._in_version(body, _version_of(run)))
+        return self._in_version(stored, self._version)
 
     def _between_passes(self, body: JsonObject) -> JsonObject:
         run = next((run for run in self._runs if run is not None), None)
@@ -270,6 +306,23 @@ def _run(bound: BoundPolicy, invocation_result: InvocationResult) -> Run | None:
     if request is None or mutator is None:
         return None
     return run_of(bound.compiled, request, invocation_result.invocation.param, mutator.schemas, mutator.rules)
+
+
+def _requested_version(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> str:
+    """The apiVersion of the request, or of the list without a request."""
+    first = invocation_results[0][1]
+    requests_made = (invocation_result.request for _, invocation_result in invocation_results)
+    request = next((request for request in requests_made if request is not None), None)
+    return first.resource.kind.api_version if request is None else request.original.api_version
+
+
+def _version_of(run: Run) -> str:
+    return run.request.matched.api_version
+
+
+def _is_converted(run: Run) -> bool:
+    """Return whether an invocation reads a custom resource in another version than that of the request."""
+    return not run.schema.builtin and run.request.matched != run.request.original
 
 
 def _orders(tree: tuple[_Tree, ...]) -> Iterator[_Order]:

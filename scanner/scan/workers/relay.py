@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from scanner.cel import Answer, Decider, Question
 from scanner.errors import AssayError, AuthorizerFailed
 from scanner.model.resource import Kind
-from scanner.mutate.schema import Schema, Schemas
+from scanner.mutate.schema import Conversion, Schema, Schemas
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -62,6 +62,10 @@ class Relay:
         if kind not in self._schemas_by_kind:
             self._schemas_by_kind[kind] = self._read_schema(kind)
         return self._schemas_by_kind[kind]
+
+    def conversion(self, kind: Kind) -> Conversion:
+        """See Schemas. Only the process without a parent asks, when it plans the lists."""
+        return self._schemas().conversion(kind)
 
     def reply(self, request: WorkerRequest) -> Reply:
         """The reply to the request of a worker: an answer, a schema or None; an error that the worker raises."""
