@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Final, get_args
 
 from scanner.cli.settings import used_configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from scanner.cli.flags import Flag
     from scanner.model.method import Method
+
+_CONFIG: Final = "--config"
 
 
 def method_of(
@@ -43,22 +48,61 @@ def method_of(
 
 
 def command_line(arguments: Iterable[str]) -> tuple[str, ...]:
-    """The command with these arguments, without passwords, tokens, and users in URLs."""
+    """The command with these arguments; the value of a flag as the configuration shows that of its key."""
     return ("assay", *_shown(arguments))
 
 
 def _shown(arguments: Iterable[str]) -> Iterator[str]:
-    """The arguments without secrets: those that look like a secret, and the values of flags with the name of a secret."""
-    from scanner.audit.sensitive_fields import MASK, names_secret
-    from scanner.config.masking import masked
+    left = iter(arguments)
+    # The first argument is the name of the command; what is no flag and no value of one is withheld.
+    yield from islice(left, 1)
+    for argument in left:
+        written, flag, value = _split(argument)
+        if flag is not None and flag.type is bool:
+            yield written
+            continue
+        if value is None and written:
+            yield written
+            written, value = "", next(left, None)
+        if value is not None:
+            yield f"{written}{_shown_value(flag, value)}"
 
-    hides = False
-    for argument in arguments:
-        flag, equals, _ = argument.partition("=")
-        if hides:
-            yield MASK
-        elif equals and flag.startswith("-") and names_secret(flag):
-            yield f"{flag}={MASK}"
-        else:
-            yield masked(argument)
-        hides = not hides and not equals and argument.startswith("-") and names_secret(argument)
+
+def _split(argument: str) -> tuple[str, Flag | None, str | None]:
+    """The part of an argument up to the value of its flag, the flag, and the value: None if that is the next argument.
+
+    `--db=x` is `--db=` and `x`, `-nshop` is `-n` and `shop`, `-Aqn` is several flags. What is no known flag is a value.
+    """
+    if argument.startswith("--"):
+        name, equals, value = argument.partition("=")
+        flag = _flags().get(name)
+        return (f"{name}{equals}", flag, value if equals else None) if flag else ("", None, argument)
+    for place, letter in enumerate(argument[1:] if argument.startswith("-") else "", 2):
+        flag = _flags().get(f"-{letter}")
+        if flag is None:
+            break
+        if flag.type is not bool or place == len(argument):
+            return argument[:place], flag, argument[place:] or None
+    return "", None, argument
+
+
+@cache
+def _flags() -> Mapping[str, Flag]:
+    """The flags of settings by each of their names."""
+    from pathlib import Path
+
+    from scanner.cli.catalog import defining_flags
+    from scanner.cli.configured import ConfigOption
+    from scanner.cli.flags import Flag
+
+    named = {name: flag for flags in defining_flags().values() for flag in flags.values() for name in flag.names}
+    return {**named, _CONFIG: Flag("config", (_CONFIG,), Path, many=False, default=None, info=get_args(ConfigOption)[1])}
+
+
+def _shown_value(flag: Flag | None, value: str) -> str:
+    from scanner.cli.catalog import key_of_flag
+    from scanner.config.masking import masked, shown_document
+
+    if flag is not None and flag.name == _CONFIG:
+        return masked(value)
+    return str(shown_document(value, key_of_flag(flag) if flag else ""))

@@ -10,20 +10,26 @@ from __future__ import annotations
 import logging
 import os
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from scanner.audit.sensitive_fields import names_secret
 from scanner.cluster.simple_kubeconfig import Entries, plain_account, plain_kubeconfig
+from scanner.cluster.yaml import problem_of
 from scanner.errors import ClusterError
-from scanner.model.json import Json, as_list, as_text, dig, texts
+from scanner.files import SECRET, read_text
+from scanner.model.json import Json, as_list, as_object, as_text, dig, texts
 from scanner.model.nearest import did_you_mean
+from scanner.model.urls import secrets_of_url
 
 _DEFAULT: Final = "~/.kube/config"
 _ENTRY: Final = re.compile(r"\S*\{.*", re.DOTALL)
 _HEADER: Final = re.compile(r"[\x20-\x7e]*")
+_PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----([^-]*)-----END")
 _SHOWN: Final = 20
 _LOGIN: Final = "check it with `kubectl config view`, or name another with --kubeconfig or --context"
 
@@ -34,7 +40,8 @@ class Credentials:
 
     `configuration` is the official client's or has the same fields; its refresh hook renews the token. `as_user` and `as_groups`
     are the impersonation in the kubeconfig. `own_proxy` is true for a proxy from the kubeconfig, not from the environment,
-    `uncompressed` if the kubeconfig disables compression. `context` is empty in a pod.
+    `uncompressed` if the kubeconfig disables compression. `context` is empty in a pod. `named_secrets` are the values in the user's
+    entry under names of secrets.
     """
 
     cluster: str
@@ -44,6 +51,7 @@ class Credentials:
     own_proxy: bool = False
     uncompressed: bool = False
     context: str = ""
+    named_secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def authorization(self) -> str:
         """The value of the Authorization header, or an empty string. Raises ClusterError if the token cannot be renewed."""
@@ -59,6 +67,46 @@ class Credentials:
                 f"beyond ASCII: write it anew; {_LOGIN}"
             )
         return authorization
+
+
+    def secrets(self) -> Iterator[str]:
+        """The texts that no message may repeat: the token, passwords, also of proxies, and the private key of the certificate."""
+        configuration = self.configuration
+        yield from self.named_secrets
+        for key in configuration.api_key.values():
+            yield from secrets_of(str(key or ""))
+        for url in (configuration.host, configuration.proxy):
+            yield from secrets_of_url(str(url or ""))
+        if configuration.key_file:
+            yield from _key_in(Path(str(configuration.key_file)))
+
+
+def secrets_of(authorization: str) -> Iterator[str]:
+    """The secrets in the value of an Authorization header: the token, or user and password as they are sent and as they are written."""
+    scheme, _, sent = authorization.strip().partition(" ")
+    yield sent.strip() or scheme
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            pair = b64decode(sent, validate=True).decode("utf-8", "replace")
+            yield from (pair, pair.partition(":")[2])
+
+
+def _key_in(path: Path) -> Iterator[str]:
+    """The private keys in a PEM file, without their first and last lines and without line ends."""
+    with suppress(OSError, ValueError):
+        for key in _PRIVATE_KEY.findall(read_text(path, SECRET)):
+            yield "".join(key.split())
+
+
+def _named_secrets(value: Json) -> Iterator[str]:
+    """The texts in a document under names of secrets."""
+    for key, item in as_object(value).items():
+        if isinstance(item, str) and (names_secret(key) or (key == "value" and names_secret(as_text(dig(value, "name"))))):
+            yield item
+        else:
+            yield from _named_secrets(item)
+    for item in as_list(value):
+        yield from _named_secrets(item)
 
 
 def load_credentials(kubeconfig: str, context: str) -> Credentials:
@@ -110,6 +158,7 @@ def _with(configuration: Any, entries: Entries) -> Credentials:
         own_proxy=bool(dig(cluster, "proxy-url")),
         uncompressed=dig(cluster, "disable-compression") is True,
         context=as_text(dig(entries.context, "name")),
+        named_secrets=tuple(_named_secrets(user)),
     )
 
 
@@ -256,6 +305,24 @@ def _trouble_with(what: str) -> Iterator[None]:
     try:
         yield
     except odd as error:
-        # The client's message prints the whole broken entry, with its token.
-        reason = " ".join(_ENTRY.sub("an entry", str(error)).split()) or type(error).__name__
-        raise ClusterError(f"cannot use {what}: {reason}; {_LOGIN}") from error
+        raise ClusterError(f"cannot use {what}: {_reason_of(error)}; {_LOGIN}") from error
+
+
+def _reason_of(error: Exception) -> str:
+    """The reason of an error of the client, without values of the file: its own message prints the whole entry, with its token."""
+    import yaml
+    from kubernetes.config import ConfigException
+
+    match error:
+        case yaml.MarkedYAMLError():
+            mark = error.problem_mark or error.context_mark
+            where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+            return f"{where}{problem_of(error)}"
+        case OSError() if error.strerror:
+            return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        case ConfigException():
+            return " ".join(_ENTRY.sub("an entry", str(error)).split())
+        case UnicodeDecodeError():
+            return "it is no text in UTF-8"
+        case _:
+            return f"an entry has not the form of a kubeconfig ({type(error).__name__})"
