@@ -187,6 +187,10 @@ class Session:
         """The server's URL for messages."""
         return without_password(self._login.root)
 
+    def sends(self, *secrets: str) -> None:
+        """Mask these texts in what comes back: a request has them, which is no part of the credentials."""
+        self._secrets.add(*secrets)
+
     def quoted(self, text: str, most: int) -> str:
         """The beginning of a text of the server for a message, without what this session sends."""
         return self._secrets.masked(text)[:most]

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from scanner.model.json import as_list, as_text, dig
-from tests.cli.conftest import Assay, assay, home
+from tests.cli.conftest import Assay
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.serving import serving
 
-__all__ = ["assay", "home"]
 CANARY = "hunter2canary"
 ENV = "object.spec.containers[0].env[0].value"
 URLS = {
