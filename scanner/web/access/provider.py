@@ -15,6 +15,7 @@ import httpx2
 from authlib.integrations.base_client import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 
+from scanner.audit.own_secrets import OwnSecrets
 from scanner.model.json import Json, JsonObject
 from scanner.model.urls import origin_of, without_password
 from scanner.web.access.assertions import name_of, subject_of, verified
@@ -45,6 +46,7 @@ class Provider:
     def __init__(self, settings: OidcSettings, redirect_uri: str) -> None:
         self._settings = settings
         self._redirect_uri = redirect_uri
+        self._secrets = OwnSecrets(settings.client_secret)
         self._discovery = Shared(self._discover)
         self._endpoints: Endpoints | None = None
         self._keys: Keys | None = None
@@ -70,8 +72,8 @@ class Provider:
         answer = await self._exchanged(endpoints, code, pending)
         claims = await self._claims(answer, pending)
         if not await self._is_member(endpoints, answer, claims):
-            raise NotAllowed(name_of(claims))
-        return name_of(claims), subject_of(claims)
+            raise NotAllowed(self._secrets.masked(name_of(claims)))
+        return self._secrets.masked(name_of(claims)), self._secrets.masked(subject_of(claims))
 
     async def _exchanged(self, endpoints: Endpoints, code: str, pending: Pending) -> JsonObject:
         try:
