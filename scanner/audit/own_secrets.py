@@ -13,7 +13,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from functools import lru_cache
 from html import escape
-from typing import Final, TypeAlias
+from typing import Final
 
 import re2
 
@@ -30,7 +30,6 @@ _RUN: Final = r"[\w+/.~%\\-]*"
 """Characters beside a part that belong to the same secret."""
 _LATIN_1: Final = 256
 _BASE64: Final = {"+": r"(?:[-+ ]|%(?:25)*2b|\\+u002b)", "/": r"(?:\\*[/_]|%(?:25)*2f|\\+u002f)"}
-_Pattern: TypeAlias = "re2._Regexp[str]"
 
 
 class OwnSecrets:
@@ -80,12 +79,14 @@ def _readable(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _pattern(secrets: frozenset[str]) -> _Pattern:
+def _pattern(secrets: frozenset[str]) -> re2._Regexp[str]:
     """A pattern of all forms of some secrets. RE2 reads a text once, however many forms there are."""
     options = re2.Options()
     options.case_sensitive = False
     options.max_mem = _MEMORY
-    return re2.compile("|".join(form for secret in sorted(secrets, key=len, reverse=True) for form in _forms(secret)), options)
+    return re2.compile(
+        "|".join(form for secret in sorted(secrets, key=len, reverse=True) for form in _forms(secret)), options
+    )
 
 
 def _forms(secret: str) -> Iterator[str]:

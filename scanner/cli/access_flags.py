@@ -184,7 +184,7 @@ def public_url_of(text: str) -> str:
         return ""
     parts = _split(text, "--public-url")
     if parts.path not in {"", "/"} or parts.query or parts.fragment or parts.username is not None:
-        raise UsageError(f"--public-url: write scheme and host alone, such as https://assay.example.com")
+        raise UsageError("--public-url: write scheme and host alone, such as https://assay.example.com")
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 

@@ -96,7 +96,10 @@ def _flags() -> Mapping[str, Flag]:
     from scanner.cli.flags import Flag
 
     named = {name: flag for flags in defining_flags().values() for flag in flags.values() for name in flag.names}
-    return {**named, _CONFIG: Flag("config", (_CONFIG,), Path, many=False, default=None, info=get_args(ConfigOption)[1])}
+    return {
+        **named,
+        _CONFIG: Flag("config", (_CONFIG,), Path, many=False, default=None, info=get_args(ConfigOption)[1]),
+    }
 
 
 def _shown_value(flag: Flag | None, value: str) -> str:

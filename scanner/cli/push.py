@@ -98,7 +98,9 @@ class MetricsPush:
             from scanner.cli.terminal import visible
             from scanner.model.urls import origin_of
 
-            sys.stderr.write(f"assay: {visible(f'the metrics were not sent to {origin_of(self._gateway.url)}: {trouble}')}\n")
+            sys.stderr.write(
+                f"assay: {visible(f'the metrics were not sent to {origin_of(self._gateway.url)}: {trouble}')}\n"
+            )
 
     def _sent(self, gateway: Gateway, error: BaseException | None) -> str:
         """The reason why the metrics were not sent, or an empty text."""

@@ -29,7 +29,7 @@ from scanner.model.urls import secrets_of_url
 _DEFAULT: Final = "~/.kube/config"
 _ENTRY: Final = re.compile(r"\S*\{.*", re.DOTALL)
 _HEADER: Final = re.compile(r"[\x20-\x7e]*")
-_PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----([^-]*)-----END")
+_PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(.*?)-----END", re.DOTALL)
 _SHOWN: Final = 20
 _LOGIN: Final = "check it with `kubectl config view`, or name another with --kubeconfig or --context"
 
@@ -68,7 +68,6 @@ class Credentials:
             )
         return authorization
 
-
     def secrets(self) -> Iterator[str]:
         """The texts that no message may repeat: the token, passwords, also of proxies, and the private key of the certificate."""
         configuration = self.configuration
@@ -78,7 +77,8 @@ class Credentials:
         for url in (configuration.host, configuration.proxy):
             yield from secrets_of_url(str(url or ""))
         if configuration.key_file:
-            yield from _key_in(Path(str(configuration.key_file)))
+            with suppress(OSError, ValueError):
+                yield from _keys_in(read_text(Path(str(configuration.key_file)), SECRET))
 
 
 def secrets_of(authorization: str) -> Iterator[str]:
@@ -91,17 +91,25 @@ def secrets_of(authorization: str) -> Iterator[str]:
             yield from (pair, pair.partition(":")[2])
 
 
-def _key_in(path: Path) -> Iterator[str]:
-    """The private keys in a PEM file, without their first and last lines and without line ends."""
-    with suppress(OSError, ValueError):
-        for key in _PRIVATE_KEY.findall(read_text(path, SECRET)):
-            yield "".join(key.split())
+def _keys_in(text: str) -> Iterator[str]:
+    """The private keys in PEM, without their first and last lines and without line ends; and the end of each, a short line."""
+    for key in _PRIVATE_KEY.findall(text):
+        lines = key.split()
+        yield from ("".join(lines), *lines[-1:])
+
+
+def _keys_of(user: Json) -> Iterator[str]:
+    """The private key in the entry of a user."""
+    with suppress(ValueError):
+        yield from _keys_in(b64decode(as_text(dig(user, "client-key-data"))).decode())
 
 
 def _named_secrets(value: Json) -> Iterator[str]:
     """The texts in a document under names of secrets."""
     for key, item in as_object(value).items():
-        if isinstance(item, str) and (names_secret(key) or (key == "value" and names_secret(as_text(dig(value, "name"))))):
+        if isinstance(item, str) and (
+            names_secret(key) or (key == "value" and names_secret(as_text(dig(value, "name"))))
+        ):
             yield item
         else:
             yield from _named_secrets(item)
@@ -158,7 +166,7 @@ def _with(configuration: Any, entries: Entries) -> Credentials:
         own_proxy=bool(dig(cluster, "proxy-url")),
         uncompressed=dig(cluster, "disable-compression") is True,
         context=as_text(dig(entries.context, "name")),
-        named_secrets=tuple(_named_secrets(user)),
+        named_secrets=(*_named_secrets(user), *_keys_of(user)),
     )
 
 

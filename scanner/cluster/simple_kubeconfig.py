@@ -111,8 +111,8 @@ def _loaded(path: Path) -> JsonObject:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return as_object(yaml.load(read_text(path, SETTINGS), Loader=loader))  # noqa: S506 - a safe loader
-    except (OSError, ValueError, yaml.YAMLError):
-        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        return {}  # a tag such as !!bool before another text is a KeyError
 
 
 def _entries(config: JsonObject, context: str) -> Entries | None:

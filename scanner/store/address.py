@@ -34,6 +34,7 @@ _SHOWN_OPTIONS = frozenset(
 _PASSWORD_VARIABLE = "PGPASSWORD"  # noqa: S105 - a name
 _FILE_VARIABLE = "PGPASSFILE"
 _DEFAULT_FILE = "~/.pgpass"
+_SETTING = re.compile(r"=(\S+)")
 _FIELDS = re.compile(r"((?:[^\\:]|\\.)*):" * 4 + "(.+)")
 _KEYWORD = re.compile(
     r"(?:host|hostaddr|port|dbname|database|user|service|sslmode|application_name|options|\w*(?:password|key))\s*=",
@@ -131,7 +132,8 @@ def _secrets(url: URL) -> Iterator[str]:
         yield str(url.password)
     for name, value in url.query.items():
         if name not in _SHOWN_OPTIONS:
-            yield from (value,) if isinstance(value, str) else value
+            for text in (value,) if isinstance(value, str) else value:
+                yield from (text, *_SETTING.findall(text))
 
 
 def _passwords_in_file(url: URL) -> Iterator[str]:

@@ -23,12 +23,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
 from scanner.model.json import Json
+from scanner.web.access.tokens import PREFIX
 from scanner.web.notice import Notice, respond
 
 LOGGER: Final = "assay.web"
 """The name of the logger of pages."""
+_PREFIX: Final = "".join(f"(?:{letter}|%(?:25)*(?:{ord(letter):x}|{ord(letter.upper()):x}))" for letter in PREFIX)
 _TOKEN: Final = re.compile(
-    r"assay(?:_|%(?:25)*5f)(?:[A-Za-z0-9_-]|%(?:25)*(?:2d|3[0-9]|[46][1-9a-f]|[57][0-9af])){16,}", re.IGNORECASE
+    rf"{_PREFIX}(?:[A-Za-z0-9_-]|%(?:25)*(?:2d|3[0-9]|[46][1-9a-f]|[57][0-9af])){{16,}}", re.IGNORECASE
 )
 """A bearer token of this server (see `access.tokens`), or the beginning of one; any of its characters may be escaped as in URLs."""
 _LOGGERS: Final = (LOGGER, "asyncio")

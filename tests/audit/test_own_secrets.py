@@ -55,7 +55,8 @@ def test_a_secret_is_masked_in_each_form(secret: str, form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", [TOKEN[:31], TOKEN[7:40], TOKEN[-31:], b64encode(TOKEN.encode()).decode()[5:40], f"{TOKEN[:64]}\n{TOKEN[64:]}"]
+    "part",
+    [TOKEN[:31], TOKEN[7:40], TOKEN[-31:], b64encode(TOKEN.encode()).decode()[5:40], f"{TOKEN[:64]}\n{TOKEN[64:]}"],
 )
 def test_a_part_of_a_long_secret_is_masked(part: str) -> None:
     """Servers cut long lines, and break them."""
@@ -76,16 +77,16 @@ def test_a_short_text_is_no_secret_to_mask() -> None:
 
 def test_a_text_without_a_secret_is_the_same() -> None:
     """Also where no secret is known."""
-    text = "pods is forbidden: User \"jane\" cannot list resource \"pods\" \ud800"
+    text = 'pods is forbidden: User "jane" cannot list resource "pods" \ud800'
     assert (text, text[:-1]) == (OwnSecrets().masked(text), OwnSecrets("hunter2").masked(text)[:-1])
 
 
 def test_a_document_is_masked_in_its_texts_and_keys() -> None:
     """Numbers stay, and so do the other texts."""
     document = {"a": ["hunter2", 1, None], "hunter2": {"b": "x hunter2"}}
-    assert {"a": ["[redacted]", 1, None], "[redacted]": {"b": "x [redacted]"}} == OwnSecrets(
-        "hunter2"
-    ).masked_document(document)
+    assert {"a": ["[redacted]", 1, None], "[redacted]": {"b": "x [redacted]"}} == OwnSecrets("hunter2").masked_document(
+        document
+    )
 
 
 def test_a_secret_that_is_added_is_masked_from_then_on() -> None:

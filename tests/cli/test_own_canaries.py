@@ -74,19 +74,25 @@ def leaked(*outputs: bytes) -> set[str]:
     return {
         secret
         for secret in SENT
-        for form in (secret, quote(secret, safe=""), *(b64encode(lead + secret.encode()).decode()[4:-4] for lead in (b"", b"x", b"xx")))
+        for form in (
+            secret,
+            quote(secret, safe=""),
+            *(b64encode(lead + secret.encode()).decode()[4:-4] for lead in (b"", b"x", b"xx")),
+        )
         if form.lower().encode() in data
     }
 
 
-@pytest.mark.parametrize("leak", [CANARY.upper(), b64encode(f"me:{CANARY}".encode()).decode(), quote(HOOK_KEY[6:], safe="")])
+@pytest.mark.parametrize(
+    "leak", [CANARY.upper(), b64encode(f"me:{CANARY}".encode()).decode(), quote(HOOK_KEY[6:], safe="")]
+)
 def test_a_credential_is_recognised(leak: str) -> None:
     """The search finds what it must not find."""
     assert leaked(f"<td>{leak}</td>".encode())
 
 
 @pytest.mark.parametrize("account", ACCOUNTS)
-def test_no_output_has_a_credential(  # noqa: PLR0913 - what a scan talks to
+def test_no_output_has_a_credential(
     assay: Assay,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -131,7 +137,17 @@ def test_no_output_has_a_credential(  # noqa: PLR0913 - what a scan talks to
 
 def _commands(assay: Assay, api: FakeApi, kubeconfig: str) -> Iterator[Ran]:
     """A complete scan, two whose list of ConfigMaps fails with a repeated request, and all that shows them."""
-    scan = ("scan", "--kubeconfig", kubeconfig, "--db", "assay.db", "--cluster-name", "shop", "--as-user-extra", f"session-token={EXTRA}")
+    scan = (
+        "scan",
+        "--kubeconfig",
+        kubeconfig,
+        "--db",
+        "assay.db",
+        "--cluster-name",
+        "shop",
+        "--as-user-extra",
+        f"session-token={EXTRA}",
+    )
     scan = (*scan, "--as-user", "jane", f"--as-user-uid={USER}", "--termination-log", "last-words")
     yield assay(*scan, "-q")
     api.serve = shop(5)

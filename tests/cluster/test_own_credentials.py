@@ -10,8 +10,11 @@ from urllib.parse import quote
 
 import pytest
 
+from scanner.audit.own_secrets import OwnSecrets
+from scanner.cluster.credentials import Credentials
 from scanner.cluster.live import LiveCluster
 from scanner.cluster.session import Session, Unanswered
+from scanner.cluster.simple_kubeconfig import Settings
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json
 from scanner.model.resource import Kind
@@ -40,10 +43,7 @@ def _with_proxy(api: FakeApi, folder: Path) -> str:
 
 
 def _certificate(api: FakeApi, folder: Path) -> str:
-    (folder / "key").write_text(KEY)
-    (folder / "crt").write_text("no certificate")
-    files: Mapping[str, Json] = {"client-certificate": str(folder / "crt"), "client-key": str(folder / "key")}
-    return api.kubeconfig(folder, {**files, "token": "another"})
+    return api.kubeconfig(folder, {"client-key-data": b64encode(KEY.encode()).decode(), "token": "another"})
 
 
 ACCOUNTS: Mapping[str, Account] = {
@@ -86,9 +86,7 @@ ANSWERS: Mapping[str, Callable[[str], Reply]] = {
 
 @pytest.mark.parametrize("account", ACCOUNTS)
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_a_failed_list_does_not_repeat_the_credentials(
-    api: FakeApi, tmp_path: Path, account: str, answer: str
-) -> None:
+def test_a_failed_list_does_not_repeat_the_credentials(api: FakeApi, tmp_path: Path, account: str, answer: str) -> None:
     """Neither as they are nor in another form; the reason stays."""
     api.serve = lambda request: ANSWERS[answer](repeated(request))
     cluster = LiveCluster(kubeconfig=ACCOUNTS[account](api, tmp_path), sleep=lambda _: None)
@@ -145,7 +143,9 @@ def test_no_answer_that_names_the_cluster_repeats_the_credentials(
 
 def test_headers_and_a_line_that_is_no_status_do_not_repeat_the_token(api: FakeApi, tmp_path: Path) -> None:
     """The warnings and dates of an answer, and what a broken server sends instead of one."""
-    api.serve = lambda request: Reply({}, headers={"Warning": f'299 - "{repeated(request)[:200]}"', "Retry-After": CANARY})
+    api.serve = lambda request: Reply(
+        {}, headers={"Warning": f'299 - "{dict(request.headers)}"', "Retry-After": CANARY}
+    )
     session = Session(kubeconfig=api.kubeconfig(tmp_path, {"token": CANARY}), sleep=lambda _: None)
     answer = session.get("/version")
     assert ("", "[redacted]", True) == (_leaked(str(answer.warnings)), answer.retry_after, bool(answer.warnings))
@@ -165,12 +165,23 @@ def test_a_token_that_was_renewed_is_masked_as_well(api: FakeApi, tmp_path: Path
     assert "[redacted] and [redacted]" == session.get("/version").message()
 
 
+def test_the_key_of_a_certificate_in_a_file_is_a_secret(tmp_path: Path) -> None:
+    """No request has it, but a program before the server may."""
+    (tmp_path / "key.pem").write_text(KEY)
+    settings = Settings(
+        "https://cluster.example", key_file=str(tmp_path / "key.pem"), cert_file=str(tmp_path / "crt.pem")
+    )
+    secrets = OwnSecrets(*Credentials("shop", settings).secrets())
+    assert "key [redacted] [redacted]" == secrets.masked(" ".join(["key", *KEY.splitlines()[1:3]]))
+
+
 def test_an_object_keeps_a_token_of_this_user(api: FakeApi, tmp_path: Path) -> None:
     """A Secret can hold it: policies evaluate what the cluster has, and a dry run must send it back as it is."""
     cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path, {"token": CANARY}))
     data = b64encode(CANARY.encode()).decode()
     api.says(
-        "/api/v1/namespaces/shop/secrets/a", Reply({"kind": "Secret", "metadata": {"name": "a"}, "data": {"token": data}})
+        "/api/v1/namespaces/shop/secrets/a",
+        Reply({"kind": "Secret", "metadata": {"name": "a"}, "data": {"token": data}}),
     )
     kind = Kind("", "v1", "Secret", "secrets", namespaced=True)
     body = cluster.dry_runs().read(kind, "shop", "a")

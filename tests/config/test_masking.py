@@ -37,7 +37,7 @@ def test_a_key_without_a_class_is_withheld() -> None:
 @pytest.mark.parametrize(
     ("key", "written", "shown"),
     [
-        ("db", f"postgresql://bob:{CANARY}@db/assay", "postgresql://bob:***@db/assay"),
+        ("db", f"postgresql://bob:{CANARY}@db/assay", "postgresql://bob:[redacted]@db/assay"),
         ("db", f"postgresql://db/assay?password={CANARY}&sslmode=require", "postgresql://db/assay?sslmode=require"),
         ("db", f"postgresql://db/assay?options=-c%20a.b%3D{CANARY}", "postgresql://db/assay"),
         ("db", f"postgresql://db/assay?sslpassword={CANARY}", "postgresql://db/assay"),
@@ -82,8 +82,8 @@ def test_objects_of_the_file_are_shown_by_the_classes_of_their_fields() -> None:
 @pytest.mark.parametrize(
     ("typed", "shown"),
     [
-        (["--db", f"postgresql://bob:{CANARY}@db/x"], ["--db", "postgresql://bob:***@db/x"]),
-        ([f"--db=postgresql://bob:{CANARY}@db/x"], ["--db=postgresql://bob:***@db/x"]),
+        (["--db", f"postgresql://bob:{CANARY}@db/x"], ["--db", "postgresql://bob:[redacted]@db/x"]),
+        ([f"--db=postgresql://bob:{CANARY}@db/x"], ["--db=postgresql://bob:[redacted]@db/x"]),
         (["--push-metrics", f"https://gateway/{CANARY}"], ["--push-metrics", "https://gateway"]),
         (["--as-user-extra", f"a={CANARY}", "-q"], ["--as-user-extra", "a=[redacted]", "-q"]),
         ([f"--as-user-extra=a={CANARY}"], ["--as-user-extra=a=[redacted]"]),

@@ -82,7 +82,10 @@ def test_no_message_has_the_password_that_the_server_repeats(
         with pytest.raises(StoreError) as refused:
             open_store(f"postgresql://{user}@127.0.0.1:{port}/assay?{query}")
     message = str(refused.value)
-    assert ("no pool for [redacted], [redacted], [redacted], user me database assay" in message, "hunter2" in message) == (
+    assert (
+        "no pool for [redacted], [redacted], [redacted], user me database assay" in message,
+        "hunter2" in message,
+    ) == (
         True,
         False,
     )
@@ -90,7 +93,13 @@ def test_no_message_has_the_password_that_the_server_repeats(
 
 @pytest.mark.parametrize(
     "query",
-    ["options=-c%20app.token%3Dhunter2", "sslpassword=hunter2", "PASSWORD=hunter2", "oauth_client_secret=hunter2", "x=hunter2"],
+    [
+        "options=-c%20app.token%3Dhunter2",
+        "sslpassword=hunter2",
+        "PASSWORD=hunter2",
+        "oauth_client_secret=hunter2",
+        "x=hunter2",
+    ],
 )
 def test_an_option_that_is_not_known_to_be_harmless_is_not_shown(query: str) -> None:
     """Neither in messages, nor if the server repeats it."""

@@ -161,7 +161,9 @@ def _endpoint(document: JsonObject, name: str, issuer: str) -> str:
     """A URL of the document, by TLS if the issuer is reached by TLS."""
     url = document.get(name)
     if not isinstance(url, str) or urlsplit(url).scheme not in {"https", urlsplit(issuer).scheme}:
-        raise ProviderUnavailable(f"the provider at {without_password(issuer)} names no {name} that begins with https://")
+        raise ProviderUnavailable(
+            f"the provider at {without_password(issuer)} names no {name} that begins with https://"
+        )
     return url
 
 

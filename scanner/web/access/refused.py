@@ -9,7 +9,13 @@ _CODES: Final = frozenset(
         *("invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type"),
         *("unsupported_response_type", "invalid_scope", "access_denied", "server_error", "temporarily_unavailable"),
         *("interaction_required", "login_required", "account_selection_required", "consent_required"),
-        *("invalid_token", "insufficient_scope", "request_not_supported", "invalid_request_uri", "invalid_request_object"),
+        *(
+            "invalid_token",
+            "insufficient_scope",
+            "request_not_supported",
+            "invalid_request_uri",
+            "invalid_request_object",
+        ),
     }
 )
 """The errors of RFC 6749, RFC 6750 and OpenID Connect Core 1.0."""

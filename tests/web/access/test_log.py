@@ -127,7 +127,10 @@ def test_no_event_has_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     with logged(events_without_tokens(event)):
         logging.getLogger("asyncio").error("Exception in callback %s", TOKEN)
     assert 2 == len(events)
-    assert ("RuntimeError: Authorization: Bearer [redacted], GET /?key=[redacted]" in events[0], TOKEN in str(events)) == (
+    assert (
+        "RuntimeError: Authorization: Bearer [redacted], GET /?key=[redacted]" in events[0],
+        TOKEN in str(events),
+    ) == (
         True,
         False,
     )

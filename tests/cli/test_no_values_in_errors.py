@@ -148,11 +148,15 @@ def test_no_error_of_the_configuration_has_a_value(tmp_path: Path, key: str) -> 
 def test_no_error_of_a_waiver_has_a_value(tmp_path: Path, key: str, value: str) -> None:
     """Nor one of its fields."""
     spec = {"policy": "p", "check": "c", "reason": "r", "requestedBy": "a", "approvedBy": "b", "until": "2026-01-01"}
-    head = {"apiVersion": "assay.dev/v1alpha1", "kind": "Waiver"} | ({key: value} if key in ("apiVersion", "kind") else {})
+    head = {"apiVersion": "assay.dev/v1alpha1", "kind": "Waiver"} | (
+        {key: value} if key in ("apiVersion", "kind") else {}
+    )
     spec |= {} if key in head else {key: value}
     path = tmp_path / "waiver.yaml"
     fields = "".join(f"  {name}: {text}\n" for name, text in spec.items())
-    path.write_text("".join(f"{name}: {text}\n" for name, text in head.items()) + f"metadata: {{name: a}}\nspec:\n{fields}")
+    path.write_text(
+        "".join(f"{name}: {text}\n" for name, text in head.items()) + f"metadata: {{name: a}}\nspec:\n{fields}"
+    )
     [message] = refused("--waivers", path)
     assert ("waiver.yaml, line ", False) == (message.removeprefix(f"{tmp_path}/")[:18], CANARY in message)
 
