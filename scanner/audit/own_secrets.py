@@ -10,7 +10,7 @@ The content of objects is not changed here: a Secret may hold the token of a sca
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from html import escape
 from typing import Final
@@ -57,12 +57,12 @@ class OwnSecrets:
         match value:
             case str():
                 return self.masked(value)
-            case dict():
-                return {self.masked(key): self.masked_document(item) for key, item in value.items()}
-            case list():
-                return [self.masked_document(item) for item in value]
-            case _:
+            case bool() | int() | float() | None:
                 return value
+            case Mapping():
+                return {self.masked(key): self.masked_document(item) for key, item in value.items()}
+            case _:
+                return [self.masked_document(item) for item in value]
 
     def are_in(self, data: bytes) -> bool:
         """Return whether a text in UTF-8 has a secret."""

@@ -70,11 +70,15 @@ def masked(text: str) -> str:
 
 def shown_document(value: Json, key: str = "") -> Json:
     """A value of a key, or a whole document, as it may be shown."""
-    if isinstance(value, dict):
-        return {name: shown_document(item, f"{key}.{name}" if key else name) for name, item in value.items()}
-    if isinstance(value, list):
-        return [shown_document(item, key) for item in value]
-    return value if value is None else _shown(SHOWING.get(key, Showing.WITHHELD), value)
+    match value:
+        case None:
+            return None
+        case str() | bool() | int() | float():
+            return _shown(SHOWING.get(key, Showing.WITHHELD), value)
+        case Mapping():
+            return {name: shown_document(item, f"{key}.{name}" if key else name) for name, item in value.items()}
+        case _:
+            return [shown_document(item, key) for item in value]
 
 
 def _shown(showing: Showing, value: str | float) -> Json:

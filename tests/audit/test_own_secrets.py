@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Mapping
 from html import escape
 from urllib.parse import quote, quote_plus
 
 import pytest
 
 from scanner.audit.own_secrets import OwnSecrets
+from scanner.model.json import Json
 
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzY2FubmVyIiwibiI6NDJ9.vZt9-q_Wm3Kx7Rj2Yp5LdQ8sNf4GhTc"
 SECRETS = {
@@ -18,7 +20,7 @@ SECRETS = {
     "other letters": "pässwörd-😀-x",
     "long": TOKEN,
 }
-FORMS = {
+FORMS: Mapping[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "capitals": lambda text: text.upper(),
     "JSON": lambda text: json.dumps(text)[1:-1],
@@ -83,7 +85,7 @@ def test_a_text_without_a_secret_is_the_same() -> None:
 
 def test_a_document_is_masked_in_its_texts_and_keys() -> None:
     """Numbers stay, and so do the other texts."""
-    document = {"a": ["hunter2", 1, None], "hunter2": {"b": "x hunter2"}}
+    document: Json = {"a": ["hunter2", 1, None], "hunter2": {"b": "x hunter2"}}
     assert {"a": ["[redacted]", 1, None], "[redacted]": {"b": "x [redacted]"}} == OwnSecrets("hunter2").masked_document(
         document
     )

@@ -137,7 +137,7 @@ def test_no_output_has_a_credential(
 
 def _commands(assay: Assay, api: FakeApi, kubeconfig: str) -> Iterator[Ran]:
     """A complete scan, two whose list of ConfigMaps fails with a repeated request, and all that shows them."""
-    scan = (
+    scan: tuple[str, ...] = (
         "scan",
         "--kubeconfig",
         kubeconfig,

@@ -16,7 +16,7 @@ from scanner.cluster.live import LiveCluster
 from scanner.cluster.session import Session, Unanswered
 from scanner.cluster.simple_kubeconfig import Settings
 from scanner.errors import ClusterError, ListFailed
-from scanner.model.json import Json
+from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
 from tests.cluster.server import FakeApi, ReceivedRequest, Reply, listing, refusal
 from tests.cluster.test_credentials import credential, plugin
@@ -117,7 +117,7 @@ def test_no_answer_that_names_the_cluster_repeats_the_credentials(
 
     def serve(request: ReceivedRequest) -> Reply:
         text = repeated(request)
-        group = {"metadata": {"name": text}, "versions": [{"version": "v1", "freshness": "Stale"}]}
+        group: JsonObject = {"metadata": {"name": text}, "versions": [{"version": "v1", "freshness": "Stale"}]}
         documents: Mapping[str, Json] = {
             "/version": {"gitVersion": text},
             "/api": {"kind": "APIGroupDiscoveryList", "items": [group]},
@@ -128,7 +128,7 @@ def test_no_answer_that_names_the_cluster_repeats_the_credentials(
 
     api.serve = serve
     cluster = LiveCluster(kubeconfig=ACCOUNTS[account](api, tmp_path), sleep=lambda _: None)
-    told = {
+    told: Callable[[], str] = {
         "/version": lambda: cluster.identity().server_version,
         "/api": lambda: str(cluster.discover()),
         "/apis": lambda: str(cluster.discover()),

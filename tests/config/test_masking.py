@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from scanner.cli.application import commands
 from scanner.cli.catalog import settings
-from scanner.cli.method import command_line
+from scanner.cli.command_line import command_line
 from scanner.config.masking import SHOWING, Showing, shown_document
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.model.json import Json, as_object, dig
 
 CANARY = "hunter2-canary"
+PARAMETERS = commands().commands["scan"].params  # type: ignore[attr-defined]
 
 
 def keys() -> Iterator[str]:
@@ -99,7 +101,7 @@ def test_objects_of_the_file_are_shown_by_the_classes_of_their_fields() -> None:
 )
 def test_a_command_line_shows_values_by_the_classes_of_their_flags(typed: list[str], shown: list[str]) -> None:
     """What is no known flag and no value of one is withheld."""
-    assert ("assay", "scan", *shown) == command_line(["scan", *typed])
+    assert ("assay", "scan", *shown) == command_line(["scan", *typed], PARAMETERS)
 
 
 def test_each_class_has_a_key() -> None:
