@@ -30,7 +30,8 @@ from scanner.model.json import Json
 MAX_DEPTH: Final = 240
 _LOADER: Final = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _COLLECTION_KEY: Final = "a mapping key is a collection, and JSON has no such keys"
-_QUOTED: Final = re.compile(r""""[^"]{2,}"|'[^'<][^']+'""")
+_QUOTED: Final = re.compile(r""""[^"\s]{2,}"|'[^'\s<][^'\s]+'""")
+"""A text of the document in a problem, which has no blank in it; a token such as `'<scalar>'` or `','` is none."""
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 # The share of alias expansions that yaml.v2 allows: nearly all in small documents, a tenth in very large ones.

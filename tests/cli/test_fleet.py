@@ -89,7 +89,7 @@ def test_flags_that_do_not_fit_are_refused(assay: Assay, write: Write, flags: tu
         ("{}", "line 1, column 1: the field clusters is missing"),
         ("clusters: []", "clusters: must have at least one cluster"),
         ("clusters: [{kubeconfig: a}]", "the field name is missing"),
-        ("clusters: [{name: a}, {name: a}]", "a is the name of the cluster at"),
+        ("clusters: [{name: a}, {name: a}]", "this is the name of the cluster at"),
         ("clusters: [{name: a, kubeconf: b}]", "unknown field"),
         ("clusters: [{name: a, schedule: '60 * * * *'}]", "schedule '60 * * * *'"),
         ("clusters: [{name: a, timeZone: UTC}]", "belongs to a schedule"),

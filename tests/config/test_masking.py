@@ -6,15 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from scanner.cli.application import commands
 from scanner.cli.catalog import settings
-from scanner.cli.command_line import command_line
 from scanner.config.masking import SHOWING, Showing, shown_document
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.model.json import Json, as_object, dig
 
 CANARY = "hunter2-canary"
-PARAMETERS = commands().commands["scan"].params  # type: ignore[attr-defined]
 
 
 def keys() -> Iterator[str]:
@@ -79,29 +76,6 @@ def test_objects_of_the_file_are_shown_by_the_classes_of_their_fields() -> None:
         "notifications": [{"name": "a", "url": "https://h", "keyFile": "/k", "note": "[redacted]"}],
         "tokens": [{"name": "grafana", "sha256": "[redacted]", "expires": "2027-01-01"}],
     } == shown_document(document)
-
-
-@pytest.mark.parametrize(
-    ("typed", "shown"),
-    [
-        (["--db", f"postgresql://bob:{CANARY}@db/x"], ["--db", "postgresql://bob:[redacted]@db/x"]),
-        ([f"--db=postgresql://bob:{CANARY}@db/x"], ["--db=postgresql://bob:[redacted]@db/x"]),
-        (["--push-metrics", f"https://gateway/{CANARY}"], ["--push-metrics", "https://gateway"]),
-        (["--as-user-extra", f"a={CANARY}", "-q"], ["--as-user-extra", "a=[redacted]", "-q"]),
-        ([f"--as-user-extra=a={CANARY}"], ["--as-user-extra=a=[redacted]"]),
-        (["--as-user-uid", CANARY], ["--as-user-uid", "[redacted]"]),
-        (["-n", "shop", "-nteam"], ["-n", "shop", "-nteam"]),
-        (["-Aqo", "json", "-ojson"], ["-Aqo", "json", "-ojson"]),
-        (["--config", "a.yaml", "--config=b.yaml"], ["--config", "a.yaml", "--config=b.yaml"]),
-        (["--fail-on", "new", "--workers", "2"], ["--fail-on", "new", "--workers", "2"]),
-        (["--no-such-flag", CANARY], ["[redacted]", "[redacted]"]),
-        ([f"--no-such-flag={CANARY}", CANARY, "-", "-z"], ["[redacted]"] * 4),
-        (["-q", "--quiet", "--db"], ["-q", "--quiet", "--db"]),
-    ],
-)
-def test_a_command_line_shows_values_by_the_classes_of_their_flags(typed: list[str], shown: list[str]) -> None:
-    """What is no known flag and no value of one is withheld."""
-    assert ("assay", "scan", *shown) == command_line(["scan", *typed], PARAMETERS)
 
 
 def test_each_class_has_a_key() -> None:
