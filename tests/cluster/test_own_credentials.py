@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Thread
 from urllib.parse import quote
 
 import pytest
@@ -154,6 +156,52 @@ def test_headers_and_a_line_that_is_no_status_do_not_repeat_the_token(api: FakeA
     with pytest.raises(Unanswered) as refused:
         session.get("/version", attempts=1)
     assert "" == _leaked(str(refused.value))
+
+
+BROKEN = {
+    "no status": "{0}\r\n\r\n",
+    "a status that is none": "HTTP/1.1 {0} OK\r\n\r\n",
+    "a header that is none": "HTTP/1.1 200 OK\r\n{0}\r\n\r\n",
+    "a chunk that is none": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{0}\r\n",
+    "a length that is none": "HTTP/1.1 200 OK\r\nContent-Length: {0}\r\n\r\n",
+    "a compression that is none": "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 300\r\n\r\n{0}"
+    + "x" * 300,
+    "a reason": "HTTP/1.1 407 no {0}\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("tunnel", [False, True], ids=["a server", "a proxy before TLS"])
+@pytest.mark.parametrize("broken", BROKEN)
+def test_an_answer_that_is_no_http_does_not_repeat_the_credentials(
+    tmp_path: Path,
+    broken: str,
+    tunnel: bool,  # noqa: FBT001
+) -> None:
+    """The errors of a client quote what it could not read, such as the reason for which a proxy makes no tunnel."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(BROKEN[broken].format(f"{CANARY} {basic}").encode())
+
+        basic = b64encode(f"me:{CANARY}".encode()).decode()
+        thread = Thread(target=serve)
+        thread.start()
+        place = f"127.0.0.1:{listener.getsockname()[1]}"
+        through = {"proxy-url": f"http://me:{CANARY}@{place}"} if tunnel else {}
+        path = FakeApi("https://cluster.invalid" if tunnel else f"http://{place}").kubeconfig(
+            tmp_path, {"token": CANARY}, **through
+        )
+        session = Session(kubeconfig=path, sleep=lambda _: None)
+        try:
+            told = session.get("/version", attempts=1).message()
+        except Unanswered as error:
+            told = str(error)
+        thread.join()
+    assert told
+    assert "" == _leaked(told)
 
 
 def test_a_token_that_was_renewed_is_masked_as_well(api: FakeApi, tmp_path: Path) -> None:
