@@ -150,7 +150,8 @@ def _check(setting: Setting, text: str, name: str) -> None:
     try:
         setting.check(text, name)
     except UsageError as error:
-        raise UsageError(str(error).replace(f"{text}: ", "").replace(text, "this value")) from error
+        message = str(error).replace(f"{text}: ", "")
+        raise UsageError(re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "this value", message)) from error
 
 
 def _choices(setting: Setting, text: str) -> str:
