@@ -10,7 +10,7 @@ The content of objects is not changed here: a Secret may hold the token of a sca
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from html import escape
 from typing import Final
@@ -26,8 +26,14 @@ _SHORTEST_ENCODED: Final = 6
 _PART: Final = 16
 """Characters of a part by which a long secret is recognised: each part of 31 characters has one of them."""
 _MEMORY: Final = 256 << 20
-_RUN: Final = r"[\w+/.~%\\-]*"
+_RUN: Final = r"\w+/.~%\\\-"
 """Characters beside a part that belong to the same secret."""
+_TOKEN: Final = re2.compile(f"[{_RUN}]+")
+_BACKSLASH: Final = r"(?:\\|%(?:25)*5c)+"
+_ENTITY: Final = rf"(?:{_BACKSLASH})?(?:&|%(?:25)*26)(?:amp(?:;|%(?:25)*3b))*"
+_NUMBER: Final = f"{_ENTITY}(?:#|%(?:25)*23)"
+_END: Final = "(?:;|%(?:25)*3b)"
+"""The signs of escapes, which a URL escapes again."""
 _LATIN_1: Final = 256
 _BASE64: Final = {"+": r"(?:[-+ ]|%(?:25)*2b|\\+u002b)", "/": r"(?:\\*[/_]|%(?:25)*2f|\\+u002f)"}
 
@@ -90,15 +96,21 @@ def _pattern(secrets: frozenset[str]) -> re2._Regexp[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    is_long = len(secret) >= 2 * _PART
-    spell = _spelled_in_token if is_long else _spelled
-    spelled = "|".join("".join(map(spell, part)) for part in _parts(secret))
-    yield f"{_RUN}(?:{spelled}){_RUN}=*" if is_long else f"(?:{spelled})"
-    encoded = [*_encoded(secret.encode()), secret.encode().hex()]
-    if is_long:
-        encoded.append("".join(f"%{octet:02x}" for octet in secret.encode()))
-    parts = (part for text in encoded for part in _parts(text))
+    if len(secret) < 2 * _PART:
+        yield _as_written(secret, _spelled)
+    else:
+        # A token is masked to its end by its parts and what is beside them; other texts have more signs.
+        is_token = _TOKEN.fullmatch(secret) is not None
+        yield from () if is_token else (_as_written(secret, _spelled_in_token),)
+        run = f"[{_RUN if is_token else f'{_RUN}&#;'}{''.join(sorted(re2.escape(char) for char in set(secret) if not char.isspace()))}]*"
+        forms = [_as_written(part, spell) for part in _parts(secret) for spell in (_spelled_in_token, _in_url)]
+        yield f"{run}(?:{'|'.join(forms)}){run}=*"
+    parts = (part for text in (*_encoded(secret.encode()), secret.encode().hex()) for part in _parts(text))
     yield rf"[\w+/%-]*(?:{'|'.join(''.join(_BASE64.get(char) or char for char in part) for part in parts)})[\w+/%-]*=*"
+
+
+def _as_written(text: str, spell: Callable[[str], str]) -> str:
+    return f"(?:{''.join(map(spell, text))})"
 
 
 def _parts(text: str) -> list[str]:
@@ -118,29 +130,34 @@ def _encoded(secret: bytes) -> Iterator[str]:
             yield inner
 
 
+def _in_url(char: str) -> str:
+    """A pattern of a character as a URL has it; the signs of that may be escaped again."""
+    return "".join(f"%(?:25)*{octet:02x}" for octet in char.encode())
+
+
 def _spelled_in_token(char: str) -> str:
-    """A pattern of a character of a long secret, whose letters and digits no program escapes."""
+    """A pattern of a character of a long secret, whose letters and digits are escaped all together or not at all."""
     return char if char.isascii() and char.isalnum() else _spelled(char)
 
 
 @lru_cache(maxsize=4096)
 def _spelled(char: str) -> str:
-    """A pattern of a character in each escaped form, and as it is; escapes may be escaped again."""
+    """A pattern of a character in each escaped form, and as it is."""
     octets, code = char.encode(), ord(char)
     forms = [
-        "".join(f"%(?:25)*{octet:02x}" for octet in octets),
-        "".join(rf"\\+x{octet:02x}" for octet in octets),
-        "".join(rf"\\+u{unit}" for unit in _units(char)),
-        rf"\\+u{code:08x}",
-        f"&(?:amp;)*#0*{code};",
-        f"&(?:amp;)*#x0*{code:x};",
+        _in_url(char),
+        "".join(f"{_BACKSLASH}x{octet:02x}" for octet in octets),
+        "".join(f"{_BACKSLASH}u{unit}" for unit in _units(char)),
+        f"{_BACKSLASH}u{code:08x}",
+        f"{_NUMBER}0*{code}{_END}",
+        f"{_NUMBER}x0*{code:x}{_END}",
     ]
     if len(octets) > 1 and code < _LATIN_1:
-        forms.append(rf"\\+x{code:02x}")
+        forms.append(f"{_BACKSLASH}x{code:02x}")
     if not char.isalnum():
-        forms.append(rf"\\+{re2.escape(char)}")
-        forms += [f"&(?:amp;)*{escape(char)[1:]}"] if escape(char) != char else []
-        forms += [r"\+"] if char == " " else []
+        forms.append(f"{_BACKSLASH}(?:{re2.escape(char)}|{_in_url(char)})")
+        forms += [f"{_ENTITY}{escape(char)[1:-1]}{_END}"] if escape(char) != char else []
+        forms += [r"\+|%(?:25)*2b"] if char == " " else []
     return f"(?:{'|'.join((*forms, re2.escape(char)))})"
 
 

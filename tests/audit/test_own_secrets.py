@@ -19,6 +19,7 @@ SECRETS = {
     "signs": """Pa"s<w&r'd/+%\\x""",
     "other letters": "pässwörd-😀-x",
     "long": TOKEN,
+    "long with signs": """correct"horse<battery&staple's;%of$a|very{long\\word=with+signs/in#it!""",
 }
 FORMS: Mapping[str, Callable[[str], str]] = {
     "plain": lambda text: text,
@@ -37,6 +38,8 @@ FORMS: Mapping[str, Callable[[str], str]] = {
     "URL in small letters": lambda text: "".join(f"%{octet:02x}" for octet in text.encode()),
     "HTML": escape,
     "HTML in HTML": lambda text: escape(escape(text)),
+    "JSON in HTML": lambda text: escape(json.dumps(text)[1:-1]),
+    "JSON in a URL": lambda text: quote(json.dumps(text)[1:-1], safe=""),
     "base64": lambda text: b64encode(text.encode()).decode(),
     "base64 behind one character": lambda text: b64encode(f"x{text}".encode()).decode(),
     "base64 in a longer text": lambda text: b64encode(f"GET / Bearer {text}\r\n\r\n".encode()).decode(),
@@ -65,6 +68,16 @@ def test_a_part_of_a_long_secret_is_masked(part: str) -> None:
     shown = OwnSecrets(TOKEN).masked(f"header {part}, cut")
     assert ("header [redacted]", ", cut") == (shown[:17], shown[-5:])
     assert 32 > len(shown.replace("[redacted]", "").replace("header ", "").replace(", cut", ""))
+
+
+@pytest.mark.parametrize("secret", ["word", "signs", "other letters"])
+def test_a_short_secret_is_masked_with_each_character_escaped(secret: str) -> None:
+    """As in HTML and in JSON, and that once more as in a URL."""
+    numbers = "".join(f"&#{ord(char)};" for char in SECRETS[secret])
+    units = SECRETS[secret].encode("utf-16-be").hex()
+    escapes = "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+    shown = OwnSecrets(SECRETS[secret]).masked(" ".join([numbers, quote(numbers), escapes, quote(escapes, safe="")]))
+    assert "[redacted] [redacted] [redacted] [redacted]" == shown
 
 
 def test_several_secrets_are_masked() -> None:
