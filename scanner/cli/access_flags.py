@@ -12,6 +12,7 @@ import typer
 
 from scanner.errors import UsageError
 from scanner.files import SECRET, read_text
+from scanner.model.urls import without_password
 
 if TYPE_CHECKING:
     from scanner.model.access_token import AccessToken
@@ -183,7 +184,7 @@ def public_url_of(text: str) -> str:
         return ""
     parts = _split(text, "--public-url")
     if parts.path not in {"", "/"} or parts.query or parts.fragment or parts.username is not None:
-        raise UsageError(f"--public-url {text}: write scheme and host alone, such as https://assay.example.com")
+        raise UsageError("--public-url: write scheme and host alone, such as https://assay.example.com")
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
@@ -225,7 +226,7 @@ def reject_insecure(url: str, flag: str) -> None:
     parts = _split(url, flag)
     if parts.scheme == "http" and not Address(parts.hostname or "", 0).is_loopback:
         raise UsageError(
-            f"{flag} {url}: write an address that begins with https://; others could read and change what is sent"
+            f"{flag} {without_password(url)}: write an address that begins with https://; others could read and change what is sent"
         )
 
 
@@ -236,7 +237,7 @@ def _split(url: str, flag: str) -> SplitResult:
             return parts
     except ValueError:
         pass
-    raise UsageError(f"{flag} {url}: write a URL such as https://assay.example.com")
+    raise UsageError(f"{flag}: write a URL such as https://assay.example.com")
 
 
 def session_key_of(path: Path | None) -> bytes:

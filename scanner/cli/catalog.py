@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from scanner.cli import report, runs, scan, serve
-from scanner.cli.flags import Flag, flags_of, plain
+from scanner.cli.flags import Flag, flags_of, key_of, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,12 +25,6 @@ SCHEDULE: Final = {"--expect": "schedule.cron", "--time-zone": "schedule.timeZon
 _EVERYWHERE: Final = frozenset({"--cluster-name"})
 """Flags of other commands that are settings although their help differs."""
 _CHOICES: Final = re.compile(r"<(.+)>")
-
-
-def key_of(flag: str) -> str:
-    """The key of a flag: `failOn` for `--fail-on`."""
-    first, *others = flag.lstrip("-").split("-")
-    return first + "".join(word.capitalize() for word in others)
 
 
 @cache

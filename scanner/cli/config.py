@@ -27,7 +27,7 @@ _FILE: Final = Path("assay.yaml")
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A key with its value, without secrets. A setting of reports has neither variable nor flag; a value may be None."""
+    """A key with its value as it may be shown. A setting of reports has neither variable nor flag; a value may be None."""
 
     key: str
     variable: str
@@ -68,7 +68,7 @@ def view(
     given: Annotated[bool, typer.Option("--given", help="Only values of the file and of variables.")] = False,
     output: FormOption = Form.TABLE,
 ) -> None:
-    """Print the value of every setting, and its source. Secrets are masked."""
+    """Print the value of every setting, and its source. Values that can be secret are withheld."""
     from scanner.config.configuration import read
 
     configuration = read(settings(), str(config or ""), os.environ)
@@ -137,17 +137,17 @@ def _conflicts(configuration: Configuration) -> Iterator[UsageError]:
 
 def _rows(configuration: Configuration, *, given: bool) -> Iterator[_Row]:
     """Every value, or those that are given: of the settings that follow from flags, and of the settings of reports."""
-    from scanner.config.configuration import masked_value
-    from scanner.config.masking import masked_document
+    from scanner.config.configuration import shown_value
+    from scanner.config.masking import shown_document
     from scanner.config.unflagged import UNFLAGGED_KEYS
 
     for value in configuration.given() if given else configuration.values.values():
         setting = value.setting
-        yield _Row(setting.key, setting.variable, setting.flag, masked_value(value), value.source.name, value.place)
+        yield _Row(setting.key, setting.variable, setting.flag, shown_value(value), value.source.name, value.place)
     for each in UNFLAGGED_KEYS:
         if each.key in configuration.unflagged_values:
             written, place = configuration.unflagged_values[each.key]
-            yield _Row(each.key, "", "", masked_document(written, each.key), "FILE", str(place))
+            yield _Row(each.key, "", "", shown_document(written, each.key), "FILE", str(place))
         elif not given:
             yield _Row(each.key, "", "", each.default, "DEFAULT", "")
 

@@ -37,6 +37,12 @@ class Flag:
         return isinstance(self.info, OptionInfo)
 
 
+def key_of(flag: str) -> str:
+    """The key of a flag: `failOn` for `--fail-on`."""
+    first, *others = flag.lstrip("-").split("-")
+    return first + "".join(word.capitalize() for word in others)
+
+
 def flags_of(command: Callable[..., object]) -> tuple[Flag, ...]:
     """The flags and arguments of a command, in the order of its parameters."""
     return tuple(_flags(inspect.signature(command, eval_str=True)))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from scanner.cli.command_line import command_line
 from scanner.cli.settings import used_configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import typer
+
     from scanner.model.method import Method
 
 
 def method_of(
-    arguments: Iterable[str] | None,
+    context: typer.Context,
     *,
     kyverno_compat: str,
     network: bool,
@@ -25,12 +28,12 @@ def method_of(
     without_cluster_policies: bool = False,
     kept_labels: Iterable[str] = (),
 ) -> Method:
-    """The method of a scan that a command with these arguments makes; the scan adds its user and its workers."""
+    """The method of a scan that the command of a context makes; the scan adds its user and its workers."""
     from scanner.model.method import Method
 
     return Method(
         host=socket.gethostname(),
-        command_line=command_line(arguments or ()),
+        command_line=command_line(context.obj or (), context.command.params),
         kyverno_compat=kyverno_compat,
         network=network,
         network_to=tuple(network_to),
@@ -40,25 +43,3 @@ def method_of(
         kept_labels=tuple(sorted(kept_labels)),
         configuration=used_configuration(),
     )
-
-
-def command_line(arguments: Iterable[str]) -> tuple[str, ...]:
-    """The command with these arguments, without passwords, tokens, and users in URLs."""
-    return ("assay", *_shown(arguments))
-
-
-def _shown(arguments: Iterable[str]) -> Iterator[str]:
-    """The arguments without secrets: those that look like a secret, and the values of flags with the name of a secret."""
-    from scanner.audit.sensitive_fields import MASK, names_secret
-    from scanner.config.masking import masked
-
-    hides = False
-    for argument in arguments:
-        flag, equals, _ = argument.partition("=")
-        if hides:
-            yield MASK
-        elif equals and flag.startswith("-") and names_secret(flag):
-            yield f"{flag}={MASK}"
-        else:
-            yield masked(argument)
-        hides = not hides and not equals and argument.startswith("-") and names_secret(argument)

@@ -96,8 +96,11 @@ class MetricsPush:
         trouble = self._sent(self._gateway, error)
         if trouble:
             from scanner.cli.terminal import visible
+            from scanner.model.urls import origin_of
 
-            sys.stderr.write(f"assay: {visible(f'the metrics were not sent to {self._gateway.url}: {trouble}')}\n")
+            sys.stderr.write(
+                f"assay: {visible(f'the metrics were not sent to {origin_of(self._gateway.url)}: {trouble}')}\n"
+            )
 
     def _sent(self, gateway: Gateway, error: BaseException | None) -> str:
         """The reason why the metrics were not sent, or an empty text."""

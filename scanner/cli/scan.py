@@ -367,7 +367,7 @@ def command(
         network=_network(allow_network_to or []) if allow_network else None,
         kept=kept,
         method=method_of(
-            arguments.obj,
+            arguments,
             kyverno_compat=kyverno_compat.value if kyverno_compat else "",
             network_to=allow_network_to or [],
             network=allow_network,

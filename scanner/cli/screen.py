@@ -57,7 +57,7 @@ def _database_flags(context: typer.Context, db: str) -> list[str]:
     """`--db` and its value if the user typed it; nothing for a URL with a password."""
     from scanner.store.address import address_of
 
-    if not is_typed(context, "db") or db != address_of(db).masked(db):
+    if not is_typed(context, "db") or not address_of(db).is_shown_whole:
         return []
     return ["--db", db]
 

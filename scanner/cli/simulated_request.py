@@ -78,7 +78,7 @@ def _pairs(texts: list[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise UsageError(f"--as-user-extra {text}: write KEY=VALUE")
+            raise UsageError("--as-user-extra: write KEY=VALUE")
         # A server receives extra keys as headers, and reads header names in lower case.
         extra[key.lower()] = (*extra.get(key.lower(), ()), value)
     return tuple(extra.items())

@@ -6,8 +6,10 @@ expression: allowed, the reason, and an error as `evaluationError`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+from scanner.audit.sensitive_fields import names_secret
 from scanner.cel import Answer, Question
 from scanner.cluster.session import Session, Unanswered
 from scanner.errors import AuthorizerFailed, ClusterError
@@ -30,6 +32,7 @@ class Reviewer:
 
     def decide(self, question: Question) -> Answer:
         """The authorizer's decision. Raises AuthorizerFailed without one, because a denial would be a guess."""
+        self._session.sends(*_secrets(question))
         try:
             answer = self._session.review(_REVIEWS, _review(question))
         except (Unanswered, ClusterError) as error:
@@ -61,6 +64,11 @@ def may_ask(session: Session) -> bool:
     if answer.status != _CREATED or not isinstance(allowed, bool):
         raise Unanswered(f"the server answered {answer.status}: {answer.message()}")
     return allowed
+
+
+def _secrets(question: Question) -> Iterator[str]:
+    """The extra values of the user under names of secrets."""
+    return (value for key, values in question.subject.extra if names_secret(key) for value in values)
 
 
 def _review(question: Question) -> JsonObject:

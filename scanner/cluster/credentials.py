@@ -17,13 +17,14 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from scanner.audit.sensitive_fields import names_secret
 from scanner.cluster import yaml
 from scanner.cluster.credential_plugin import SECONDS, PluginFailed, plugin_credentials
 from scanner.cluster.simple_kubeconfig import SERVICE_ACCOUNT, Entries, plain_account, plain_kubeconfig, rereading
@@ -31,10 +32,12 @@ from scanner.errors import ClusterError
 from scanner.files import SECRET, SETTINGS, read_file, read_text
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.nearest import did_you_mean
+from scanner.model.urls import secrets_of_url
 
 _DEFAULT: Final = "~/.kube/config"
 _ENTRY: Final = re.compile(r"\S*\{.*", re.DOTALL)
 _HEADER: Final = re.compile(r"[\x20-\x7e]*")
+_PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(.*?)-----END", re.DOTALL)
 _SHOWN: Final = 20
 _SOURCES: Final = ("auth-provider", "tokenFile", "exec")
 _SELDOM: Final = 60.0
@@ -50,7 +53,7 @@ class Credentials:
     `configuration` is the official client's or has the same fields; in a pod its refresh hook reads the token again. `as_user` and
     `as_groups` are the impersonation in the kubeconfig. `own_proxy` is true for a proxy from the kubeconfig, not from the environment,
     `uncompressed` if the kubeconfig disables compression. `context` is empty in a pod. After `lifetime` seconds, infinite if unknown,
-    the credentials are to be loaded again.
+    the credentials are to be loaded again. `named_secrets` are the values in the user's entry under names of secrets.
     """
 
     cluster: str
@@ -61,6 +64,7 @@ class Credentials:
     uncompressed: bool = False
     context: str = ""
     lifetime: float = math.inf
+    named_secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def authorization(self) -> str:
         """The value of the Authorization header, or an empty string. Raises ClusterError for a token that no header can carry."""
@@ -75,6 +79,54 @@ class Credentials:
                 f"beyond ASCII: write it anew; {_LOGIN}"
             )
         return authorization
+
+    def secrets(self) -> Iterator[str]:
+        """The texts that no message may repeat: the token, passwords, also of proxies, and the private key of the certificate."""
+        configuration = self.configuration
+        yield from self.named_secrets
+        for key in configuration.api_key.values():
+            yield from secrets_of(str(key or ""))
+        for url in (configuration.host, configuration.proxy):
+            yield from secrets_of_url(str(url or ""))
+        if configuration.key_file:
+            with suppress(OSError, ValueError):
+                yield from _keys_in(read_text(Path(str(configuration.key_file)), SECRET))
+
+
+def secrets_of(authorization: str) -> Iterator[str]:
+    """The secrets in the value of an Authorization header: the token, or user and password as they are sent and as they are written."""
+    scheme, _, sent = authorization.strip().partition(" ")
+    yield sent.strip() or scheme
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            pair = base64.b64decode(sent, validate=True).decode("utf-8", "replace")
+            yield from (pair, pair.partition(":")[2])
+
+
+def _keys_in(text: str) -> Iterator[str]:
+    """The private keys in PEM, without their first and last lines and without line ends; and the end of each, a short line."""
+    for key in _PRIVATE_KEY.findall(text):
+        lines = key.split()
+        yield from ("".join(lines), *lines[-1:])
+
+
+def _keys_of(user: Json) -> Iterator[str]:
+    """The private key in the entry of a user."""
+    with suppress(ValueError):
+        yield from _keys_in(base64.b64decode(as_text(dig(user, "client-key-data"))).decode())
+
+
+def _named_secrets(value: Json) -> Iterator[str]:
+    """The texts in a document under names of secrets."""
+    for key, item in as_object(value).items():
+        if isinstance(item, str) and (
+            names_secret(key) or (key == "value" and names_secret(as_text(dig(value, "name"))))
+        ):
+            yield item
+        else:
+            yield from _named_secrets(item)
+    for item in as_list(value):
+        yield from _named_secrets(item)
 
 
 def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS) -> Credentials:
@@ -161,6 +213,7 @@ def _with(configuration: Any, entries: Entries, lifetime: float = math.inf) -> C
         uncompressed=dig(cluster, "disable-compression") is True,
         context=as_text(dig(entries.context, "name")),
         lifetime=lifetime,
+        named_secrets=(*_named_secrets(user), *_keys_of(user)),
     )
 
 
@@ -406,6 +459,19 @@ def _trouble_with(what: str) -> Iterator[None]:
     try:
         yield
     except odd as error:
-        # The client's message prints the whole broken entry, with its token.
-        reason = " ".join(_ENTRY.sub("an entry", str(error)).split()) or type(error).__name__
-        raise ClusterError(f"cannot use {what}: {reason}; {_LOGIN}") from error
+        raise ClusterError(f"cannot use {what}: {_reason_of(error)}; {_LOGIN}") from error
+
+
+def _reason_of(error: Exception) -> str:
+    """The reason of an error of the client, without values of the file: its own message prints the whole entry, with its token."""
+    from kubernetes.config import ConfigException
+
+    match error:
+        case OSError() if error.strerror:
+            return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        case ConfigException():
+            return " ".join(_ENTRY.sub("an entry", str(error)).split())
+        case UnicodeDecodeError():
+            return "it is no text in UTF-8"
+        case _:
+            return f"an entry has not the form of a kubeconfig ({type(error).__name__})"

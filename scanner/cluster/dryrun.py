@@ -59,7 +59,7 @@ class DryRuns:
             raise ListFailed("forbidden", f"cannot get {kind.resource}: grant `get` on {kind.resource}")
         if answer.status != _OK:
             raise ListFailed("failed", f"cannot get {kind.resource} {name}: the server answered {answer.status}")
-        return answer.body()
+        return answer.written_object()
 
     def create(self, kind: Kind, body: JsonObject) -> Response:
         """See Writer."""
@@ -93,12 +93,13 @@ def _place(body: JsonObject) -> tuple[str, str]:
 
 def _response(answer: Answer) -> Response:
     """The response without its transport: a Status has no object, any other body is one."""
-    body = answer.body()
+    body = answer.written_object()
     is_status = body.get("kind") == "Status" and body.get("apiVersion") == "v1"
+    status = answer.body() if is_status else {}
     return Response(
         status=answer.status,
-        reason=as_text(body.get("reason")) if is_status else "",
-        message=as_text(body.get("message")) if is_status else "",
+        reason=as_text(status.get("reason")),
+        message=as_text(status.get("message")),
         warnings=tuple(text for line in answer.warnings for text in _texts(line)),
         body={} if is_status else body,
     )

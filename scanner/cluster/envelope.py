@@ -15,7 +15,7 @@ is another one. Such a page gives no object a wrong workload, because owner refe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,7 +24,8 @@ import msgspec
 from scanner.cel.stack import with_room
 from scanner.model.resource import METADATA_ONLY, Kind
 
-_QUOTED: Final = 100
+QUOTED: Final = 100
+"""The most characters of a text of the server in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,12 @@ _READER = msgspec.json.Decoder(_List)
 _COUNTER = msgspec.json.Decoder(_Unreadable)
 
 
-def envelope(data: bytes, kind: Kind, namespace: str = "") -> Envelope | None:
+def envelope(
+    data: bytes, kind: Kind, namespace: str = "", quoted: Callable[[str], str] = lambda text: text[:QUOTED]
+) -> Envelope | None:
     """The metadata of a page, read as a list of a kind in a namespace or in all; None for a body that is no list in JSON.
 
-    `data` is the body of the response.
+    `data` is the body of the response, `quoted` makes of its texts what messages may have.
     """
     try:
         read = with_room(lambda: _READER.decode(data))
@@ -103,7 +106,7 @@ def envelope(data: bytes, kind: Kind, namespace: str = "") -> Envelope | None:
     items = read.items or []
     stray = next((outside for item in items if (outside := item.metadata.namespace) not in (None, "", namespace)), None)
     names = tuple(f"{item.metadata.namespace or ''}/{item.metadata.name}" for item in items)
-    page = _envelope(read, len(items), tuple(_faults(items, names, kind, _item_kind(read, kind))))
+    page = _envelope(read, len(items), tuple(_faults(items, names, kind, _item_kind(read, kind), quoted)))
     return replace(page, names=names, stray=stray or "" if namespace else "")
 
 
@@ -131,7 +134,13 @@ def _item_kind(read: _List, kind: Kind) -> tuple[str, str]:
     return METADATA_ONLY if _is_metadata_only(read.version, read.kind) else (kind.api_version, kind.kind)
 
 
-def _faults(items: Sequence[_Object], names: Sequence[str], kind: Kind, item_kind: tuple[str, str]) -> Iterator[str]:
+def _faults(
+    items: Sequence[_Object],
+    names: Sequence[str],
+    kind: Kind,
+    item_kind: tuple[str, str],
+    quoted: Callable[[str], str],
+) -> Iterator[str]:
     item_version, item_name = item_kind
     wrong = {
         f"{item.version or item_version} {item.kind or item_name}"
@@ -139,7 +148,7 @@ def _faults(items: Sequence[_Object], names: Sequence[str], kind: Kind, item_kin
         if item.kind not in (None, "", item_name) or item.version not in (None, "", item_version)
     }
     if wrong:
-        yield f"has objects of another kind ({min(wrong)[:_QUOTED]})"
+        yield f"has objects of another kind ({quoted(min(wrong))})"
     if not all(item.metadata.name for item in items):
         yield "has objects without a name"
     if kind.namespaced and not all(item.metadata.namespace for item in items):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
 from scanner.audit.repeats import RepeatDetector
-from scanner.cluster.envelope import Envelope, envelope
+from scanner.cluster.envelope import QUOTED, Envelope, envelope
 from scanner.cluster.limits import TimeLimit
 from scanner.cluster.session import Answer, AnswerTooLarge, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
@@ -30,7 +30,6 @@ _GONE: Final = 410
 _DOUBTS: Final = 2
 _EXPIRIES: Final = 3
 _SMALLER: Final = 4
-_QUOTED: Final = 100
 # The token is part of a URL, which servers limit to a few thousand characters.
 _LONGEST_TOKEN: Final = 16_384
 _WHOLE: Final = "application/json"
@@ -128,7 +127,7 @@ class PagedList:
                 self._go_on(answer)
                 continue
             self._reject_refusal(answer)
-            read = envelope(answer.data, self._kind, self._namespace)
+            read = envelope(answer.data, self._kind, self._namespace, self._quoted)
             fault = self._fault(read)
             doubt = "" if read is None or fault else self._doubt(read)
             if read is not None and not fault and (not doubt or self._doubts == _DOUBTS):
@@ -161,7 +160,7 @@ class PagedList:
         if read is None:
             return "the response is not a list in JSON. Check for a proxy between Assay and the API server"
         if not self._is_list_of_kind(read):
-            returned = f"{read.api_version} {read.kind}".strip()[:_QUOTED] or "a list without a kind"
+            returned = self._quoted(f"{read.api_version} {read.kind}".strip()) or "a list without a kind"
             return f"the response is {returned} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
         if len(read.token) > _LONGEST_TOKEN:
             return (
@@ -172,7 +171,7 @@ class PagedList:
         if not read.token and (self._missing(read) > 0 or read.remaining):
             return f"the list ends after page {self._number + 1}, although the server had announced more. Scan again"
         if read.stray:
-            return f"page {self._number + 1} holds objects of namespace {read.stray[:_QUOTED]} instead of {self._namespace}. Scan again"
+            return f"page {self._number + 1} holds objects of namespace {self._quoted(read.stray)} instead of {self._namespace}. Scan again"
         return ""
 
     def _is_list_of_kind(self, read: Envelope) -> bool:
@@ -220,7 +219,7 @@ class PagedList:
         version = read.resource_version
         if version == self._version or not self._number or not version:
             return ""
-        shown, before = version[:_QUOTED], self._version[:_QUOTED]
+        shown, before = self._quoted(version), self._quoted(self._version)
         return f"page {self._number + 1} shows resource version {shown}, those before it {before}"
 
     def _go_on(self, answer: Answer) -> None:
@@ -255,6 +254,9 @@ class PagedList:
         named = _USER.search(answer.message())
         who = named[1] if named else self._username()
         return str(MissingRight("list", self._kind.resource, self._namespace, who))
+
+    def _quoted(self, text: str) -> str:
+        return self._session.quoted(text, QUOTED)
 
     def _fail(self, why: str) -> NoReturn:
         raise ListFailed("failed", f"cannot list {self._kind.resource}: {why}")

@@ -7,6 +7,7 @@ Source of truth: the resource builder of kubectl for which files are read and ho
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,6 +27,7 @@ from scanner.model.scan import Unneeded
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _STDIN: Final = Path("-")
+_KEY: Final = re.compile(r"[\w./-]+")
 _ALPHABET: Final = "xbcdfghjklmnpqrstvwz2456789"
 """The letters of random endings (`util/rand`), `x` first."""
 _SUFFIX_LENGTH: Final = 5
@@ -247,7 +249,7 @@ def _faults(body: JsonObject) -> Iterator[str]:
         if not as_text(body.get(field)):
             yield f"{field}: Required value: every manifest names its apiVersion and kind"
     if as_text(body.get("apiVersion")).count("/") > 1:
-        yield f"apiVersion: Invalid value: {body['apiVersion']}: write group/version, such as apps/v1"
+        yield "apiVersion: Invalid value: write group/version, such as apps/v1"
     metadata = body.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         yield f"metadata: must be an object, not {_type_of(metadata)}"
@@ -270,7 +272,12 @@ def _map_faults(value: Json, field: str) -> Iterator[str]:
         yield f"{field}: must be an object, not {_type_of(value)}"
     for key, item in as_object(value).items():
         if item is not None and not isinstance(item, str):
-            yield f"{field}[{key}]: must be a string, not {_type_of(item)}: quote it"
+            yield f"{field}[{_shown(key)}]: must be a string, not {_type_of(item)}: quote it"
+
+
+def _shown(key: str) -> str:
+    """A key that can be one of a label; an ellipsis for another, which may hold a value, such as `password:x` without a space."""
+    return key if _KEY.fullmatch(key) else "…"
 
 
 def _type_of(value: Json) -> str:

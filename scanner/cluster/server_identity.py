@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from scanner.files import SETTINGS, read_file
+from scanner.model.urls import without_password
 
 
 def server_digest(configuration: Any) -> str:
-    """SHA-256, in hex, of the certificates that the server is verified with and of its URL."""
-    url = str(configuration.host).rstrip("/")
+    """SHA-256, in hex, of the certificates that the server is verified with and of its URL without user, password and query."""
+    url = without_password(str(configuration.host)).rstrip("/")
     return hashlib.sha256(_authority(configuration).strip() + b"\0" + url.encode()).hexdigest()
 
 

@@ -28,19 +28,22 @@ from urllib3.exceptions import (
 from urllib3.util import Retry
 
 from scanner import __version__
+from scanner.audit.own_secrets import NO_SECRETS, OwnSecrets
 from scanner.cluster.credential_plugin import SECONDS
-from scanner.cluster.credentials import Credentials, load_credentials
+from scanner.cluster.credentials import Credentials, load_credentials, secrets_of
 from scanner.cluster.exchange import MOST, Received, TooLarge, fetch
 from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, TimeLimit, after_failure, pause_before, retries
 from scanner.cluster.server_identity import server_digest
-from scanner.cluster.transport import encoding_for, pool_for, timeout_for, without_password
+from scanner.cluster.transport import encoding_for, pool_for, timeout_for
 from scanner.errors import ClusterError, UsageError
 from scanner.model.json import Json, JsonObject, as_object, as_text
+from scanner.model.urls import without_password
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
 _INTERNAL: Final = 500
 _QUOTED: Final = 200
+_READ: Final = 64 << 10
 _LONGEST: Final = 2000
 _AT_LEAST: Final = 0.001
 _REMEMBERED: Final = 60.0
@@ -64,16 +67,25 @@ class _Late(Unanswered):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP response. `data` is the body, decompressed; `retry_after`, `warnings` and `date` the headers of these names."""
+    """An HTTP response. `data` is the body, decompressed; `retry_after`, `warnings` and `date` the headers of these names.
+
+    A proxy or a server may repeat the `secrets` of the request: every text but `data` and `written_object` is without them.
+    """
 
     status: int
     data: bytes
     retry_after: str = ""
     warnings: tuple[str, ...] = ()
     date: str = ""
+    secrets: OwnSecrets = NO_SECRETS
 
     def body(self) -> JsonObject:
         """The decoded body, or an empty object if it is not a JSON object."""
+        body = self.written_object()
+        return as_object(self.secrets.masked_document(body)) if self.secrets.are_in(self.data) else body
+
+    def written_object(self) -> JsonObject:
+        """The decoded body as the server wrote it, for the content of an object, which may be a token of this user."""
         try:
             return as_object(orjson.loads(self.data))
         except orjson.JSONDecodeError:
@@ -81,8 +93,12 @@ class Answer:
 
     def message(self) -> str:
         """The message of an error response, in one line."""
-        message = as_text(self.body().get("message")) or self.data[:_QUOTED].decode(errors="replace")
-        return " ".join(message.split())[:_LONGEST] or "without a message"
+        message = as_text(self.body().get("message"))[:_LONGEST] or self._beginning()
+        return " ".join(message.split()) or "without a message"
+
+    def _beginning(self) -> str:
+        """The beginning of a body that is no Status. It is cut last: a part of a secret might not be recognised."""
+        return self.secrets.masked(self.data[:_READ].decode(errors="replace"))[:_QUOTED]
 
 
 _Outcome: TypeAlias = Answer | _Lost | _Late
@@ -138,6 +154,7 @@ class Session:
         self._seconds = request_timeout or None
         self._clock = clock
         self._failure: tuple[float, str] | None = None
+        self._secrets = OwnSecrets()
         self._login = self._logged_in()
         self._as_user = as_user or self._login.credentials.as_user
         self._as_groups = as_groups or self._login.credentials.as_groups
@@ -173,6 +190,14 @@ class Session:
     def server(self) -> str:
         """The server's URL for messages."""
         return without_password(self._login.root)
+
+    def sends(self, *secrets: str) -> None:
+        """Mask these texts in what comes back: a request has them, which is no part of the credentials."""
+        self._secrets.add(*secrets)
+
+    def quoted(self, text: str, most: int) -> str:
+        """The beginning of a text of the server for a message, without what this session sends."""
+        return self._secrets.masked(text)[:most]
 
     def get(
         self,
@@ -241,6 +266,7 @@ class Session:
 
     def _logged_in(self) -> _Login:
         credentials = load_credentials(self._kubeconfig, self._context, seconds=self._seconds or SECONDS)
+        self._secrets.add(*credentials.secrets())
         until = self._clock() + credentials.lifetime
         return _Login(credentials, pool_for(credentials), encoding_for(credentials), until)
 
@@ -275,9 +301,10 @@ class Session:
         return Answer(
             received.status,
             received.data,
-            headers.get("Retry-After", ""),
-            tuple(headers.getlist("Warning")),
-            headers.get("Date", ""),
+            self._secrets.masked(headers.get("Retry-After", "")),
+            tuple(map(self._secrets.masked, headers.getlist("Warning"))),
+            self._secrets.masked(headers.get("Date", "")),
+            self._secrets,
         )
 
     def _received(self, login: _Login, request: _Request, deadline: Deadline) -> Received:
@@ -299,6 +326,7 @@ class Session:
         with self._lock:
             authorization = login.credentials.authorization()
         if authorization:
+            self._secrets.add(*secrets_of(authorization))
             headers.add("Authorization", authorization)
         if request.body is not None:
             headers.add("Content-Type", "application/json")
@@ -309,26 +337,26 @@ class Session:
         return headers
 
     def _explained(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> Unanswered:
-        server = without_password(login.root)
+        server, reason = without_password(login.root), self._secrets.masked(_reason(error))
         match error:
             case TooLarge():
                 return AnswerTooLarge(f"the response of {server} is larger than {MOST >> 20} MiB")
             case LocationValueError():
                 return Unanswered(f"{server} is not the URL of a server: correct it in the kubeconfig")
             case SSLError() if not self._reached:
-                return Unanswered(f"TLS to {server} failed ({_reason(error)})")
+                return Unanswered(f"TLS to {server} failed ({reason})")
             case NewConnectionError() if not self._reached:
-                return Unanswered(f"{server} cannot be reached ({_reason(error)})")
+                return Unanswered(f"{server} cannot be reached ({reason})")
             case NewConnectionError():
-                return _Lost(f"{server} can no longer be reached ({_reason(error)})")
+                return _Lost(f"{server} can no longer be reached ({reason})")
             case _ if not time_limit.left:
                 return _Late(f"{server} did not finish it within {time_limit.seconds:g} s; raise --kind-timeout")
             case _ if not deadline.left or isinstance(error, ReadTimeoutError | ConnectTimeoutError):
                 return _Late(f"{server} did not respond in time; raise --request-timeout")
             case ProxyError() if not self._reached:
-                return Unanswered(f"the proxy before {server} failed ({_reason(error)})")
+                return Unanswered(f"the proxy before {server} failed ({reason})")
             case _:
-                return _Lost(f"the connection to {server} broke ({_reason(error)})")
+                return _Lost(f"the connection to {server} broke ({reason})")
 
 
 def _says_the_same(before: _Outcome | None, now: _Outcome) -> bool:

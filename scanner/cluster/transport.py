@@ -6,7 +6,6 @@ does not apply to a proxy in the kubeconfig.
 
 from __future__ import annotations
 
-import re
 import ssl
 from typing import Any, Final
 
@@ -17,11 +16,9 @@ from urllib3.util import make_headers, parse_url
 from scanner.cluster.credentials import Credentials
 from scanner.cluster.exchange import within_deadlines
 from scanner.errors import ClusterError
+from scanner.model.urls import without_password
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
-# A password may contain slashes, and the query may contain a token.
-_USER_INFO: Final = re.compile(r"//.*@", re.DOTALL)
-_QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
 _UNTIL_CONNECTED: Final = 30.0
 _CONNECTIONS: Final = 16
 # An API server ends ordinary requests after 60 seconds by itself.
@@ -69,11 +66,6 @@ def timeout_for(seconds: float | None) -> urllib3.Timeout:
     if seconds is None or seconds <= 0:
         return urllib3.Timeout(connect=_UNTIL_CONNECTED, read=_UNTIL_ANSWERED)
     return urllib3.Timeout(total=seconds)
-
-
-def without_password(url: str) -> str:
-    """The URL for messages: without user, password and query."""
-    return _QUERY.sub("", _USER_INFO.sub("//", url))
 
 
 def _tls(configuration: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ counts, and a merge key overrides the keys before it, because kubectl sends thes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol, TypeAlias
@@ -29,6 +30,8 @@ from scanner.model.json import Json
 MAX_DEPTH: Final = 240
 _LOADER: Final = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _COLLECTION_KEY: Final = "a mapping key is a collection, and JSON has no such keys"
+_QUOTED: Final = re.compile(r""""[^"\s]{2,}"|'[^'\s<][^'\s]+'""")
+"""A text of the document in a problem, which has no blank in it; a token such as `'<scalar>'` or `','` is none."""
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 # The share of alias expansions that yaml.v2 allows: nearly all in small documents, a tenth in very large ones.
@@ -115,10 +118,10 @@ class _Composer:
 
     def _alias(self, event: AliasEvent) -> None:
         if event.anchor not in self.anchors:
-            self._fail(f"unknown anchor '{event.anchor}' referenced", event)
+            self._fail("unknown anchor referenced: quote a value that begins with *", event)
         anchored = self.anchors[event.anchor]
         if anchored is None:
-            self._fail(f"anchor '{event.anchor}' value contains itself", event)
+            self._fail("an anchor's value contains itself", event)
         value, size = anchored
         self.nodes += 1 + size
         self.aliased += size
@@ -216,8 +219,13 @@ def _events(text: str) -> Iterator[Event]:
     yield from pyyaml.parse(text, Loader=_LOADER)
 
 
+def _problem_of(error: pyyaml.MarkedYAMLError) -> str:
+    """The problem without texts of the document, which some messages quote, such as a tag: a value that begins with ! or *."""
+    return _QUOTED.sub("a text", error.problem or error.context or "malformed YAML")
+
+
 def _syntax_error(error: pyyaml.MarkedYAMLError, line_offset: int) -> Malformed:
-    return _malformed(error.problem or "malformed YAML", error.problem_mark or error.context_mark, line_offset)
+    return _malformed(_problem_of(error), error.problem_mark or error.context_mark, line_offset)
 
 
 def _malformed(problem: str, mark: _Mark | None, line_offset: int) -> Malformed:

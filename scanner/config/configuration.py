@@ -10,8 +10,8 @@ from typing import Final
 from scanner.config.combinations import Source
 from scanner.config.environment import unknown, variables
 from scanner.config.file import File, file_at, find
-from scanner.config.masking import masked_document
-from scanner.config.setting import Plain, Scalar, Setting, from_text
+from scanner.config.masking import shown_document
+from scanner.config.setting import Plain, Setting, from_text
 from scanner.documents.nodes import Place
 from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken
@@ -107,16 +107,15 @@ def _value(setting: Setting, file: File, environment: Mapping[str, str]) -> Valu
     return Value(setting, setting.default)
 
 
-def masked_value(value: Value) -> Json:
-    """A value without secrets."""
-    if isinstance(value.value, tuple):
-        return [_masked(value.setting, item) for item in value.value]
-    return None if value.value is None else _masked(value.setting, value.value)
+def shown_value(value: Value) -> Json:
+    """A value as it may be shown."""
+    plain: Json = list(value.value) if isinstance(value.value, tuple) else value.value
+    return shown_document(plain, value.setting.key)
 
 
 def shown(value: Value) -> str:
-    """The text of a value without secrets; the items of a list are separated by commas. Empty for no value."""
-    match masked_value(value):
+    """The text of a value as it may be shown; the items of a list are separated by commas. Empty for no value."""
+    match shown_value(value):
         case None:
             return ""
         case bool() as boolean:
@@ -125,7 +124,3 @@ def shown(value: Value) -> str:
             return ", ".join(map(str, items))
         case scalar:
             return str(scalar)
-
-
-def _masked(setting: Setting, value: Scalar) -> Json:
-    return masked_document(value, setting.key) if isinstance(value, str) else value

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from scanner.config.environment import CONFIG
-from scanner.config.masking import masked_document
+from scanner.config.masking import shown_document
 from scanner.config.notifications import routes_of
 from scanner.config.posture import settings_of
 from scanner.config.setting import Plain, Setting, from_node
 from scanner.config.tokens import tokens_of
 from scanner.config.unflagged import UNFLAGGED_KEYS
-from scanner.documents.nodes import BadDocument, Node, Place, shown
+from scanner.documents.nodes import BadDocument, Node, Place, key_shown
 from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken
 from scanner.model.json import Json
@@ -144,7 +144,7 @@ class _Reading:
         hint = did_you_mean(name, choices) or (
             f" The keys are {', '.join(choices)}." if above else " `assay config view` lists the keys."
         )
-        self.errors.append(BadDocument(place, f"unknown key {shown(beginning + name)}.{hint}"))
+        self.errors.append(BadDocument(place, f"unknown key {key_shown(beginning + name)}.{hint}"))
 
 
 _UNFLAGGED: Final = {each.key for each in UNFLAGGED_KEYS}
@@ -160,5 +160,5 @@ def _position(error: UsageError) -> tuple[int, int]:
 
 def _digest(document: Json) -> str:
     """The digest of a document without its secrets: a digest of a password would let others test guesses."""
-    content = json.dumps(masked_document(document), sort_keys=True, ensure_ascii=False)
+    content = json.dumps(shown_document(document), sort_keys=True, ensure_ascii=False)
     return f"sha256:{sha256(content.encode(errors='surrogatepass')).hexdigest()}"

@@ -1,28 +1,111 @@
-"""Texts without the secrets that a command line, a variable or a file can have: passwords, tokens, users of HTTP."""
+"""What a configuration shows of its values: a value is withheld unless its key is known to hold no secret.
+
+Every key of the file, each field of the objects in it, and so every flag and variable has a class here.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Final, assert_never
 
-from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
+from scanner.audit.sensitive_fields import MASK, without_named_secrets
+from scanner.errors import UsageError
 from scanner.model.json import Json
+from scanner.model.urls import origin_of, without_password
 
 _USER_OF_HTTP: Final = re.compile(r"(?P<kept>\bhttps?://)[^/\s:@]+(?=@)")
 """A user without a password in a URL of HTTP, often a token."""
 
 
+class Showing(Enum):
+    """What is shown of a value."""
+
+    AS_WRITTEN = auto()
+    """The text, without what looks like a secret."""
+    URL = auto()
+    """A URL without user, password and query; or a path."""
+    ORIGIN = auto()
+    """Scheme and host of a URL, whose path may be a secret."""
+    DATABASE = auto()
+    """The address of a database as messages have it."""
+    KEY_ALONE = auto()
+    """The key of `KEY=VALUE`."""
+    WITHHELD = auto()
+    """Nothing."""
+
+
+_AS_WRITTEN: Final = (
+    *("from", "kubernetesVersion", "namespaceLabel", "namespace", "allNamespaces", "excludeNamespace", "selector", "kind", "skipKind"),
+    *("policy", "binding", "policies", "noClusterPolicies", "assumeBound", "kyvernoCompat", "kyvernoResourceFilters", "allowNetwork"),
+    *("allowNetworkTo", "operation", "asUser", "asUserGroup", "kubeconfig", "context", "as", "asGroup", "requestTimeout", "kindTimeout"),
+    *("chunkSize", "concurrency", "qps", "burst", "fleet", "index", "parallel", "workers", "secondOpinion", "secondOpinionSample"),
+    *("minCoverage", "keepLabel", "keepAnnotation", "waivers", "waiversNamespace", "output", "export", "singleFile", "html", "controls"),
+    *("clusterName", "restoredCluster", "acceptDamage", "allowEmpty", "exitZeroOn", "failOn", "baseline", "minSeverity", "junitFailAll"),
+    *("pushMetricsTokenFile", "wide", "color", "quiet", "verbose", "logFormat", "terminationLog", "at", "listen", "metricsListen"),
+    *("tlsCert", "tlsKey", "insecureNoAuth", "sessionKeyFile", "sessionTime", "oidcClientId", "oidcClientSecretFile", "oidcGroup"),
+    *("oidcGroupsClaim", "oidcScope", "assertionHeader", "assertionAudience", "schedule.cron", "schedule.timeZone", "schedule.tolerance"),
+    *("owners.label", "owners.annotation", "owners.place", "descriptions.policy", "descriptions.language", "descriptions.severity"),
+    *("descriptions.title", "descriptions.category", "descriptions.description", "descriptions.remediation", "longestWaiverDays"),
+    *("expiringWaiverDays", "databaseLimit", "tokens.name", "tokens.expires", "notifications.name", "notifications.keyFile"),
+    *("notifications.keyVariable", "notifications.owners", "notifications.minSeverity", "notifications.clusters"),
+    "notifications.insecureHttp",
+)  # fmt: skip
+SHOWING: Final[Mapping[str, Showing]] = {
+    **dict.fromkeys(_AS_WRITTEN, Showing.AS_WRITTEN),
+    **dict.fromkeys(("oidcIssuer", "assertionIssuer", "assertionKeys", "descriptions.docs"), Showing.URL),
+    **dict.fromkeys(("pushMetrics", "publicUrl", "notifications.url"), Showing.ORIGIN),
+    "db": Showing.DATABASE,
+    "asUserExtra": Showing.KEY_ALONE,
+    **dict.fromkeys(("asUserUid", "tokens.sha256"), Showing.WITHHELD),
+}
+"""The class of each key; fields of the objects in a list follow the key of the list. A key without a class is withheld."""
+
+
 def masked(text: str) -> str:
-    """A text without secrets; users of databases, paths and addresses stay."""
+    """A text without what looks like a secret; users of databases, paths and addresses stay."""
     return without_named_secrets(_USER_OF_HTTP.sub(lambda match: f"{match['kept']}{MASK}", text))
 
 
-def masked_document(value: Json, key: str = "") -> Json:
-    """A document without secrets: in its texts, and under keys with the name of a secret."""
-    if isinstance(value, str):
-        return MASK if names_secret(key) else masked(value)
-    if isinstance(value, dict):
-        return {name: masked_document(item, name) for name, item in value.items()}
-    if isinstance(value, list):
-        return [masked_document(item, key) for item in value]
-    return value
+def shown_document(value: Json, key: str = "") -> Json:
+    """A value of a key, or a whole document, as it may be shown."""
+    match value:
+        case None:
+            return None
+        case str() | bool() | int() | float():
+            return _shown(SHOWING.get(key, Showing.WITHHELD), value)
+        case Mapping():
+            return {name: shown_document(item, f"{key}.{name}" if key else name) for name, item in value.items()}
+        case _:
+            return [shown_document(item, key) for item in value]
+
+
+def _shown(showing: Showing, value: str | float) -> Json:
+    if showing is not Showing.WITHHELD and not isinstance(value, str):
+        return value
+    text = str(value)
+    match showing:
+        case Showing.AS_WRITTEN:
+            return masked(text)
+        case Showing.URL:
+            return masked(without_password(text))
+        case Showing.ORIGIN:
+            return masked(origin_of(text)) or MASK
+        case Showing.DATABASE:
+            return _database(text)
+        case Showing.KEY_ALONE:
+            return f"{masked(text.partition('=')[0])}={MASK}" if "=" in text else MASK
+        case Showing.WITHHELD:
+            return MASK
+        case _ as never:
+            assert_never(never)
+
+
+def _database(text: str) -> str:
+    from scanner.store.address import address_of
+
+    try:
+        return masked(address_of(text).shown)
+    except UsageError:
+        return MASK

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final, get_args
 
 from scanner.config.file_key import FileKey
-from scanner.documents.nodes import Node, shown
+from scanner.documents.nodes import Node
 from scanner.model.json import JsonObject
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, PLACES, OwnerKey, Source
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
@@ -67,7 +67,7 @@ def _bytes(node: Node) -> int:
         return node.integer(least=1)
     size = _SIZE.fullmatch(node.value)
     if size is None:
-        node.fail(f"{shown(node.value)} is no size: write it as 500Mi, 50Gi or 2Ti, or in bytes")
+        node.fail("must be a size: write it as 500Mi, 50Gi or 2Ti, or in bytes")
     return int(size[1]) * _UNITS[size[2]]
 
 

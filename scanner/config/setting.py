@@ -108,7 +108,7 @@ def _scalar_of(setting: Setting, text: str) -> Scalar:
 
 def _boolean(setting: Setting, text: str) -> bool:
     if text.strip().lower() not in _BOOLEANS:
-        raise UsageError(f"{setting.variable}={text}: write true or false, or 1 or 0")
+        raise UsageError(f"{setting.variable}: write true or false, or 1 or 0")
     return _BOOLEANS[text.strip().lower()]
 
 
@@ -117,12 +117,12 @@ def _number(setting: Setting, text: str, kind: type[int | float]) -> int | float
         return kind(text)
     except ValueError as error:
         wanted = "a whole number" if kind is int else "a number"
-        raise UsageError(f"{setting.variable}={text}: write {wanted}") from error
+        raise UsageError(f"{setting.variable}: write {wanted}") from error
 
 
 def _within(setting: Setting, number: float) -> int | float:
     if problem := _outside(setting, number):
-        raise UsageError(f"{setting.variable}={number}: {problem}")
+        raise UsageError(f"{setting.variable}: {problem}")
     return number
 
 
@@ -138,10 +138,20 @@ def _outside(setting: Setting, number: float) -> str:
 
 def _checked(setting: Setting, text: str, name: str) -> str:
     if setting.choices and text not in setting.choices:
-        raise UsageError(f"{name}={text}: {_choices(setting, text)}")
-    if setting.check is not None:
-        setting.check(text, name)
+        raise UsageError(f"{name}: {_choices(setting, text)}")
+    _check(setting, text, name)
     return text
+
+
+def _check(setting: Setting, text: str, name: str) -> None:
+    """Raise UsageError for a text that the flag would reject. The message of the flag repeats its value; this one does not."""
+    if setting.check is None:
+        return
+    try:
+        setting.check(text, name)
+    except UsageError as error:
+        message = str(error).replace(f"{text}: ", "")
+        raise UsageError(re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "this value", message)) from error
 
 
 def _choices(setting: Setting, text: str) -> str:
@@ -155,8 +165,7 @@ def from_node(setting: Setting, node: Node) -> Plain:
     if not setting.many:
         return _scalar_at(setting, node)
     if not isinstance(node.value, list):
-        example = node.text if node.text and "," not in node.text else "a, b"
-        node.fail(f"must be a list: write [{example}]")
+        node.fail("must be a list: write [a, b]")
     return tuple(_scalar_at(setting, item) for item in node.value)
 
 
@@ -180,17 +189,16 @@ def _scalar_at(setting: Setting, node: Node) -> Scalar:
 
 def _reject_outside(setting: Setting, node: Node, number: float) -> None:
     if problem := _outside(setting, number):
-        node.fail(f"{node.text} is outside of the bounds: {problem}")
+        node.fail(f"is outside of the bounds: {problem}")
 
 
 def _text_at(setting: Setting, node: Node) -> str:
     text = node.string()
     if setting.choices and text not in setting.choices:
         _fail_choice(setting, node, text)
-    if setting.check is not None:
-        setting.check(text, f"{node.place}: {node.path}")
+    _check(setting, text, f"{node.place}: {node.path}")
     return text
 
 
 def _fail_choice(setting: Setting, node: Node, text: str) -> NoReturn:
-    node.fail(f"{text} is unknown: {_choices(setting, text)}")
+    node.fail(_choices(setting, text))

@@ -25,7 +25,8 @@ from yaml.events import (
 )
 
 from scanner.cluster.scalars import BadScalar, json_value, resolve
-from scanner.documents.nodes import BadDocument, Node, Place, shown
+from scanner.cluster.yaml import problem_of
+from scanner.documents.nodes import BadDocument, Node, Place, key_shown
 from scanner.files import SETTINGS
 
 DEEPEST: Final = 32
@@ -64,7 +65,7 @@ class _Composer:
                 frame = self.stack.pop()
                 self._place(Node(frame.place, frame.path, frame.value, keys=frame.keys))
             case AliasEvent():
-                self._fail(f"the alias *{shown(event.anchor or '')} is not supported: write the value itself", event)
+                self._fail("an alias is not supported: quote a value that begins with *", event)
             case _:
                 pass
 
@@ -83,7 +84,7 @@ class _Composer:
     def _key(self, key: str, place: Place) -> None:
         frame = self.stack[-1]
         if key in frame.keys:
-            raise BadDocument(place, f"the key {shown(key)} is repeated: line {frame.keys[key].line} has it, too")
+            raise BadDocument(place, f"the key {key_shown(key)} is repeated: line {frame.keys[key].line} has it, too")
         frame.key = key
         frame.keys[key] = place
 
@@ -114,7 +115,7 @@ class _Composer:
         frame = self.stack[-1]
         if isinstance(frame.value, list):
             return f"{frame.path}[{len(frame.value)}]"
-        key = shown(frame.key or "")
+        key = key_shown(frame.key or "")
         return f"{frame.path}.{key}" if frame.path else key
 
     def _expects_key(self) -> bool:
@@ -122,7 +123,7 @@ class _Composer:
 
     def _reject_tag(self, event: ScalarEvent | CollectionStartEvent) -> None:
         if event.tag is not None:
-            self._fail(f"the tag {shown(event.tag)} is not supported: quote the value to make it a string", event)
+            self._fail("a tag is not supported: quote a value that begins with !", event)
 
     def _place_of(self, event: Event) -> Place:
         mark = event.start_mark
@@ -149,7 +150,7 @@ def compose(data: bytes, source: str) -> Iterator[Node]:
     except pyyaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(source, mark.line + 1, mark.column + 1) if mark else Place(source, 1, 1)
-        raise BadDocument(place, f"this is not YAML: {error.problem or error.context}") from error
+        raise BadDocument(place, f"this is not YAML: {problem_of(error)}") from error
     except pyyaml.YAMLError as error:
         raise BadDocument(Place(source, 1, 1), f"this is not YAML: {' '.join(str(error).split())}") from error
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from scanner.documents.files import read
-from scanner.documents.nodes import Node, Place, shown
+from scanner.documents.nodes import Node, Place, key_shown
 from scanner.errors import UsageError
 from scanner.model.nearest import did_you_mean
 from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
@@ -68,7 +68,7 @@ def _controls(node: Node, languages: Collection[str]) -> Iterator[Control]:
         own_id = _field(item, fields, "id")
         number = _line(own_id, _LONGEST_ID)
         if number in places:
-            own_id.fail(f"{shown(number)} is the id of the control at {places[number]} already")
+            own_id.fail(f"{key_shown(number)} is the id of the control at {places[number]} already")
         places[number] = own_id.place
         policies = fields["policies"].items() if "policies" in fields else []
         yield Control(
@@ -98,7 +98,7 @@ def _selector(node: Node, languages: Collection[str]) -> PolicySelector:
 def _language(node: Node, languages: Collection[str]) -> str:
     text = node.string()
     if text not in languages:
-        node.fail(f"{shown(text)} must be one of {', '.join(languages)}.{did_you_mean(text, languages)}")
+        node.fail(f"must be one of {', '.join(languages)}.{did_you_mean(text, languages)}")
     return text
 
 
@@ -106,7 +106,7 @@ def _framework_name(node: Node) -> str:
     text = node.string()
     if not _NAME.fullmatch(text):
         node.fail(
-            f"{shown(text)} is no name of a framework: write at most 63 lower-case letters, digits, '-' and '.', "
+            "must be the name of a framework: at most 63 lower-case letters, digits, '-' and '.', "
             "such as cis-kubernetes"
         )
     return text
@@ -123,8 +123,8 @@ def _line(node: Node, longest: int) -> str:
 
 
 def _expect(node: Node, wanted: str) -> None:
-    if (text := node.string()) != wanted:
-        node.fail(f"must be {wanted}, not {shown(text)}")
+    if node.string() != wanted:
+        node.fail(f"must be {wanted}")
 
 
 def _field(node: Node, fields: Mapping[str, Node], name: str) -> Node:

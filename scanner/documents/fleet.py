@@ -10,7 +10,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from scanner.documents.files import read_only
-from scanner.documents.nodes import Node, shown
+from scanner.documents.nodes import Node
 from scanner.errors import UsageError
 from scanner.model.cron import schedule_of
 
@@ -66,9 +66,9 @@ def _members(node: Node, folder: Path) -> Iterator[Member]:
             item.fail("the field name is missing")
         name = fields["name"].string()
         if not _NAME.fullmatch(name):
-            fields["name"].fail(f"{shown(name)} is no name: write at most 253 letters, digits and . _ - : / @")
+            fields["name"].fail("must be a name: at most 253 letters, digits and . _ - : / @")
         if name in places:
-            fields["name"].fail(f"{shown(name)} is the name of the cluster at {places[name]} already")
+            fields["name"].fail(f"this is the name of the cluster at {places[name]} already")
         places[name] = item.place
         texts = {key: fields[key].string() for key in ("kubeconfig", "context", "schedule") if key in fields}
         if "kubeconfig" in texts:
@@ -84,7 +84,7 @@ def _zone(fields: dict[str, Node]) -> str:
     try:
         known = ZoneInfo(zone or "Etc/UTC")
     except (KeyError, ValueError, OSError):
-        fields["timeZone"].fail(f"{shown(zone)} is no time zone: write a name such as Europe/Berlin")
+        fields["timeZone"].fail("must be a time zone: write a name such as Europe/Berlin")
     if "schedule" in fields:
         try:
             schedule_of(fields["schedule"].string(), known)

@@ -1,10 +1,12 @@
 """A value of a document with its place, and what a reader of settings asks of it.
 
-Each question has one type as its answer, and raises BadDocument for any other value.
+Each question has one type as its answer, and raises BadDocument for any other value. No message repeats a value: a password may stand
+in the wrong place, and file, line and column lead to it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -16,6 +18,7 @@ from scanner.model.json import Json
 from scanner.model.nearest import did_you_mean
 
 _LONGEST_SHOWN: Final = 60
+_NAME: Final = re.compile(r"[\w$][\w$./\[\]-]*")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -64,7 +67,7 @@ class Node:
             if key not in known:
                 path = f"{self.path}.{key}" if self.path else key
                 choices = did_you_mean(key, known) or f" The fields are {', '.join(known)}."
-                raise BadDocument(self.keys[key], f"unknown field {shown(path)}.{choices}")
+                raise BadDocument(self.keys[key], f"unknown field {key_shown(path)}.{choices}")
         return {key: node for key, node in nodes.items() if node.value is not None}
 
     def entries(self) -> dict[str, Node]:
@@ -102,7 +105,7 @@ class Node:
         if isinstance(self.value, bool) or not isinstance(self.value, int):
             self._not("a whole number")
         if self.value < least:
-            self.fail(f"must be {least} or more, not {self.text}")
+            self.fail(f"must be {least} or more")
         return self.value
 
     def number(self) -> float:
@@ -117,9 +120,9 @@ class Node:
         try:
             day = date.fromisoformat(text)
         except ValueError:
-            self.fail(f"{shown(text)} is no date: write it as YYYY-MM-DD, such as 2026-12-31")
+            self.fail("must be a date: write it as YYYY-MM-DD, such as 2026-12-31")
         if day.isoformat() != text:
-            self.fail(f"{shown(text)} is no date: write it as {day.isoformat()}")
+            self.fail(f"must be a date: write it as {day.isoformat()}")
         return day
 
     def choice(self, choices: type[_Choice]) -> _Choice:
@@ -127,7 +130,7 @@ class Node:
         text = self.string()
         known = [choice.value for choice in choices]
         if text not in known:
-            self.fail(f"{shown(text)} must be one of {', '.join(known)}.{did_you_mean(text, known)}")
+            self.fail(f"must be one of {', '.join(known)}.{did_you_mean(text, known)}")
         return choices(text)
 
     def json(self) -> Json:
@@ -146,8 +149,10 @@ class Node:
         self.fail(f"must be {wanted}, not {_kind_of(self.value)}{hint}")
 
 
-def shown(text: str) -> str:
-    """A text of a file for a message, shortened."""
+def key_shown(text: str) -> str:
+    """A key or a name for a message, shortened; an ellipsis for a key that is no name, such as `password:x` without a space."""
+    if not _NAME.fullmatch(text):
+        return "…"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 

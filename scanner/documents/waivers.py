@@ -16,7 +16,7 @@ from typing import Final
 
 from scanner.documents.composer import compose
 from scanner.documents.files import read
-from scanner.documents.nodes import BadDocument, Node, shown
+from scanner.documents.nodes import BadDocument, Node, key_shown
 from scanner.model.population import KeptKeys
 from scanner.model.selector import EVERYTHING, Requirement, Selector
 from scanner.model.waiver import LabelledConfigMap, Waiver, WaiverSet
@@ -60,7 +60,7 @@ class _Reader:
         for node in nodes:
             waiver = self._waiver(node)
             if earlier := (self.places | names).get(waiver.name):
-                node.fail(f"there is another waiver {shown(waiver.name)} in {earlier}: each needs a name of its own")
+                node.fail(f"there is another waiver of this name in {earlier}: each needs a name of its own")
             names[waiver.name] = str(node.place)
             waivers.append(waiver)
         self.places |= names
@@ -126,7 +126,7 @@ class _Reader:
         """A label that scans do not keep is no label of any stored object: the waiver would be unused, or match everything."""
         kept = self.kept
         if kept is not None and key not in kept.labels and not key.startswith(kept.prefixes):
-            node.fail(f"the scan does not keep the label {shown(key)}: scan with --keep-label {shown(key)}")
+            node.fail(f"the scan does not keep the label {key_shown(key)}: scan with --keep-label {key_shown(key)}")
 
 
 def read_waivers(path: Path, kept: KeptKeys | None) -> WaiverSet:
@@ -152,7 +152,7 @@ def waivers_of_config_maps(config_maps: Iterable[LabelledConfigMap], namespace: 
             continue
         for key, text in sorted(config_map.data.items()):
             try:
-                waivers += reader.read(compose(text.encode("utf-8", "replace"), f"{place}, key {shown(key)}"))
+                waivers += reader.read(compose(text.encode("utf-8", "replace"), f"{place}, key {key_shown(key)}"))
             except BadDocument as error:
                 faults.append(str(error))
     return WaiverSet(tuple(waivers), tuple(faults), tuple(notes))
@@ -161,7 +161,7 @@ def waivers_of_config_maps(config_maps: Iterable[LabelledConfigMap], namespace: 
 def _expect(root: Node, fields: Mapping[str, Node], key: str, value: str) -> None:
     node = _required(root, fields, key)
     if node.value != value:
-        node.fail(f"must be {value}, not {shown(node.text) or 'another value'}")
+        node.fail(f"must be {value}")
 
 
 def _required(node: Node, fields: Mapping[str, Node], key: str) -> Node:
@@ -174,7 +174,7 @@ def _required(node: Node, fields: Mapping[str, Node], key: str) -> Node:
 def _text(node: Node) -> str:
     text = node.string().strip()
     if _PLACEHOLDER.fullmatch(text):
-        node.fail(f"{shown(text)} is a placeholder: write the value")
+        node.fail("is a placeholder: write the value")
     return text
 
 
@@ -194,7 +194,7 @@ def _check_digest(fields: Mapping[str, Node]) -> str:
         node.fail("there is no check: write its id into check, or delete checkDigest")
     text = _text(node)
     if not _DIGEST.fullmatch(text):
-        node.fail(f"{shown(text)} is no digest: write sha256: and 64 hex digits, as `assay waiver propose` does")
+        node.fail("must be a digest: write sha256: and 64 hex digits, as `assay waiver propose` does")
     return text
 
 
@@ -204,5 +204,5 @@ def _reference(fields: Mapping[str, Node], key: str) -> str:
         return ""
     text = _text(fields[key])
     if not _REFERENCE.fullmatch(text):
-        fields[key].fail(f"{shown(text)} is no object: write Kind/name, such as Deployment/web, or a name")
+        fields[key].fail("must be an object: write Kind/name, such as Deployment/web, or a name")
     return text

@@ -5,20 +5,37 @@ A bare path and `sqlite:PATH` mean a SQLite file; `postgres://` and `postgresql:
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, quote_plus
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from scanner.audit.own_secrets import NO_SECRETS, OwnSecrets
 from scanner.errors import UsageError
+from scanner.files import SECRET, read_text
 
 _SQLITE = {"sqlite", "sqlite+pysqlite"}
 _POSTGRESQL = {"postgres", "postgresql", "postgresql+psycopg"}
 _SQLITE_PREFIX = "sqlite:"
-_SECRET_OPTION = re.compile(r"password|passwd|passfile|pwd|secret|token|sslkey", re.IGNORECASE)
+_SHOWN_OPTIONS = frozenset(
+    {
+        *("host", "hostaddr", "port", "dbname", "user", "service", "connect_timeout", "application_name"),
+        *("sslmode", "sslrootcert", "sslcert", "sslcrl", "sslnegotiation", "channel_binding", "gssencmode"),
+        *("target_session_attrs", "load_balance_hosts", "client_encoding", "tcp_user_timeout"),
+        *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
+    }
+)
+"""The parameters of libpq whose values are no secrets; any other, such as `options`, may have one."""
+_PASSWORD_VARIABLE = "PGPASSWORD"  # noqa: S105 - a name
+_FILE_VARIABLE = "PGPASSFILE"
+_DEFAULT_FILE = "~/.pgpass"
+_SETTING = re.compile(r"=(\S+)")
+_FIELDS = re.compile(r"((?:[^\\:]|\\.)*):" * 4 + "(.+)")
 _KEYWORD = re.compile(
     r"(?:host|hostaddr|port|dbname|database|user|service|sslmode|application_name|options|\w*(?:password|key))\s*=",
     re.IGNORECASE,
@@ -29,17 +46,24 @@ _FORMS = "Use a path, sqlite:PATH or postgresql://USER@HOST/DATABASE."
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A database. `shown` is the address for messages; `path` is the file of a SQLite database, else None."""
+    """A database. `shown` is the address for messages; `path` is the file of a SQLite database, else None.
+
+    `secrets` are the password and the values of options that `shown` leaves out.
+    """
 
     url: URL
     shown: str
     path: Path | None
+    secrets: OwnSecrets = NO_SECRETS
+
+    @property
+    def is_shown_whole(self) -> bool:
+        """Return whether the URL has nothing that messages leave out."""
+        return not any(_secrets(self.url))
 
     def masked(self, text: str) -> str:
-        """The text with the address's secrets masked."""
-        for secret in _secrets(self.url):
-            text = text.replace(secret, "***")
-        return text
+        """A text of the server, which may repeat a password, without secrets of the address."""
+        return self.secrets.masked(text)
 
 
 def address_of(text: str) -> Address:
@@ -55,7 +79,9 @@ def address_of(text: str) -> Address:
     if url.drivername in _SQLITE:
         return _file(url.database or "")
     if url.drivername in _POSTGRESQL:
-        return Address(url.set(drivername="postgresql+psycopg"), _shown(url), None)
+        _reject_ambiguous(url)
+        secrets = OwnSecrets(*_secrets(url), os.environ.get(_PASSWORD_VARIABLE, ""), *_passwords_in_file(url))
+        return Address(url.set(drivername="postgresql+psycopg"), _shown(url), None, secrets)
     raise UsageError(f"Assay does not support databases of type {url.drivername}. {_FORMS}")
 
 
@@ -70,6 +96,15 @@ def _reject_mistyped(text: str) -> None:
         raise UsageError(f"The database address has the form of keywords and values, not of a URL. {_FORMS}")
     if _SCHEME.match(text.strip()):
         raise UsageError(f"The database URL lacks the two slashes after its scheme. {_FORMS}")
+
+
+def _reject_ambiguous(url: URL) -> None:
+    """Raise UsageError for a URL whose password has an @ or a slash: what follows would be shown as host and database."""
+    if "@" in (url.database or "") or "@" in (url.host or ""):
+        raise UsageError(
+            "The database URL has a second @: write an @ of the password as %40, a slash as %2F, and an @ of the name of the "
+            "database as %40."
+        )
 
 
 def _parsed(text: str) -> URL:
@@ -87,13 +122,24 @@ def _file(name: str) -> Address:
 
 
 def _shown(url: URL) -> str:
-    plain = url.difference_update_query([name for name in url.query if _SECRET_OPTION.search(name)])
+    plain = url.difference_update_query([name for name in url.query if name not in _SHOWN_OPTIONS])
     return plain.set(drivername="postgresql").render_as_string(hide_password=True)
 
 
-def _secrets(url: URL) -> tuple[str, ...]:
-    """The password and the secret options, plain and as encoded in the URL, longest first."""
-    options = (value for name, value in url.query.items() if _SECRET_OPTION.search(name))
-    given = [url.password, *(text for value in options for text in (value if isinstance(value, tuple) else (value,)))]
-    plain = [str(item) for item in given if item]
-    return tuple(sorted({*plain, *map(quote, plain), *map(quote_plus, plain)}, key=len, reverse=True))
+def _secrets(url: URL) -> Iterator[str]:
+    """The password, and the values of options that are not shown, plain and as the URL has them."""
+    if url.password:
+        yield str(url.password)
+    for name, value in url.query.items():
+        if name not in _SHOWN_OPTIONS:
+            for text in (value,) if isinstance(value, str) else value:
+                yield from (text, *_SETTING.findall(text))
+
+
+def _passwords_in_file(url: URL) -> Iterator[str]:
+    """The passwords in the password file of libpq, of which one may be sent ("The Password File" in PostgreSQL's manual)."""
+    named = url.query.get("passfile") or os.environ.get(_FILE_VARIABLE) or _DEFAULT_FILE
+    with suppress(OSError, ValueError):
+        for line in read_text(Path(str(named)).expanduser(), SECRET).splitlines():
+            if not line.startswith("#") and (fields := _FIELDS.fullmatch(line)):
+                yield re.sub(r"\\(.)", r"\1", fields[5])

@@ -84,8 +84,8 @@ def _first_line(error: object) -> str:
 
 
 def _sentence(address: Address, why: str) -> str:
-    why = address.masked(why).rstrip(".")
+    lower, shown = why.lower(), address.masked(why).rstrip(".")
     for sign, state, remedy in _REMEDIES:
-        if sign in why.lower():
-            return f"The database {address.shown} {state} ({why}). {remedy}."
-    return f"The database {address.shown} failed: {why}. Try again, or name another database with --db."
+        if sign in lower:
+            return f"The database {address.shown} {state} ({shown}). {remedy}."
+    return f"The database {address.shown} failed: {shown}. Try again, or name another database with --db."

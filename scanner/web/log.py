@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,10 +23,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
 from scanner.model.json import Json
+from scanner.web.access.tokens import PREFIX
 from scanner.web.notice import Notice, respond
 
 LOGGER: Final = "assay.web"
 """The name of the logger of pages."""
+_PREFIX: Final = "".join(f"(?:{letter}|%(?:25)*(?:{ord(letter):x}|{ord(letter.upper()):x}))" for letter in PREFIX)
+_TOKEN: Final = re.compile(
+    rf"{_PREFIX}(?:[A-Za-z0-9_-]|%(?:25)*(?:2d|3[0-9]|[46][1-9a-f]|[57][0-9af])){{16,}}", re.IGNORECASE
+)
+"""A bearer token of this server (see `access.tokens`), or the beginning of one; any of its characters may be escaped as in URLs."""
+_LOGGERS: Final = (LOGGER, "asyncio")
 _SECRETS: Final = frozenset({"code", "state", "session_state", "nonce", "assertion"})
 """Parameters of sign-in whose values are secrets; those whose names end like the names of passwords and tokens are secrets, too."""
 _WITHOUT_QUERY: Final = "/callback"
@@ -57,17 +65,34 @@ class _Events(logging.Handler):
         self._events(record.levelname.lower(), f"{record.getMessage()}{why}", {})
 
 
+def without_tokens(text: str) -> str:
+    """A text without tokens of this server, which users put into addresses and names by mistake."""
+    return _TOKEN.sub(MASK, text)
+
+
+def events_without_tokens(events: Events) -> Events:
+    """Events without tokens in their sentences and members: the traceback of an internal error may quote a request."""
+
+    def report(level: str, message: str, fields: Mapping[str, str | int]) -> None:
+        shown = {name: without_tokens(value) if isinstance(value, str) else value for name, value in fields.items()}
+        events(level, without_tokens(message), shown)
+
+    return report
+
+
 @contextmanager
 def logged(events: Events) -> Iterator[None]:
-    """A block in which what the application logs is reported as events."""
-    logger, handler = logging.getLogger(LOGGER), _Events(events)
-    logger.addHandler(handler)
-    logger.propagate = False
+    """A block in which what the application and its event loop log is reported as events."""
+    loggers, handler = list(map(logging.getLogger, _LOGGERS)), _Events(events)
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.propagate = False
     try:
         yield
     finally:
-        logger.removeHandler(handler)
-        logger.propagate = True
+        for logger in loggers:
+            logger.removeHandler(handler)
+            logger.propagate = True
 
 
 class AccessLog:
@@ -105,7 +130,8 @@ class AccessLog:
         if self._stream is None:
             return
         try:
-            self._stream.write(f"{orjson.dumps(_line(scope, begun, seconds, answer)).decode()}\n")
+            line = orjson.dumps(_line(scope, begun, seconds, answer)).decode()
+            self._stream.write(f"{without_tokens(line)}\n")
             self._stream.flush()
         except (OSError, ValueError) as error:
             # Requests are still answered; the log ends with a message instead of in silence.
@@ -175,7 +201,7 @@ def _line(scope: Scope, begun: datetime, seconds: float, answer: _Answer) -> dic
         "id": state["request_id"],
         "client": scope["client"][0] if scope.get("client") else None,
         "method": scope["method"],
-        "path": _text(scope["path"].encode(errors="replace")),
+        "path": without_named_secrets(_text(scope["path"].encode(errors="replace"))),
         "query": "" if scope["path"] == _WITHOUT_QUERY else query_without_secrets(_text(scope["query_string"])),
         "status": answer.status,
         "ms": round(seconds * 1000, 1),

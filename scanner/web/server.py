@@ -21,7 +21,7 @@ from scanner.web.access import AccessSettings, guarded
 from scanner.web.headers import SecureHeaders
 from scanner.web.limits import OPEN_PATHS, Limited, Limits
 from scanner.web.listen import Address, address_bound, bound
-from scanner.web.log import AccessLog, Events, logged
+from scanner.web.log import AccessLog, Events, events_without_tokens, logged
 from scanner.web.notice import Notice, respond
 from scanner.web.protocol import protocol_with
 
@@ -82,8 +82,9 @@ def serve(content: Content, settings: ServerSettings, output: Output) -> None:
         expectations=content.expectations,
         most_seconds=settings.limits.query_seconds,
     )
-    with closing(library), logged(output.events):
-        run(_application(library, output.events), settings, output)
+    events = events_without_tokens(output.events)
+    with closing(library), logged(events):
+        run(_application(library, events), settings, output)
 
 
 def _application(library: Library, events: Events) -> ASGIApp:
@@ -125,7 +126,7 @@ def protected(app: ASGIApp, settings: ServerSettings, output: Output) -> ASGIApp
 
 
 def _outer(app: ASGIApp, settings: ServerSettings, output: Output) -> ASGIApp:
-    return SecureHeaders(AccessLog(Limited(app, settings.limits), output.log, output.events))
+    return SecureHeaders(AccessLog(Limited(app, settings.limits), output.log, events_without_tokens(output.events)))
 
 
 class MetricsAlone:

@@ -200,14 +200,14 @@ def test_a_value_of_the_file_does_not_conflict_with_a_flag(assay: Assay, write: 
         (
             "requestTimeout: 5 minutes\n",
             {},
-            "line 1, column 17: requestTimeout: 5 minutes: write a duration such as 30",
+            "line 1, column 17: requestTimeout: write a duration such as 30",
         ),
         (
             "kubernetesVersion: 1.30\n",
             {},
             "line 1, column 20: kubernetesVersion: must be a string, not a number: quote it",
         ),
-        ("at: yesterday\n", {}, "line 1, column 5: at: yesterday: write a date such as 2026-03-31"),
+        ("at: yesterday\n", {}, "line 1, column 5: at: write a date such as 2026-03-31"),
         ("schedule: {cron: '* * *'}\n", {}, "line 1, column 18: schedule.cron: "),
         ("selector: 'a in'\n", {}, "line 1, column 11: selector: "),
     ],

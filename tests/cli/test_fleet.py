@@ -89,12 +89,12 @@ def test_flags_that_do_not_fit_are_refused(assay: Assay, write: Write, flags: tu
         ("{}", "line 1, column 1: the field clusters is missing"),
         ("clusters: []", "clusters: must have at least one cluster"),
         ("clusters: [{kubeconfig: a}]", "the field name is missing"),
-        ("clusters: [{name: a}, {name: a}]", "a is the name of the cluster at"),
+        ("clusters: [{name: a}, {name: a}]", "this is the name of the cluster at"),
         ("clusters: [{name: a, kubeconf: b}]", "unknown field"),
         ("clusters: [{name: a, schedule: '60 * * * *'}]", "schedule '60 * * * *'"),
         ("clusters: [{name: a, timeZone: UTC}]", "belongs to a schedule"),
-        ("clusters: [{name: a, schedule: '@daily', timeZone: Mars}]", "is no time zone"),
-        ('clusters: [{name: "a\\e[1m"}]', "is no name"),
+        ("clusters: [{name: a, schedule: '@daily', timeZone: Mars}]", "must be a time zone"),
+        ('clusters: [{name: "a\\e[1m"}]', "must be a name"),
     ],
 )
 def test_an_error_in_the_file_is_named_with_its_place(assay: Assay, write: Write, text: str, error: str) -> None:

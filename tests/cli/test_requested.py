@@ -59,7 +59,7 @@ def test_groups_uid_and_extra_belong_to_the_user(assay: Assay, home: Path, files
         (["--as-user-group", "dev"], "--as-user-group needs --as-user"),
         (["--as-user-uid", "1"], "--as-user-uid needs --as-user"),
         (["--as-user-extra", "a=b"], "--as-user-extra needs --as-user"),
-        (["--as-user", "bob", "--as-user-extra", "a"], "--as-user-extra a: write KEY=VALUE"),
+        (["--as-user", "bob", "--as-user-extra", "a"], "--as-user-extra: write KEY=VALUE"),
         (["--operation", "delete"], "'delete' is not one of"),
         (["--policy", "only-*", "--assume-bound", "new"], "--assume-bound names policy new, which is neither in"),
     ],

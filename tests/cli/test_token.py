@@ -78,7 +78,7 @@ def test_a_wrong_token_is_an_error(assay: Assay, arguments: tuple[str, ...], mes
         ("tokens: [{name: a, sha: x}]", "unknown field tokens[0].sha. Did you mean sha256?"),
         (f"tokens: [{{name: 'a b', sha256: {'0' * 64}}}]", "tokens[0].name: must have at most 64 letters"),
         (f"tokens: [{{name: a, sha256: {'A' * 64}}}]", "tokens[0].sha256: must have 64 hexadecimal digits"),
-        (f"tokens: [{{name: a, sha256: {'b' * 64}, expires: soon}}]", "tokens[0].expires: soon is no date"),
+        (f"tokens: [{{name: a, sha256: {'b' * 64}, expires: soon}}]", "tokens[0].expires: must be a date"),
         (
             f"tokens: [{{name: a, sha256: {'b' * 64}}}, {{name: a, sha256: {'c' * 64}}}]",
             "tokens[1]: there are two tokens named a",

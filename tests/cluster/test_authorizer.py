@@ -133,3 +133,14 @@ def test_the_review_has_the_whole_question(
     answered(api, cluster, review_response(allowed=True), question)
     spec = json.loads(api.requests[-1].body)["spec"]
     assert {"user": "bob", "uid": "u-1", "groups": ["dev"], "extra": {"scopes": ["a"]}, **attributes} == spec
+
+
+def test_a_token_in_the_extra_info_of_the_user_is_not_repeated(api: FakeApi, cluster: LiveCluster) -> None:
+    """The review has sent it; another value of the user stays in the reason."""
+    carol = Subject("carol", (), "u-2", (("session-token", ("hidden-own-token",)), ("scopes", ("view-only",))))
+    question = Question(carol, verb="get", version="*", resource="pods", namespace="shop", name="web")
+    reply = review_response(
+        allowed=False, reason="hidden-own-token has view-only", evaluationError="not hidden-own-token"
+    )
+    expected = Answer(allowed=False, reason="[redacted] has view-only", error="not [redacted]")
+    assert expected == answered(api, cluster, reply, question)

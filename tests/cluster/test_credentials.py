@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from scanner.cluster.live import LiveCluster
-from scanner.cluster.transport import without_password
 from scanner.errors import AssayError, ClusterError, UsageError
 from scanner.model.json import JsonObject
+from scanner.model.urls import without_password
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 from tests.cluster.test_live import PODS, names
 

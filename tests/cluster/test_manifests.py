@@ -160,7 +160,7 @@ def test_a_broken_document_does_not_stop_the_others(tmp_path: Path) -> None:
         ("a: 1", "apiVersion: Required value: "),
         ("apiVersion: v1", "kind: Required value: "),
         ("apiVersion: 1\nkind: Pod", "apiVersion: Required value: "),
-        ("apiVersion: a/b/c\nkind: Pod\nmetadata: {name: a}", "apiVersion: Invalid value: a/b/c: "),
+        ("apiVersion: a/b/c\nkind: Pod\nmetadata: {name: a}", "apiVersion: Invalid value: write group/version"),
         ("apiVersion: v1\nkind: Pod", "metadata.name: Required value: "),
         ("apiVersion: v1\nkind: Pod\nmetadata:", "metadata.name: Required value: "),
         ("apiVersion: v1\nkind: Pod\nmetadata: {generateName: ''}", "metadata.name: Required value: "),

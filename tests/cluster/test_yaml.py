@@ -136,9 +136,9 @@ def test_a_document_reads_as_kubectl_reads_it(text: str, value: Json) -> None:
     [
         ("a: b: c", "mapping values are not allowed in this context", 1),
         ("a:\n\tb: 1", "found character that cannot start any token", 2),
-        ("a: *x", "unknown anchor 'x' referenced", 1),
-        ("a: &x {b: *x}", "anchor 'x' value contains itself", 1),
-        ("a: &x\n  <<: *x", "anchor 'x' value contains itself", 2),
+        ("a: *x", "unknown anchor referenced: quote a value that begins with *", 1),
+        ("a: &x {b: *x}", "an anchor's value contains itself", 1),
+        ("a: &x\n  <<: *x", "an anchor's value contains itself", 2),
         ("<<: 3", "map merge requires map or sequence of maps as the value", 1),
         ("<<: [{a: 1}, 3]", "map merge requires map or sequence of maps as the value", 1),
         ("a: &x [{b: 1}]\nb: {<<: *x}", "map merge requires map or sequence of maps as the value", 2),

@@ -43,12 +43,12 @@ def test_a_date_is_a_string_and_a_byte_order_mark_is_no_text() -> None:
 
 
 HOSTILE = [
-    (b"a: &x [1]\nb: *x\n", 2, 4, "the alias *x is not supported"),
-    (b"a: &x [*x]\n", 1, 8, "the alias *x is not supported"),
-    (b"a: &x {b: 1}\n<<: *x\n", 2, 5, "the alias *x is not supported"),
-    (b"a: 1\nb: !!python/object:os.system {}\n", 2, 4, "the tag tag:yaml.org,2002:python/object:os.system is not supported"),
-    (b"a: !foo x\n", 1, 4, "the tag !foo is not supported"),
-    (b"a: !!int '1'\n", 1, 4, "the tag tag:yaml.org,2002:int is not supported"),
+    (b"a: &x [1]\nb: *x\n", 2, 4, "an alias is not supported: quote a value that begins with *"),
+    (b"a: &x [*x]\n", 1, 8, "an alias is not supported: quote a value that begins with *"),
+    (b"a: &x {b: 1}\n<<: *x\n", 2, 5, "an alias is not supported: quote a value that begins with *"),
+    (b"a: 1\nb: !!python/object:os.system {}\n", 2, 4, "a tag is not supported: quote a value that begins with !"),
+    (b"a: !foo x\n", 1, 4, "a tag is not supported"),
+    (b"a: !!int '1'\n", 1, 4, "a tag is not supported"),
     (b"a: 1\nb: 2\na: 3\n", 3, 1, "the key a is repeated: line 1 has it, too"),
     (b"? [a]\n: b\n", 1, 3, "a key is a list or an object"),
     (b"a: .inf\n", 1, 4, ".inf has no form in JSON"),
@@ -110,11 +110,11 @@ class _Colour(StrEnum):
         ("'true'", "boolean", "a: must be true or false, not a string"),
         ("true", "integer", "a: must be a whole number, not a boolean"),
         ("1.5", "integer", "a: must be a whole number, not a number"),
-        ("-1", "integer", "a: must be 0 or more, not -1"),
+        ("-1", "integer", "a: must be 0 or more"),
         ("x", "number", "a: must be a number, not a string"),
-        ("2026-02-30", "day", "a: 2026-02-30 is no date: write it as YYYY-MM-DD, such as 2026-12-31"),
-        ("'20261231'", "day", "a: 20261231 is no date: write it as 2026-12-31"),
-        ("2026-12-31T00:00:00Z", "day", "a: 2026-12-31T00:00:00Z is no date: write it as YYYY-MM-DD, such as 2026-12-31"),
+        ("2026-02-30", "day", "a: must be a date: write it as YYYY-MM-DD, such as 2026-12-31"),
+        ("'20261231'", "day", "a: must be a date: write it as 2026-12-31"),
+        ("2026-12-31T00:00:00Z", "day", "a: must be a date: write it as YYYY-MM-DD, such as 2026-12-31"),
     ],
 )  # fmt: skip
 def test_a_value_of_another_type_is_refused(text: str, question: str, problem: str) -> None:
@@ -126,5 +126,5 @@ def test_a_value_of_another_type_is_refused(text: str, question: str, problem: s
 
 def test_a_choice_is_refused_with_the_nearest_one() -> None:
     """The message lists all."""
-    with pytest.raises(BadDocument, match=r"bleu must be one of red, blue. Did you mean blue\?"):
+    with pytest.raises(BadDocument, match=r"must be one of red, blue. Did you mean blue\?"):
         _only("a: bleu").entries()["a"].choice(_Colour)

@@ -85,7 +85,14 @@ def _check_id_token(claims: JsonObject, audience: str, nonce: str) -> None:
 
 
 def _refused(error: Exception) -> Refused:
-    what = f"{error.claim}: {error.description}" if isinstance(error, ClaimError) else str(error)
+    """The reason of the library, by its code: its other words may quote the token."""
+    match error:
+        case ClaimError():
+            what = f"{error.claim}: {error.description}"
+        case JoseError():
+            what = error.error
+        case _:
+            what = type(error).__name__
     return Refused(f"the token is not valid: {what}")
 
 

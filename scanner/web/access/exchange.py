@@ -11,6 +11,7 @@ import httpx2
 import orjson
 
 from scanner.model.json import Json
+from scanner.model.urls import without_password
 from scanner.web.access.refused import ProviderUnavailable
 
 TIMEOUT: Final = 10.0
@@ -83,8 +84,19 @@ async def document_at(url: str, *, token: str = "") -> Json:
             answer.raise_for_status()
             document: Json = orjson.loads(answer.content)
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        raise ProviderUnavailable(f"{url} does not answer as it must: {type(error).__name__}: {error}") from error
+        raise ProviderUnavailable(f"{without_password(url)} does not answer as it must: {_reason(error)}") from error
     return document
+
+
+def _reason(error: Exception) -> str:
+    """The reason of a failure in our own words: a message of the client may quote what the server or a proxy has sent."""
+    match error:
+        case httpx2.HTTPStatusError():
+            return f"status {error.response.status_code}"
+        case httpx2.ReadTimeout() | httpx2.DecodingError() | httpx2.ConnectError():
+            return f"{type(error).__name__}: {error}"
+        case _:
+            return type(error).__name__
 
 
 class Shared(Generic[AnswerT]):

@@ -15,15 +15,18 @@ import httpx2
 from authlib.integrations.base_client import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 
+from scanner.audit.own_secrets import OwnSecrets
 from scanner.model.json import Json, JsonObject
+from scanner.model.urls import origin_of, without_password
 from scanner.web.access.assertions import name_of, subject_of, verified
 from scanner.web.access.exchange import TIMEOUT, LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys
-from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused
+from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused, code_shown
 from scanner.web.access.settings import EVERYONE, OidcSettings
 from scanner.web.sessions import Pending
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
+_LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Provider:
     def __init__(self, settings: OidcSettings, redirect_uri: str) -> None:
         self._settings = settings
         self._redirect_uri = redirect_uri
+        self._secrets = OwnSecrets(settings.client_secret)
         self._discovery = Shared(self._discover)
         self._endpoints: Endpoints | None = None
         self._keys: Keys | None = None
@@ -68,8 +72,8 @@ class Provider:
         answer = await self._exchanged(endpoints, code, pending)
         claims = await self._claims(answer, pending)
         if not await self._is_member(endpoints, answer, claims):
-            raise NotAllowed(name_of(claims))
-        return name_of(claims), subject_of(claims)
+            raise NotAllowed(self._secrets.masked(name_of(claims)))
+        return self._secrets.masked(name_of(claims)), self._secrets.masked(subject_of(claims))
 
     async def _exchanged(self, endpoints: Endpoints, code: str, pending: Pending) -> JsonObject:
         try:
@@ -82,10 +86,10 @@ class Provider:
                     code_verifier=pending.verifier,
                 )
         except OAuthError as error:
-            raise Refused(f"the provider refuses the code: {error.error}") from error
+            raise Refused(f"the provider refuses the code: {code_shown(str(error.error))}") from error
         except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise ProviderUnavailable(
-                f"{endpoints.token} does not answer as it must: {type(error).__name__}"
+                f"{origin_of(endpoints.token)} does not answer as it must: {type(error).__name__}"
             ) from error
         return answer
 
@@ -139,7 +143,10 @@ def endpoints_of(document: Json, issuer: str) -> Endpoints:
     """The endpoints in the document of discovery. Raises ProviderUnavailable for a document of another issuer or without them."""
     if not isinstance(document, dict) or document.get("issuer") != issuer:
         named = document.get("issuer") if isinstance(document, dict) else None
-        raise ProviderUnavailable(f"the provider at {issuer} names itself {named!r}: set --oidc-issuer to that name")
+        shown = repr(without_password(named)[:_LONGEST]) if isinstance(named, str) else "nothing"
+        raise ProviderUnavailable(
+            f"the provider at {without_password(issuer)} names itself {shown}: set --oidc-issuer to that name"
+        )
     methods = document.get("token_endpoint_auth_methods_supported")
     return Endpoints(
         _endpoint(document, "authorization_endpoint", issuer),
@@ -154,7 +161,9 @@ def _endpoint(document: JsonObject, name: str, issuer: str) -> str:
     """A URL of the document, by TLS if the issuer is reached by TLS."""
     url = document.get(name)
     if not isinstance(url, str) or urlsplit(url).scheme not in {"https", urlsplit(issuer).scheme}:
-        raise ProviderUnavailable(f"the provider at {issuer} names no {name} that begins with https://")
+        raise ProviderUnavailable(
+            f"the provider at {without_password(issuer)} names no {name} that begins with https://"
+        )
     return url
 
 

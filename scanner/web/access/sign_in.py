@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from scanner.web.access.hosts import comes_from_own_page
 from scanner.web.access.provider import Provider
-from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused
+from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused, code_shown
 from scanner.web.access.settings import AccessSettings
 from scanner.web.access.tokens import Tokens
 from scanner.web.limits import Limits
@@ -146,7 +146,7 @@ class SignIn:
 def _code(query: QueryParams) -> str:
     """The code with which the provider sends a user back. Raises Refused if the provider reports an error instead."""
     if "code" not in query:
-        raise Refused(f"the provider answers {query.get('error', 'without a code')[:100]!r}")
+        raise Refused(f"the provider answers {code_shown(query['error']) if 'error' in query else 'without a code'}")
     return query["code"]
 
 

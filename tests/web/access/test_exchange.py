@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from scanner.model.json import Json
 from scanner.web.access.assertions import verified
 from scanner.web.access.exchange import LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys
-from scanner.web.access.refused import ProviderUnavailable, Refused
+from scanner.web.access.refused import ProviderUnavailable, Refused, code_shown
 from tests.web.access.apart import run_apart
 from tests.web.access.provider import key, key_set, signed
 
@@ -83,6 +84,45 @@ def test_an_answer_that_drips_ends_in_time() -> None:
 
     with serving([b" "] * 100, pause=0.05) as url, pytest.raises(httpx2.ReadTimeout, match=r"no whole answer in 0\.3"):
         run_apart(ask(url))
+
+
+REPEATED = "hunter2canary"
+REPEATING = {
+    "a reason": f"HTTP/1.1 401 {REPEATED}\r\nContent-Length: 0\r\n\r\n",
+    "no status": f"{REPEATED}\r\n\r\n",
+    "a status that is none": f"HTTP/1.1 {REPEATED} OK\r\n\r\n",
+    "a header that is none": f"HTTP/1.1 200 OK\r\nx {REPEATED}\r\n\r\n",
+    "a length that is none": f"HTTP/1.1 200 OK\r\nContent-Length: {REPEATED}\r\n\r\n",
+    "a chunk that is none": f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{REPEATED}\r\n",
+    "no JSON": f"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{{{REPEATED}",
+    "an encoding": f"HTTP/1.1 200 OK\r\nContent-Encoding: {REPEATED}\r\nContent-Length: 0\r\n\r\n",
+    "another address": f"HTTP/1.1 302 OK\r\nLocation: https://{REPEATED}\r\nContent-Length: 0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("answer", REPEATING)
+def test_no_fault_repeats_what_a_provider_sends(answer: str) -> None:
+    """A provider or a proxy may repeat the token of the request: the fault has our own words, and the URL without its query."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(REPEATING[answer].encode())
+
+        thread = Thread(target=serve)
+        thread.start()
+        place = f"127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(ProviderUnavailable, match=f"^http://{place}/keys does not answer as it must: ") as refused:
+            run_apart(document_at(f"http://bob:{REPEATED}@{place}/keys?x={REPEATED}", token=REPEATED))
+        thread.join()
+    assert REPEATED not in str(refused.value)
+
+
+def test_only_known_codes_of_a_provider_are_shown() -> None:
+    """Another text may repeat the secret of the client."""
+    assert ("invalid_grant", "an unknown error") == (code_shown("invalid_grant"), code_shown(f"no {REPEATED}"))
 
 
 @pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
@@ -10,7 +11,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from scanner.web.listen import Address
-from scanner.web.log import query_without_secrets
+from scanner.web.log import events_without_tokens, logged, query_without_secrets
 from scanner.web.server import Output, ServerSettings, protected
 from tests.web.access.apart import run_apart
 from tests.web.access.conftest import TOKEN
@@ -76,6 +77,63 @@ def test_no_line_has_a_secret(with_tokens: Running, provider: Provider) -> None:
     ]
     assert [] == [secret for secret in (*known, *secrets) if secret and secret in lines]
     assert ["/clusters", "/login", "/callback", "/clusters"] == [line["path"] for line in server.log]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"/?q={TOKEN}",
+        f"/clusters/{TOKEN}/findings",
+        f"/?{TOKEN}=1",
+        f"/?next=%2F%3Fx%3D{TOKEN}",
+        f"/?q={TOKEN.replace('_', '%5F')}",
+        f"/?q={TOKEN.replace('_', '%255f')}",
+        f"/?q={''.join(f'%25{ord(letter):x}' for letter in TOKEN)}",
+        f"/login?next=/?key={TOKEN}",
+        f"/clusters/{TOKEN.upper()}",
+        f"/?q={TOKEN[:30]}",
+    ],
+)
+def test_no_line_has_a_token_that_a_user_put_into_an_address(with_tokens: Running, target: str) -> None:
+    """In the path or in the query, whole or cut, as it is or escaped."""
+    with_tokens.get(target, authorization=f"Bearer {TOKEN}")
+    line = with_tokens.stream.getvalue().splitlines()[-1]
+    assert ("[redacted]" in line, "t" * 16 in line.lower(), "%74%74" in line, "%2574%2574" in line) == (
+        True,
+        False,
+        False,
+        False,
+    )
+
+
+def test_no_event_has_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The traceback of an internal error may quote the request, and what the event loop logs may quote it as well."""
+    monkeypatch.setenv("ASSAY_DEBUG", "1")
+    events: list[str] = []
+
+    def event(level: str, message: str, fields: Mapping[str, str | int]) -> None:
+        events.append(f"{level} {message} {dict(fields)}")
+
+    async def fail(*_: object) -> None:
+        raise RuntimeError(f"Authorization: Bearer {TOKEN}, GET /?key={TOKEN}")
+
+    async def send(_: object) -> None:
+        """Take the answer."""
+
+    settings_of_server = ServerSettings(Address("127.0.0.1", 0), access())
+    app = protected(fail, settings_of_server, Output(io.StringIO(), event, lambda *_: None))
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [(b"host", b"localhost")]}
+    run_apart(app(scope, None, send))  # type: ignore[arg-type]
+    with logged(events_without_tokens(event)):
+        logging.getLogger("asyncio").error("Exception in callback %s", TOKEN)
+    assert 2 == len(events)
+    assert (
+        "RuntimeError: Authorization: Bearer [redacted], GET /?key=[redacted]" in events[0],
+        TOKEN in str(events),
+    ) == (
+        True,
+        False,
+    )
 
 
 def test_control_characters_do_not_make_a_line(with_tokens: Running) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
@@ -238,6 +239,24 @@ def test_a_user_who_does_not_agree_is_not_sent_in_circles(shared: tuple[Provider
         answer = client.get("/")
         assert (403, True) == (answer.status_code, 'href="/login"' in answer.text)
         assert "access_denied" in refused(server)
+
+
+@pytest.mark.parametrize("claim", ["email", "sub"])
+def test_the_secret_of_the_client_does_not_come_back(shared: tuple[Provider, Running], claim: str) -> None:
+    """Neither as the name of a user, nor as an error: the log, the events and the pages do not have it."""
+    provider, server = shared
+    provider.claims = {claim: f"jane {b64encode(f'x:{provider.secret}'.encode()).decode()} {provider.secret}"}
+    with browser(server) as client:
+        pages = client.get("/").text
+        provider.error = f"no {provider.secret}"
+        client.cookies.clear()
+        pages += client.get("/").text
+    told = f"{pages} {server.stream.getvalue()} {server.events}"
+    assert ("jane [redacted] [redacted]" in told, "an unknown error" in refused(server), provider.secret in told) == (
+        True,
+        True,
+        False,
+    )
 
 
 def test_a_provider_that_does_not_answer_is_named_in_the_log() -> None:
