@@ -219,13 +219,13 @@ def _events(text: str) -> Iterator[Event]:
     yield from pyyaml.parse(text, Loader=_LOADER)
 
 
-def _problem_of(error: pyyaml.MarkedYAMLError) -> str:
+def problem_of(error: pyyaml.MarkedYAMLError) -> str:
     """The problem without texts of the document, which some messages quote, such as a tag: a value that begins with ! or *."""
     return _QUOTED.sub("a text", error.problem or error.context or "malformed YAML")
 
 
 def _syntax_error(error: pyyaml.MarkedYAMLError, line_offset: int) -> Malformed:
-    return _malformed(_problem_of(error), error.problem_mark or error.context_mark, line_offset)
+    return _malformed(problem_of(error), error.problem_mark or error.context_mark, line_offset)
 
 
 def _malformed(problem: str, mark: _Mark | None, line_offset: int) -> Malformed:
