@@ -174,7 +174,9 @@ def _run(arguments: tuple[str, ...], environment: Mapping[str, str], folder: Pat
     thread = Thread(target=run.make, daemon=True)
     try:
         thread.start()
-        thread.join()
+        while thread.is_alive():
+            # Python handles a signal in this thread, which does not wake up if the kernel gave the signal to the other one.
+            thread.join(_PAUSE)
     finally:
         run.stopped.set()
         thread.join(_UNTIL_ENDED)

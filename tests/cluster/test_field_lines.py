@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.field_lines import WantedLines, field_lines
+from scanner.cluster.field_lines import WantedLines, field_lines, has_lines
 
 YAML = """\
 # two documents
@@ -101,3 +101,22 @@ def test_a_file_that_is_gone_has_the_lines_of_its_documents(tmp_path: Path) -> N
     [found] = field_lines(tmp_path / "gone.yaml", [WantedLines(7, (), ("spec.replicas",))])
 
     assert {"": 7} == found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", False),
+        ("{}", False),
+        ("{}\n", False),
+        ("{}\n\n", True),
+        ("a: 1\nb: 2", True),
+        ("x" * (1 << 20) + "\ny", True),
+    ],
+)
+def test_a_file_of_one_line_has_no_lines_to_find(tmp_path: Path, text: str, *, expected: bool) -> None:
+    """Such is the JSON that programs write; each field in it has the line of its object."""
+    file = tmp_path / "all.json"
+    file.write_text(text)
+    assert expected == has_lines(file)
+    assert has_lines(tmp_path / "missing.json")
