@@ -27,7 +27,7 @@ from scanner.cel.syntax.lexer import UnknownCharacter
 from scanner.cel.syntax.parser import NotInGrammar, TooDeep
 from scanner.cel.syntax.source import NOWHERE, Issue, Source
 from scanner.cel.types.type_system import is_untyped
-from scanner.cel.values.exact_only import exact_only
+from scanner.cel.values.exact_only import EXACT_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +102,7 @@ class Program:
         The values are documents and CEL values (`scanner.cel.values.values`), by the names of variables; an absent name is an error
         where the expression reads it.
         """
-        if exact_only():
+        if EXACT_ONLY.blocks:
             return self.evaluate_exactly(activation)
         if self._fast is not None:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from scanner.cel.generation.absorbing import unless
 from scanner.cel.generation.logic import Logic
 from scanner.cel.generation.python_calls import keys, pairs, unforeseen
 from scanner.cel.generation.python_terms import PLAIN, Kind, Term, assign, class_of, name_of
@@ -79,14 +80,17 @@ class Loops(Logic):
                 return self._collected(node, result)
 
     def _quantified(self, node: Comprehension, result: str, *, stop: bool) -> _Fold:
-        test, block = self._inside(lambda: self._tested(required(node.predicate)))
+        predicate = required(node.predicate)
+        absent = self._absence(predicate) if self._absorbing else None
+        test, block = self._inside(lambda: self._tested(predicate))
         stopping: list[ast.stmt] = [assign(result, ast.Constant(stop)), ast.Break()]
         block.append(ast.If(test if stop else ast.UnaryOp(ast.Not(), test), stopping, []))
         term, before = Term(name_of(result), Kind.BOOL), [assign(result, ast.Constant(not stop))]
         if not self._absorbing:
             return _Fold(term, before, block)
         erred = self._names.local("erred")
-        attempt = self._attempt(block, [assign(erred, ast.Constant(value=True))])
+        passed: list[ast.stmt] = [assign(erred, ast.Constant(value=True))]
+        attempt = self._attempt(unless(absent, passed, block), passed)
         give_up = ast.If(name_of(erred), [ast.Expr(self._names.call(unforeseen))], [])
         return _Fold(term, [*before, assign(erred, ast.Constant(value=False))], [attempt], (give_up,))
 
