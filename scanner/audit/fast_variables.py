@@ -28,13 +28,12 @@ class FastVariables(Variables):
     def find(self, name: str) -> tuple[cel.Value] | None:
         """The value of a variable, or None for an unknown name. Raises EvaluationError, the same every time."""
         function = self._functions.get(name)
-        if function is None or name in self._known:
-            return super().find(name)
-        try:
-            found = self._known[name] = (function(self._inputs),)
-        except Exception:  # noqa: BLE001 - the program raises any error again
-            return super().find(name)
-        return found
+        if function is not None and name not in self.entries:
+            try:
+                self.entries[name] = function(self._inputs)
+            except Exception:  # noqa: BLE001 - the program raises any error again
+                return super().find(name)
+        return super().find(name)
 
 
 def functions_of(variables: Mapping[str, Expression]) -> dict[str, Function]:

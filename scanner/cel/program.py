@@ -58,8 +58,8 @@ class Measured(NamedTuple):
 class Program:
     """A compiled expression.
 
-    `reads`: the access paths it reads, as tuples of names beginning with a variable. `size`: its number of nodes. `evaluate`
-    does not count the cost; `measure` does, and takes a few times as long.
+    `reads`: the access paths it reads, as tuples of names beginning with a variable; `roots`: the variables that it reads at all.
+    `size`: its number of nodes. `evaluate` does not count the cost; `measure` does, and takes a few times as long.
     """
 
     __slots__ = (
@@ -75,6 +75,7 @@ class Program:
         "analysis",
         "reads",
         "result_type",
+        "roots",
         "size",
         "text",
     )
@@ -94,6 +95,7 @@ class Program:
         self._watch = fast.Watch(None)
         self._metered: metered.Planned | None = None
         self._planned = planned
+        self.roots = planned.roots
         self._room: list[Value] = [None] * (planned.size - len(planned.roots))
 
     def evaluate(self, activation: Mapping[str, object]) -> Value:
