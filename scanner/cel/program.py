@@ -70,6 +70,7 @@ class Program:
         "_is_generated",
         "_metered",
         "_planned",
+        "_refusal",
         "_room",
         "_watch",
         "analysis",
@@ -90,6 +91,7 @@ class Program:
         self._evaluated = 0
         self._fast: fast.Fast | None = None
         self._function: fast.Fast | None = None
+        self._refusal: fast.Refusal | None = None
         self._is_absorbing = False
         self._is_generated = False
         self._watch = fast.Watch(None)
@@ -110,11 +112,18 @@ class Program:
             try:
                 return self._fast(activation)
             except Exception:  # noqa: BLE001 - after any exception the closures decide
-                self._fast = self._watch.fell_back() or self._absorbing()
+                self._fast = self._watch.fell_back() or self._next_form()
         elif self._evaluated < _WORTH_GENERATING:
             self._evaluated += 1
             if self._evaluated == _WORTH_GENERATING:
                 self.generate()
+        elif self._refusal is not None:
+            try:
+                error = self._refusal(activation)
+            except Exception:  # noqa: BLE001 - after any exception the closures decide
+                error = None
+            if error is not None:
+                raise error
         return self.evaluate_exactly(activation)
 
     def generate(self) -> fast.Fast | None:
@@ -137,13 +146,13 @@ class Program:
         """True if a generated function evaluates at present; False if only the closures do."""
         return self._fast is not None
 
-    def _absorbing(self) -> fast.Fast | None:
-        """Return the absorbing form, the first time; None when that fell back, too."""
-        if self._is_absorbing:
-            return None
+    def _next_form(self) -> fast.Fast | None:
+        """Return the absorbing form, the first time; None when that fell back, too, so that most evaluations end in an error."""
+        function = None if self._is_absorbing else self.absorbing()
         self._is_absorbing = True
-        function = self.absorbing()
         self._watch = fast.Watch(function)
+        if function is None:
+            self._refusal = self.refusal()
         return function
 
     def absorbing(self) -> fast.Fast | None:
@@ -151,6 +160,13 @@ class Program:
         analysis = self.analysis
         return fast.build(
             self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment, absorbing=True
+        )
+
+    def refusal(self) -> fast.Refusal | None:
+        """Return a function that has the error of evaluations whose first path is absent; None where there is no such function."""
+        analysis = self.analysis
+        return fast.build_refusal(
+            self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment
         )
 
     def depths(self) -> frozenset[deep_reads.Path]:

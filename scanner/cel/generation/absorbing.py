@@ -66,23 +66,29 @@ class Absorbing(OptionalSteps):
             tests.append(identical(ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value), self._names.absent()))
         return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0] if tests else None
 
-    def _first_path(self, node: Node) -> tuple[str, ...]:
-        """Return the path that a node reads before it does anything else; empty where there is none, or an error of it may not count."""
+    def _first_path(self, node: Node, *, alone: bool = False) -> tuple[str, ...]:
+        """Return the path that a node reads before it does anything else; empty where there is none, or an error of it may not count.
+
+        With `alone`, also where the closures evaluate anything but paths after an error: it might end the evaluation in another way.
+        """
         start: Node | None = node
         while start is not None:
             path = self._path(start)
             if path is not None and len(path) > 1:
                 return path
-            start = self._evaluated_first(start)
+            start = self._evaluated_first(start, alone=alone)
         return ()
 
-    def _evaluated_first(self, node: Node) -> Node | None:
+    def _evaluated_first(self, node: Node, *, alone: bool) -> Node | None:
         """Return the part that is evaluated first, whose error is the error of the node; None where that is uncertain."""
         match node:
-            case Call(function="_&&_" | "_||_") | Comprehension(fold="bind"):
+            case Call(function="_&&_" | "_||_") | Comprehension(fold="bind") | Comprehension(is_open=True):
                 return None
+            case Call(function="_?_:_", arguments=(condition, *_)):
+                return condition
             case Call() if (call := self._checked.calls.get(node.id)) and tracker_panics.tracker_of(call) is None:
-                return next((argument for argument in call.arguments if not self._is_constant(argument)), None)
+                first, *others = [*(argument for argument in call.arguments if not self._is_constant(argument)), None]
+                return None if alone and not all(other is None or self._path(other) for other in others) else first
             case Select() if node.id not in self._checked.names:
                 return node.operand
             case Comprehension():
