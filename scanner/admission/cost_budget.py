@@ -115,12 +115,20 @@ class Variables(cel.Lazy):
 
     def find(self, name: str) -> tuple[cel.Value] | None:
         """The value of a variable, or None for an unknown name. Raises EvaluationError, the same every time."""
-        if name not in self.entries:
-            expression = self._expressions.get(name)
-            if expression is None or ("__" in name and _ESCAPED.search(name)):
-                return None
-            self.entries[name] = self._evaluated(name, expression)
-        return (self.entries[name],)
+        if name in self.entries:
+            return (self.entries[name],)
+        return (self.read(name),) if self._expression(name) else None
+
+    def read(self, name: str) -> cel.Value:
+        """The value of a variable that was not read yet. Raises KeyError for an unknown name, and EvaluationError as `find`."""
+        expression = self._expression(name)
+        if expression is None:
+            raise KeyError(name)
+        value = self.entries[name] = self._evaluated(name, expression)
+        return value
+
+    def _expression(self, name: str) -> Expression | None:
+        return None if "__" in name and _ESCAPED.search(name) else self._expressions.get(name)
 
     def unpaid_cost(self) -> int:
         """Return the cost of variables since the last call, in units of CEL cost, and reset it."""

@@ -13,6 +13,7 @@ It is built of `ast` nodes, so that no text of a policy is ever parsed as Python
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from scanner.cel.errors import EvaluationError
@@ -215,6 +216,9 @@ class _Generator(Loops):
         name = call.function.name
         parsed = self._parsers.setdefault(name, Remembered(call.function.runner(call.overload_ids)))
         text = self._term(call.arguments[0])
+        if isinstance(text.code, ast.Constant) and text.kind is Kind.STRING:
+            with suppress(EvaluationError):  # a malformed text raises when it is evaluated
+                return Term(self._names.shared(parsed[text.code.value], name), Kind.PARSED)
         return Term(ast.Subscript(self._names.shared(parsed, name), text.code, ast.Load()), Kind.PARSED)
 
     def _is_member(self, node: Node, members: frozenset[tuple[type, Value]]) -> Term:
