@@ -165,9 +165,7 @@ class Program:
     def refusal(self) -> fast.Refusal | None:
         """Return a function that has the error of evaluations whose first path is absent; None where there is no such function."""
         analysis = self.analysis
-        return fast.build_refusal(
-            self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment
-        )
+        return fast.build_refusal(self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment)
 
     def depths(self) -> frozenset[deep_reads.Path]:
         """Return the paths that the expression reads, through loops: tuples of names, `*` for any element, `#` for a shape."""

@@ -327,19 +327,13 @@ LIBRARY = Library(
         ),
         Function(
             "isGreaterThan",
-            (
-                member(
-                    "quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: is_less(right, left)
-                ),
-            ),
+            (member("quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: is_less(right, left)),),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "isLessThan",
-            (
-                member("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, is_less),
-            ),
+            (member("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, is_less),),
             cost=ONE,
             only_reads=True,
         ),

@@ -63,7 +63,9 @@ class Absorbing(OptionalSteps):
             container = self._held.get(step[:-1], step[0])
             local = self._held[step] = self._names.local(step[-1])
             value = self._lookup(name_of(container), ast.Constant(step[-1]))
-            tests.append(identical(ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value), self._names.absent()))
+            tests.append(
+                identical(ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value), self._names.absent())
+            )
         return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0] if tests else None
 
     def _first_path(self, node: Node, *, alone: bool = False) -> tuple[str, ...]:

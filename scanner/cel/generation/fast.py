@@ -94,9 +94,7 @@ def build(
     return None if generated is None else _compiled(text, generated)
 
 
-def build_refusal(
-    text: str, root: Node, checked: Checked, folded: Folded, environment: Environment
-) -> Refusal | None:
+def build_refusal(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> Refusal | None:
     """Return the function that has the error of an expression whose first path is absent; None where there is no such function."""
     generated = generate_refusal(root, checked, folded, environment, Source(text))
     if generated is None:
