@@ -17,8 +17,8 @@ from typing import Any
 
 from scanner import cel
 from scanner.cel.errors import CostExceeded, Interrupted
-from scanner.cel.generation.fast import Refusal
 from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
+from scanner.cel.generation.fast import Refusal
 from tests.oracle import ours
 from tests.oracle.grammar import Generator
 from tests.oracle.subjects import objects

@@ -89,8 +89,9 @@ class Absorbing(OptionalSteps):
             case Call(function="_?_:_", arguments=(condition, *_)):
                 return condition
             case Call() if (call := self._checked.calls.get(node.id)) and tracker_panics.tracker_of(call) is None:
-                first, *others = [*(argument for argument in call.arguments if not self._is_constant(argument)), None]
-                return None if alone and not all(other is None or self._path(other) for other in others) else first
+                parts = [argument for argument in call.arguments if not self._is_constant(argument)]
+                is_certain = not alone or all(self._path(part) for part in parts[1:])
+                return parts[0] if parts and is_certain else None
             case Select() if node.id not in self._checked.names:
                 return node.operand
             case Comprehension():

@@ -216,7 +216,7 @@ class _Generator(Loops):
         name = call.function.name
         parsed = self._parsers.setdefault(name, Remembered(call.function.runner(call.overload_ids)))
         text = self._term(call.arguments[0])
-        if isinstance(text.code, ast.Constant) and text.kind is Kind.STRING:
+        if isinstance(text.code, ast.Constant) and isinstance(text.code.value, str):
             with suppress(EvaluationError):  # a malformed text raises when it is evaluated
                 return Term(self._names.shared(parsed[text.code.value], name), Kind.PARSED)
         return Term(ast.Subscript(self._names.shared(parsed, name), text.code, ast.Load()), Kind.PARSED)
