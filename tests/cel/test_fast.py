@@ -251,8 +251,9 @@ def test_an_absent_path_that_may_not_be_the_error(text: str) -> None:
 def test_an_expression_whose_evaluations_err() -> None:
     """After many errors a program has the same error, and the value of an object without one."""
     program = generated("object.missing == 1")
-    erring: list[dict[str, object]] = [{"object": {"x": 1}}] * 300
-    for inputs in [*erring, {"object": {"missing": {}}}, {"object": None}, {}]:
+    others: tuple[dict[str, object], ...] = ({"object": {"missing": {}}}, {"object": None}, {})
+    erring: dict[str, object] = {"object": {"x": 1}}
+    for inputs in (*(erring,) * 300, *others):
         assert outcome(program.evaluate_exactly, inputs) == outcome(program.evaluate, inputs)
     assert not program.is_generated
     assert program.evaluate({"object": {"missing": 1}}) is True
