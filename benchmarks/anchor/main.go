@@ -14,15 +14,15 @@ import (
 	"time"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
 )
@@ -79,7 +79,7 @@ func (e *evaluation) run(inputs []*activation) {
 }
 
 func metered(one subject) (*evaluation, error) {
-	compiler, err := admissioncel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 36)))
+	compiler, err := admissioncel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func unmetered(one subject) (*evaluation, error) {
 	env, err := cel.NewEnv(
 		cel.Variable("object", cel.DynType), cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType),
 		cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
-		ext.Strings(ext.StringsVersion(2)), library.Quantity(), library.Lists(), library.Regex())
+		ext.Strings(ext.StringsVersion(2)), library.Quantity(), library.Lists(library.ListsVersion(1)), library.Regex())
 	if err != nil {
 		return nil, err
 	}
@@ -153,16 +153,13 @@ func inputs(documents []json.RawMessage) ([]*activation, error) {
 		if err := utiljson.Unmarshal(document, &object.Object); err != nil {
 			return nil, err
 		}
-		request, err := requestOn(object)
-		if err != nil {
-			return nil, err
-		}
-		made = append(made, &activation{object: object.Object, request: request})
+		made = append(made, &activation{object: types.DefaultTypeAdapter.NativeToValue(object.Object), request: requestOn(object)})
 	}
 	return made, nil
 }
 
-func requestOn(object *unstructured.Unstructured) (map[string]any, error) {
+// requestOn is the request that creates an object, in the form that the activation of kube-apiserver holds.
+func requestOn(object *unstructured.Unstructured) any {
 	kind := object.GroupVersionKind()
 	resource := kind.GroupVersion().WithResource("deployments")
 	sender := &user.DefaultInfo{
@@ -171,8 +168,8 @@ func requestOn(object *unstructured.Unstructured) (map[string]any, error) {
 	}
 	attributes := admission.NewAttributesRecord(object, nil, kind, object.GetNamespace(), object.GetName(), resource, "",
 		admission.Create, &metav1.CreateOptions{}, false, sender)
-	request := admissioncel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(request)
+	return common.SchemalessTypedToVal(
+		admissioncel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind)))
 }
 
 // nanoseconds is how long one evaluation takes: all objects, again and again until the clock can tell.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from scanner import cel
+from scanner.admission import cost_budget
 from scanner.admission.compiled import Expression
 from scanner.admission.cost_budget import Variables
 
@@ -25,16 +26,14 @@ class FastVariables(Variables):
         super().__init__(expressions, inputs)
         self._functions = functions
 
-    def find(self, name: str) -> tuple[cel.Value] | None:
-        """The value of a variable, or None for an unknown name. Raises EvaluationError, the same every time."""
+    def _evaluated(self, name: str, expression: cost_budget.Expression) -> cel.Value:
         function = self._functions.get(name)
-        if function is None or name in self._known:
-            return super().find(name)
+        if function is None or (self._failures and name in self._failures):
+            return super()._evaluated(name, expression)
         try:
-            found = self._known[name] = (function(self._inputs),)
+            return function(self._inputs)
         except Exception:  # noqa: BLE001 - the program raises any error again
-            return super().find(name)
-        return found
+            return super()._evaluated(name, expression)
 
 
 def functions_of(variables: Mapping[str, Expression]) -> dict[str, Function]:

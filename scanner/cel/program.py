@@ -27,7 +27,7 @@ from scanner.cel.syntax.lexer import UnknownCharacter
 from scanner.cel.syntax.parser import NotInGrammar, TooDeep
 from scanner.cel.syntax.source import NOWHERE, Issue, Source
 from scanner.cel.types.type_system import is_untyped
-from scanner.cel.values.exact_only import exact_only
+from scanner.cel.values.exact_only import EXACT_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,8 +58,8 @@ class Measured(NamedTuple):
 class Program:
     """A compiled expression.
 
-    `reads`: the access paths it reads, as tuples of names beginning with a variable. `size`: its number of nodes. `evaluate`
-    does not count the cost; `measure` does, and takes a few times as long.
+    `reads`: the access paths it reads, as tuples of names beginning with a variable; `roots`: the variables that it reads at all.
+    `size`: its number of nodes. `evaluate` does not count the cost; `measure` does, and takes a few times as long.
     """
 
     __slots__ = (
@@ -70,11 +70,13 @@ class Program:
         "_is_generated",
         "_metered",
         "_planned",
+        "_refusal",
         "_room",
         "_watch",
         "analysis",
         "reads",
         "result_type",
+        "roots",
         "size",
         "text",
     )
@@ -89,11 +91,13 @@ class Program:
         self._evaluated = 0
         self._fast: fast.Fast | None = None
         self._function: fast.Fast | None = None
+        self._refusal: fast.Refusal | None = None
         self._is_absorbing = False
         self._is_generated = False
         self._watch = fast.Watch(None)
         self._metered: metered.Planned | None = None
         self._planned = planned
+        self.roots = planned.roots
         self._room: list[Value] = [None] * (planned.size - len(planned.roots))
 
     def evaluate(self, activation: Mapping[str, object]) -> Value:
@@ -102,17 +106,24 @@ class Program:
         The values are documents and CEL values (`scanner.cel.values.values`), by the names of variables; an absent name is an error
         where the expression reads it.
         """
-        if exact_only():
+        if EXACT_ONLY.blocks:
             return self.evaluate_exactly(activation)
         if self._fast is not None:
             try:
                 return self._fast(activation)
             except Exception:  # noqa: BLE001 - after any exception the closures decide
-                self._fast = self._watch.fell_back() or self._absorbing()
+                self._fast = self._watch.fell_back() or self._next_form()
         elif self._evaluated < _WORTH_GENERATING:
             self._evaluated += 1
             if self._evaluated == _WORTH_GENERATING:
                 self.generate()
+        elif self._refusal is not None:
+            try:
+                error = self._refusal(activation)
+            except Exception:  # noqa: BLE001 - after any exception the closures decide
+                error = None
+            if error is not None:
+                raise error
         return self.evaluate_exactly(activation)
 
     def generate(self) -> fast.Fast | None:
@@ -135,13 +146,13 @@ class Program:
         """True if a generated function evaluates at present; False if only the closures do."""
         return self._fast is not None
 
-    def _absorbing(self) -> fast.Fast | None:
-        """Return the absorbing form, the first time; None when that fell back, too."""
-        if self._is_absorbing:
-            return None
+    def _next_form(self) -> fast.Fast | None:
+        """Return the absorbing form, the first time; None when that fell back, too, so that most evaluations end in an error."""
+        function = None if self._is_absorbing else self.absorbing()
         self._is_absorbing = True
-        function = self.absorbing()
         self._watch = fast.Watch(function)
+        if function is None:
+            self._refusal = self.refusal()
         return function
 
     def absorbing(self) -> fast.Fast | None:
@@ -150,6 +161,11 @@ class Program:
         return fast.build(
             self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment, absorbing=True
         )
+
+    def refusal(self) -> fast.Refusal | None:
+        """Return a function that has the error of evaluations whose first path is absent; None where there is no such function."""
+        analysis = self.analysis
+        return fast.build_refusal(self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment)
 
     def depths(self) -> frozenset[deep_reads.Path]:
         """Return the paths that the expression reads, through loops: tuples of names, `*` for any element, `#` for a shape."""

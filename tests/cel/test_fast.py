@@ -11,6 +11,7 @@ import pytest
 from scanner.cel import BOOL, Environment, EvaluationError, Lazy, Program, Value, compile
 from scanner.cel.errors import Interrupted
 from scanner.cel.generation.fast import Watch
+from scanner.cel.values.exact_only import EXACT_ONLY, closures_alone
 
 ENVIRONMENT = Environment()
 
@@ -99,7 +100,57 @@ def test_a_function_that_mostly_raises_is_no_longer_called() -> None:
     assert [False] * 127 + [True] == [watch.fell_back() is None for _ in range(128)]
 
 
-_LEAVES = ("object.t", "object.f", "object.missing", "object.n.y", "object.n", "[object.t, object.missing][0]")
+_TEXTS: tuple[object, ...] = ("a", "bc", "", 1, None, True, ["a"], {"a": 1})
+_LISTS: tuple[object, ...] = ([], ["a", "b"], ["x", 1], [1, "a"], {"b": 1}, "ab", 1, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.x.startsWith('a') || object.x.startsWith('b') || object.y.size() > 1 || object.x.endsWith('c')",
+        "object.y.all(v, v.startsWith('a') || v.startsWith('b') || v.endsWith('z') || v.endsWith('c'))",
+        "object.y.exists(v, object.x.startsWith(v))",
+        "object.y.exists(v, object.x.endsWith(v)) && true",
+        "object.y.exists(v, (object.x + v).startsWith(v))",
+        "['a', 'b'].exists(v, object.x.startsWith(v))",
+        "[].exists(v, object.missing.startsWith(v))",
+        "!object.y.exists(v, object.x.startsWith(v)) || object.y.exists(v, v == object.x)",
+        "'<' + object.x + ':' + object.y[0] + '>' + object.x == ''",
+        "object.x + 'a' + ('b' + object.x) + 'c' + 'd' == ''",
+        "(object.x + object.y).size() > 2",
+        "(object.y + object.y)[0] == 'a'",
+        "has(object.x) && has(object.y) && object.y.all(v, v != object.x) && has(object.x.a) && object.x.a == 1",
+        "!has(object.y) || object.y.exists(v, v == 'a') || object.x == 'bc' || object.x.startsWith('a')",
+        "quantity('1x').isLessThan(quantity(object.x))",
+        "quantity('2Ki').isGreaterThan(quantity(object.x))",
+    ],
+)
+def test_functions_have_the_outcomes_of_the_closures_for_values_of_all_kinds(text: str) -> None:
+    """For texts, lists and values of other kinds, the outcome is that of the closures: the same value, or the same error."""
+    program = generated(text)
+    for x, y in product(_TEXTS, _LISTS):
+        inputs: dict[str, object] = {"object": {"x": x, "y": y}}
+        assert outcome(program.evaluate_exactly, inputs) == outcome(program.evaluate, inputs)
+
+
+def outcome(evaluate: Callable[[dict[str, object]], object], inputs: dict[str, object]) -> object:
+    """Return the value, or the error's text."""
+    try:
+        return evaluate(inputs)
+    except EvaluationError as error:
+        return str(error)
+
+
+_LEAVES = (
+    "object.t",
+    "object.f",
+    "object.missing",
+    "object.n.y",
+    "object.n",
+    "[object.t, object.missing][0]",
+    "has(object.missing.y)",
+    "(object.o.y.z ? object.t : object.missing)",
+)
 _SHAPES = (
     "{0} && {1} && {2}",
     "{0} || {1} || {2}",
@@ -120,7 +171,7 @@ _SHAPES = (
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_absorbing_forms_answer_as_the_closures(shape: str) -> None:
     """For all operands, true, false or errors, the absorbing form has a value where the closures have one, and the same value."""
-    document = {"t": True, "f": False, "n": 1, "xs": [1, {"y": False, "z": True}, {}]}
+    document = {"t": True, "f": False, "n": 1, "o": {"y": {}}, "xs": [1, {"y": False, "z": True}, {}]}
     for leaves in product(_LEAVES, repeat=3):
         program = compile(shape.format(*leaves), ENVIRONMENT)
         form = program.absorbing()
@@ -156,6 +207,65 @@ def test_a_function_that_mostly_raises_gets_its_absorbing_form() -> None:
     for _ in range(200):
         assert program.evaluate({"object": {"x": 1}}) is True
     assert program.is_generated
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("object.a.b.c == true", "no such key: b"),
+        ("1 < object.b", "no such key: b"),
+        ("object.b == object.c", "no such key: b"),
+        ("object.b ? object.a : object.c", "no such key: b"),
+        ("object.b.all(x, x == object.c)", "no such key: b"),
+        ("has(object.a.b.c)", "no such key: b"),
+        ("object.a.b[object.c] == 1", "no such key: b"),
+    ],
+)
+def test_an_expression_that_always_errs_reads_its_first_path_alone(text: str, error: str) -> None:
+    """The error of an absent first path is that of the closures, and there is none where the path is present."""
+    program = compile(text, ENVIRONMENT)
+    refusal = program.refusal()
+    assert refusal is not None
+    assert error == str(refusal({"object": {"a": {}}}))
+    assert error == outcome(program.evaluate_exactly, {"object": {"a": {}}})
+    assert refusal({"object": {"a": {"b": {"c": 1}}, "b": 1}}) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.b == 1 || true",
+        "object.b && object.c",
+        "object.b == (dyn(b'a') in [1, 2])",
+        "object.b.distinct() == []",
+        "[object.b] == [1]",
+        "variables.b == true",
+        "true",
+    ],
+)
+def test_an_absent_path_that_may_not_be_the_error(text: str) -> None:
+    """There is no such function where another operand may decide, or end the evaluation."""
+    assert compile(text, ENVIRONMENT.with_variable("b", BOOL)).refusal() is None
+
+
+def test_an_expression_whose_evaluations_err() -> None:
+    """After many errors a program has the same error, and the value of an object without one."""
+    program = generated("object.missing == 1")
+    others: tuple[dict[str, object], ...] = ({"object": {"missing": {}}}, {"object": None}, {})
+    erring: dict[str, object] = {"object": {"x": 1}}
+    for inputs in (*(erring,) * 300, *others):
+        assert outcome(program.evaluate_exactly, inputs) == outcome(program.evaluate, inputs)
+    assert not program.is_generated
+    assert program.evaluate({"object": {"missing": 1}}) is True
+
+
+def test_a_block_of_closures_ends_with_an_error() -> None:
+    """Nested blocks in which the closures alone evaluate leave none open, even where the inner block raises."""
+    with closures_alone():
+        with pytest.raises(KeyError), closures_alone():
+            raise KeyError
+        assert 1 == EXACT_ONLY.blocks
+    assert 0 == EXACT_ONLY.blocks
 
 
 def test_a_function_that_raises_half_the_time_is_kept() -> None:

@@ -116,13 +116,14 @@ class Variables(Lazy):
     """Two variables, and the names of those that were read."""
 
     def __init__(self) -> None:
-        self.read: list[str] = []
+        super().__init__()
+        self.found: list[str] = []
 
     def names(self) -> tuple[str, ...]:
         return "count", "other"
 
     def find(self, name: str) -> tuple[Value] | None:
-        self.read.append(name)
+        self.found.append(name)
         return (3,)
 
 
@@ -132,7 +133,7 @@ def test_variables_are_read_when_needed() -> None:
     environment = ENVIRONMENT.with_variable("count", INT).with_variable("other", INT)
     program = compile("false && variables.other == 1 || variables.count == 3", environment)
     assert program.evaluate({"variables": variables}) is True
-    assert variables.read == ["count"]
+    assert variables.found == ["count"]
 
 
 def test_a_program_has_the_paths_that_it_reads() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from scanner import cel
 from scanner.cel.errors import CostExceeded, Interrupted
 from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
+from scanner.cel.generation.fast import Refusal
 from tests.oracle import ours
 from tests.oracle.grammar import Generator
 from tests.oracle.subjects import objects
@@ -72,6 +73,7 @@ class Agreement:
     fell_back: int = 0
     only_closures: int = 0
     absorbing: int = 0
+    refused: int = 0
     differences: list[str] = field(default_factory=list)
     causes: Counter[str] = field(default_factory=Counter)
 
@@ -107,6 +109,7 @@ def differences(
     if ours.tagged(meter.outcome) != exact.outcome:
         yield f"{program.text}\n  counted {ours.tagged(meter.outcome)}\n  exact   {exact.outcome}"
     yield from _absorbing(program, activate, base, exact, agreement)
+    yield from _refused(program, activate, base, exact, agreement)
     function = program.generate()
     if function is None:
         agreement.only_closures += 1
@@ -140,6 +143,27 @@ def _absorbing(
     agreement.absorbing += 1
     if absorbing.outcome != exact.outcome:
         yield f"{program.text}\n  absorbing {absorbing}\n  exact     {exact}"
+
+
+def _refused(
+    program: cel.Program, activate: _Activate, base: Mapping[str, object], exact: Evaluation, agreement: Agreement
+) -> Iterator[str]:
+    """Yield the difference of the error that the first path alone shows."""
+    refusal = _refusal(program)
+    if refusal is None:
+        return
+    try:
+        error = refusal(recording_activation(activate, base)[0])
+    except Exception:  # noqa: BLE001 - the closures would decide
+        return
+    agreement.refused += error is not None
+    if error is not None and ours.tagged(error) != exact.outcome:
+        yield f"{program.text}\n  refused {error}\n  exact   {exact}"
+
+
+@lru_cache(maxsize=4096)
+def _refusal(program: cel.Program) -> Refusal | None:
+    return program.refusal()
 
 
 @lru_cache(maxsize=4096)
@@ -186,7 +210,8 @@ def main() -> None:
         sys.stdout.write(f"  {number} needless fallbacks: {cause}\n")
     sys.stdout.write(
         f"seed={arguments.seed} pairs={agreement.pairs} fast={agreement.fast} fell_back={agreement.fell_back} "
-        f"only_closures={agreement.only_closures} absorbing={agreement.absorbing} different={len(agreement.differences)}\n"
+        f"only_closures={agreement.only_closures} absorbing={agreement.absorbing} refused={agreement.refused} "
+        f"different={len(agreement.differences)}\n"
     )
     sys.exit(bool(agreement.differences))
 

@@ -11,6 +11,7 @@ def test_generated_functions_have_the_outcomes_of_the_closures() -> None:
     assert [] == agreement.differences
     assert agreement.fast > agreement.pairs / 3
     assert agreement.absorbing > 0
+    assert agreement.refused > 0
 
 
 def test_few_values_need_the_closures() -> None:

@@ -140,6 +140,10 @@ class _Planner(Planner[Evaluate]):
             return operators.compare_sum(run, function.on_joined, *arguments)
         if tracker is not None:
             return operators.apply_tracked(tracker, run, arguments)
+        if len(arguments) == 2 and self._around is None:  # noqa: PLR2004
+            constant = self._constant(call.arguments[1])
+            if constant is not None:
+                return operators.apply_to_constant(run, arguments[0], *constant)
         return operators.apply_in_turn(run, arguments) if evaluates_in_turn(call) else operators.apply(run, arguments)
 
     # --- literals

@@ -163,6 +163,11 @@ def apply(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluat
             return apply_in_turn(run, arguments)
 
 
+def apply_to_constant(run: Callable[[Value, Value], Value], left: Evaluate, right: Value) -> Evaluate:
+    """Return the closure of a call whose second argument is a constant, which cannot fail."""
+    return lambda frame: run(left(frame), right)
+
+
 def apply_in_turn(run: Callable[..., Value], arguments: tuple[Evaluate, ...]) -> Evaluate:
     """Return the closure of a call; no argument is evaluated after one that fails."""
     return lambda frame: run(*[argument(frame) for argument in arguments])

@@ -92,6 +92,12 @@ class Planner(ABC, Generic[Closure]):
             case _:
                 assert_never(node)
 
+    def _constant(self, node: Node) -> tuple[Value] | None:
+        """Return the value of a constant node in a tuple of one; None for any other node."""
+        if node.id in self._folded.constants:
+            return (self._folded.constants[node.id],)
+        return (node.value,) if isinstance(node, Literal) else None
+
     # --- what the algebras plan themselves
 
     @abstractmethod

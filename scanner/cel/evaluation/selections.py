@@ -95,11 +95,16 @@ def _follow_fields(base: Evaluate, fields: tuple[str, ...], rewrap: Rewrap) -> E
     steps: tuple[Step, ...] = tuple((None, field, False) for field in fields)
 
     def evaluate(frame: Frame) -> Value:
-        start = value = base(frame)
+        value = base(frame)
         if type(value) is Optional:
-            return _walk_path(_reach(start, steps, frame, rewrap))
+            return _walk_path(_reach(value, steps, frame, rewrap))
         for field in fields:
-            value = access.select(value, field)
+            if type(value) is not dict:
+                value = access.index(value, field)
+                continue
+            value = value.get(field, MISSING)
+            if value is MISSING:
+                raise access.no_such_key(field)
         return value
 
     return evaluate

@@ -93,6 +93,13 @@ def compare(left: Quantity, right: Quantity) -> int:
     return (ours > theirs) - (ours < theirs)
 
 
+def is_less(left: Quantity, right: Quantity) -> bool:
+    """Return whether a quantity is less than another; most have the same exponent."""
+    if left.exponent == right.exponent:
+        return left.unscaled < right.unscaled
+    return compare(left, right) < 0
+
+
 def _magnitude(quantity: Quantity) -> int:
     return length(abs(quantity.unscaled)) + quantity.exponent
 
@@ -320,21 +327,13 @@ LIBRARY = Library(
         ),
         Function(
             "isGreaterThan",
-            (
-                member(
-                    "quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: compare(left, right) > 0
-                ),
-            ),
+            (member("quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: is_less(right, left)),),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "isLessThan",
-            (
-                member(
-                    "quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: compare(left, right) < 0
-                ),
-            ),
+            (member("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, is_less),),
             cost=ONE,
             only_reads=True,
         ),

@@ -7,9 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationStopped
+from scanner.cel.evaluation import tracker_panics
 from scanner.cel.generation.optional_steps import OptionalSteps
 from scanner.cel.generation.python_calls import unforeseen
-from scanner.cel.generation.python_terms import Kind, Term, assign, name_of
+from scanner.cel.generation.python_terms import Kind, Term, assign, identical, name_of
+from scanner.cel.syntax.tree import Call, Comprehension, Literal, Select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,23 +29,80 @@ class Absorbing(OptionalSteps):
         neutral: list[ast.stmt] = [assign(erred, ast.Constant(value=True)), assign(result, ast.Constant(conjunction))]
         chain: list[ast.stmt] = []
         for term in reversed(operands):
-            code, block = self._inside(partial(self._truth_apart, term))
-            attempt = self._attempt([*block, assign(result, code)], neutral)
+            attempt = self._attempt(self._tried(term, result, neutral), neutral)
             chain = [attempt, ast.If(undecided, chain, [])] if chain else [attempt]
         raised = ast.BoolOp(ast.And(), [name_of(erred), undecided])
         give_up = ast.If(raised, [ast.Expr(self._names.call(unforeseen))], [])
         self._block += [assign(erred, ast.Constant(value=False)), *chain, give_up]
         return Term(name_of(result), Kind.BOOL)
 
-    def _truth_apart(self, node: Node) -> ast.expr:
-        """Return a condition that leaves no cached locals to later nodes: its evaluation may end early."""
+    def _tried(self, node: Node, result: str, neutral: list[ast.stmt]) -> list[ast.stmt]:
+        """Return the statements of an operand. Its cached locals end with it: its evaluation may end early."""
         held = dict(self._held)
         try:
-            return self._truth(node)
+            absent = self._absence(node)
+            code, block = self._inside(partial(self._truth, node))
         finally:
             self._held = held
+        block.append(assign(result, code))
+        return unless(absent, neutral, block)
 
     def _attempt(self, block: list[ast.stmt], otherwise: list[ast.stmt]) -> ast.stmt:
         stopped = ast.ExceptHandler(self._names.class_(EvaluationStopped), None, [ast.Raise(None, None)])
         raised = ast.ExceptHandler(self._names.class_(Exception), None, otherwise)
         return ast.Try(body=block, handlers=[stopped, raised], orelse=[], finalbody=[])
+
+    def _absence(self, node: Node) -> ast.expr | None:
+        """Return the condition under which the first selection of a node errs, and cache the values that it reads.
+
+        It costs a fraction of an exception. None for a node that does not begin with a selection.
+        """
+        path = self._first_path(node)
+        tests: list[ast.expr] = []
+        for step in (path[:length] for length in range(2, len(path) + 1)):
+            container = self._held.get(step[:-1], step[0])
+            local = self._held[step] = self._names.local(step[-1])
+            value = self._lookup(name_of(container), ast.Constant(step[-1]))
+            tests.append(
+                identical(ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value), self._names.absent())
+            )
+        return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0] if tests else None
+
+    def _first_path(self, node: Node, *, alone: bool = False) -> tuple[str, ...]:
+        """Return the path that a node reads before it does anything else; empty where there is none, or an error of it may not count.
+
+        With `alone`, also where the closures evaluate anything but paths after an error: it might end the evaluation in another way.
+        """
+        start: Node | None = node
+        while start is not None:
+            path = self._path(start)
+            if path is not None and len(path) > 1:
+                return path
+            start = self._evaluated_first(start, alone=alone)
+        return ()
+
+    def _evaluated_first(self, node: Node, *, alone: bool) -> Node | None:
+        """Return the part that is evaluated first, whose error is the error of the node; None where that is uncertain."""
+        match node:
+            case Call(function="_&&_" | "_||_") | Comprehension(fold="bind") | Comprehension(is_open=True):
+                return None
+            case Call(function="_?_:_", arguments=(condition, *_)):
+                return condition
+            case Call() if (call := self._checked.calls.get(node.id)) and tracker_panics.tracker_of(call) is None:
+                parts = [argument for argument in call.arguments if not self._is_constant(argument)]
+                is_certain = not alone or all(self._path(part) for part in parts[1:])
+                return parts[0] if parts and is_certain else None
+            case Select() if node.id not in self._checked.names:
+                return node.operand
+            case Comprehension():
+                return node.range
+            case _:
+                return None
+
+    def _is_constant(self, node: Node) -> bool:
+        return isinstance(node, Literal) or node.id in self._folded.constants
+
+
+def unless(absent: ast.expr | None, neutral: list[ast.stmt], block: list[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a block, which are not executed under a condition."""
+    return block if absent is None else [ast.If(absent, neutral, block)]

@@ -13,14 +13,16 @@ It is built of `ast` nodes, so that no text of a policy is ever parsed as Python
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
+from scanner.cel.errors import EvaluationError
 from scanner.cel.evaluation import tracker_panics
 from scanner.cel.evaluation.operators import is_member
 from scanner.cel.evaluation.planner import may_be_sum
 from scanner.cel.functions.python_forms import Form
 from scanner.cel.generation.loops import Loops
-from scanner.cel.generation.python_terms import PLAIN, Kind, Term, assign, item, name_of, of_type
+from scanner.cel.generation.python_terms import PLAIN, Kind, Term, assign, identical, item, name_of, of_type
 from scanner.cel.generation.writer import NotGenerated
 from scanner.cel.memo import Remembered
 from scanner.cel.syntax.tree import (
@@ -34,6 +36,7 @@ from scanner.cel.syntax.tree import (
     Select,
     StructLiteral,
 )
+from scanner.cel.values import access
 from scanner.cel.values.values import Value, make_map
 
 if TYPE_CHECKING:
@@ -66,20 +69,53 @@ def generate(
     return _Generator(checked, folded, environment, source, absorbing=absorbing).function(root)
 
 
+def generate_refusal(
+    root: Node, checked: Checked, folded: Folded, environment: Environment, source: Source
+) -> Generated | None:
+    """Return a function that returns the error of an expression whose first path is absent, or None where it has no such error.
+
+    None for an expression that does not begin with a path, or whose outcome may be another one then.
+    """
+    return _Generator(checked, folded, environment, source, absorbing=True).refusal(root)
+
+
 class _Generator(Loops):
     def function(self, root: Node) -> Generated:
         """Return the module that defines the function of the whole expression. Raises NotGenerated."""
+        roots = self._declare_roots()
+        self._hoist(root)
+        result = self._term(root)
+        return self._module([*roots, *self._block, ast.Return(result.code)])
+
+    def refusal(self, root: Node) -> Generated | None:
+        """Return the module of a function that reads the first path alone; None for an expression without one."""
+        roots = self._declare_roots()
+        path = self._first_path(root, alone=True)
+        if not path:
+            return None
+        block: list[ast.stmt] = []
+        container = path[0]
+        for field in path[1:]:
+            local = self._names.local(field)
+            block.append(assign(local, self._lookup(name_of(container), ast.Constant(field))))
+            error = ast.Call(self._names.class_(EvaluationError), [ast.Constant(str(access.no_such_key(field)))], [])
+            block.append(ast.If(identical(name_of(local), self._names.absent()), [ast.Return(error)], []))
+            container = local
+        return self._module([*roots, *block])
+
+    def _declare_roots(self) -> list[ast.stmt]:
+        """Return the statements that put the declared variables into locals."""
         roots: list[ast.stmt] = []
         for name in sorted(set(self._checked.names.values()) & self._declared):
             local = self._roots[name] = self._names.local(name)
             roots.append(assign(local, item(name_of(ARGUMENT), name)))
-        self._hoist(root)
-        result = self._term(root)
-        self._block.append(ast.Return(result.code))
+        return roots
+
+    def _module(self, body: list[ast.stmt]) -> Generated:
         module = ast.parse(f"def {FUNCTION}({ARGUMENT}): ...")
         (definition,) = module.body
         if isinstance(definition, ast.FunctionDef):
-            definition.body = roots + self._block
+            definition.body = body
         return Generated(module, self._names.values)
 
     def _term(self, node: Node) -> Term:
@@ -180,6 +216,9 @@ class _Generator(Loops):
         name = call.function.name
         parsed = self._parsers.setdefault(name, Remembered(call.function.runner(call.overload_ids)))
         text = self._term(call.arguments[0])
+        if isinstance(text.code, ast.Constant) and isinstance(text.code.value, str):
+            with suppress(EvaluationError):  # a malformed text raises when it is evaluated
+                return Term(self._names.shared(parsed[text.code.value], name), Kind.PARSED)
         return Term(ast.Subscript(self._names.shared(parsed, name), text.code, ast.Load()), Kind.PARSED)
 
     def _is_member(self, node: Node, members: frozenset[tuple[type, Value]]) -> Term:

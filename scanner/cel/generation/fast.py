@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from scanner.cel.generation.codegen import FUNCTION, Generated, generate
+from scanner.cel.generation.codegen import FUNCTION, Generated, generate, generate_refusal
 from scanner.cel.generation.python_calls import Unforeseen
 from scanner.cel.generation.writer import NotGenerated, can_absorb
 from scanner.cel.syntax.source import Source
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from scanner.cel.analysis.constants import Folded
     from scanner.cel.checking.checker import Checked
     from scanner.cel.checking.env import Environment
+    from scanner.cel.errors import EvaluationError
     from scanner.cel.syntax.tree import Node
     from scanner.cel.values.values import Value
 
 Fast: TypeAlias = "Callable[[Mapping[str, object]], Value]"
 """A function that returns the value for these variables, or raises any exception when the closures have to decide."""
+Refusal: TypeAlias = "Callable[[Mapping[str, object]], EvaluationError | None]"
+"""A function that returns the error of an evaluation, or None, or raises any exception, when the closures have to decide."""
 _TRIAL = 64
 _UNPRINTABLE = re.compile(r"[^ -~]")
 
@@ -88,8 +91,19 @@ def build(
     if absorbing and not can_absorb(root, folded):
         return None
     generated = _generated(text, root, checked, folded, environment, absorbing=absorbing)
+    return None if generated is None else _compiled(text, generated)
+
+
+def build_refusal(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> Refusal | None:
+    """Return the function that has the error of an expression whose first path is absent; None where there is no such function."""
+    generated = generate_refusal(root, checked, folded, environment, Source(text))
     if generated is None:
         return None
+    ast.fix_missing_locations(generated.module)
+    return cast("Refusal | None", _compiled(text, generated))
+
+
+def _compiled(text: str, generated: Generated) -> Fast | None:
     names = {**generated.names, "__name__": "cel", "__loader__": _Text(text)}
     try:
         with warnings.catch_warnings():

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+AFFIXES = frozenset({"startswith", "endswith"})
+"""The methods of a text that accept a tuple, and are true for any of its texts."""
+
+
 class Logic(Absorbing):
     """The Python of operators that decide which operands are evaluated."""
 
@@ -28,21 +32,25 @@ class Logic(Absorbing):
         try:
             if any(self._needs_statements(term) for term in operands[1:]):
                 return self._logic_in_steps(operands, conjunction=conjunction)
-            operator = ast.And() if conjunction else ast.Or()
             values = [
                 self._decides(term, operands[position + 1 :], when=conjunction)
                 for position, term in enumerate(operands)
             ]
-            return Term(ast.BoolOp(operator, values), Kind.BOOL)
+            return Term(_combined(values, conjunction=conjunction), Kind.BOOL)
         finally:
             self._held = held
 
     def _logic_in_steps(self, operands: Sequence[Node], *, conjunction: bool) -> Term:
-        """Evaluate the terms one after the other as statements, because some of them are loops."""
+        """Evaluate the terms one after the other as statements, because some of them are loops; those without a loop together."""
         result = self._names.local("holds")
+        steps: list[tuple[list[ast.stmt], list[ast.expr]]] = []
         for position, term in enumerate(operands):
             code, block = self._inside(partial(self._decides, term, operands[position + 1 :], when=conjunction))
-            block.append(assign(result, code))
+            if block or not steps:
+                steps.append((block, []))
+            steps[-1][1].append(code)
+        for position, (block, values) in enumerate(steps):
+            block.append(assign(result, _combined(values, conjunction=conjunction)))
             if position == 0:
                 self._block.extend(block)
                 continue
@@ -110,3 +118,29 @@ class Logic(Absorbing):
 def _negated(node: Node) -> Node | None:
     """Return the operand of a negation."""
     return node.arguments[0] if isinstance(node, Call) and node.function == "!_" else None
+
+
+# --- Python
+
+
+def _combined(values: list[ast.expr], *, conjunction: bool) -> ast.expr:
+    """Return the condition that all, or any, of some conditions hold."""
+    values = values if conjunction else _any_affix(values)
+    return ast.BoolOp(ast.And() if conjunction else ast.Or(), values) if len(values) > 1 else values[0]
+
+
+def _any_affix(values: Sequence[ast.expr]) -> list[ast.expr]:
+    """Return conditions of which one has to hold; neighbours that test one variable for a prefix or suffix become one condition."""
+    joined_: list[ast.expr] = []
+    for value in values:
+        match (joined_[-1] if joined_ else None), value:
+            case (
+                ast.Call(ast.Attribute(ast.Name(first), method) as test, [ast.Constant() | ast.Tuple() as known]),
+                ast.Call(ast.Attribute(ast.Name(second), other), [ast.Constant() as further]),
+            ) if first == second and method == other and method in AFFIXES:
+                affixes = known.elts if isinstance(known, ast.Tuple) else [known]
+                all_ = ast.Tuple([*affixes, further], ast.Load())
+                joined_[-1] = ast.copy_location(ast.Call(test, [all_], []), value)
+            case _:
+                joined_.append(value)
+    return joined_

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from scanner.cel.generation.logic import Logic
+from scanner.cel.functions.python_forms import Method
+from scanner.cel.generation.absorbing import unless
+from scanner.cel.generation.logic import AFFIXES, Logic
 from scanner.cel.generation.python_calls import keys, pairs, unforeseen
 from scanner.cel.generation.python_terms import PLAIN, Kind, Term, assign, class_of, name_of
 from scanner.cel.generation.writer import NotGenerated, Variable, required
-from scanner.cel.syntax.tree import Comprehension, Node
+from scanner.cel.syntax.tree import Comprehension, Identifier, Node, walk
 
 
 class _Fold(NamedTuple):
@@ -29,6 +31,9 @@ class Loops(Logic):
             raise NotGenerated
         if node.fold == "bind":
             return self._bind(node)
+        affix = self._any_affix(node)
+        if affix is not None:
+            return affix
         outer, held = self._scope, dict(self._held)
         target, over = self._loop(node)
         fold = self._folded_over(node)
@@ -60,13 +65,38 @@ class Loops(Logic):
             target = ast.Tuple([ast.Name(first, ast.Store()), ast.Name(second, ast.Store())], ast.Store())
             return target, self._names.call(pairs, over.code)
         self._scope = {**self._scope, node.variable: Variable(first, element)}
+        return ast.Name(first, ast.Store()), self._iterable(over)
+
+    def _iterable(self, over: Term) -> ast.expr:
+        """Return the list of a range, or the map whose keys it is."""
         if over.kind in (Kind.DOCUMENTS, Kind.LIST):
-            return ast.Name(first, ast.Store()), over.code
+            return over.code
         held = self._names.local("range")
         is_no_list = ast.Compare(class_of(name_of(held)), [ast.IsNot()], [self._names.class_(list)])
         replaced = assign(held, self._names.call(keys, name_of(held)))
         self._block += [assign(held, over.code), ast.If(is_no_list, [replaced], [])]
-        return ast.Name(first, ast.Store()), name_of(held)
+        return name_of(held)
+
+    def _any_affix(self, node: Comprehension) -> Term | None:
+        """Return `affixes.exists(affix, text.startsWith(affix))` as one call with a tuple; None for any other fold.
+
+        Python tries the affixes in their order, and raises at one that is not a text, unless one before it matched.
+        """
+        call = None if node.predicate is None else self._checked.calls.get(node.predicate.id)
+        if node.fold != "exists" or node.second_variable is not None or self._absorbing or call is None:
+            return None
+        match call.function.python, call.arguments:
+            case Method(name=name), (text, Identifier(name=node.variable)) if name in AFFIXES:
+                if any(isinstance(part, Identifier) and part.name == node.variable for part in walk(text)):
+                    return None
+            case _:
+                return None
+        constant = self._folded.constants.get(node.range.id)
+        if type(constant) is list and all(type(affix) is str for affix in constant):
+            affixes: ast.expr = self._names.shared(tuple(constant), "affixes")
+        else:
+            affixes = ast.Call(self._names.class_(tuple), [self._iterable(self._term(node.range))], [])
+        return Term(ast.Call(ast.Attribute(self._term(text).code, name, ast.Load()), [affixes], []), Kind.BOOL)
 
     def _folded_over(self, node: Comprehension) -> _Fold:
         result = self._names.local(node.fold)
@@ -79,14 +109,17 @@ class Loops(Logic):
                 return self._collected(node, result)
 
     def _quantified(self, node: Comprehension, result: str, *, stop: bool) -> _Fold:
-        test, block = self._inside(lambda: self._tested(required(node.predicate)))
+        predicate = required(node.predicate)
+        absent = self._absence(predicate) if self._absorbing else None
+        test, block = self._inside(lambda: self._tested(predicate))
         stopping: list[ast.stmt] = [assign(result, ast.Constant(stop)), ast.Break()]
         block.append(ast.If(test if stop else ast.UnaryOp(ast.Not(), test), stopping, []))
         term, before = Term(name_of(result), Kind.BOOL), [assign(result, ast.Constant(not stop))]
         if not self._absorbing:
             return _Fold(term, before, block)
         erred = self._names.local("erred")
-        attempt = self._attempt(block, [assign(erred, ast.Constant(value=True))])
+        passed: list[ast.stmt] = [assign(erred, ast.Constant(value=True))]
+        attempt = self._attempt(unless(absent, passed, block), passed)
         give_up = ast.If(name_of(erred), [ast.Expr(self._names.call(unforeseen))], [])
         return _Fold(term, [*before, assign(erred, ast.Constant(value=False))], [attempt], (give_up,))
 

@@ -6,7 +6,7 @@ import ast
 from typing import NamedTuple
 
 from scanner.cel.analysis.go_values import is_selection
-from scanner.cel.generation.python_calls import at, look_up, unforeseen, unwrapped
+from scanner.cel.generation.python_calls import at, unforeseen, unwrapped
 from scanner.cel.generation.python_terms import (
     PLAIN,
     Kind,
@@ -121,11 +121,6 @@ class OptionalSteps(Reading):
         if not isinstance(node, Call):
             raise NotGenerated
         return self._term(node.arguments[1]).code
-
-    def _lookup(self, container: ast.expr, key: ast.expr) -> ast.expr:
-        if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            return ast.Call(ast.Attribute(container, "get", ast.Load()), [key, self._names.absent()], [])
-        return self._names.call(look_up, container, key)
 
     def _or_value(self, optional: Node, other: Node) -> Term:
         if self._is_optional(optional):

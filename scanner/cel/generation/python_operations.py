@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from scanner.cel.functions.python_forms import PythonForm
 
 _EXACT_DOUBLES = 2**53
+_WORTH_JOINING = 4
+"""The number of texts that `join` adds faster than `+`."""
 _COMPARISONS: dict[str, type[ast.cmpop]] = {"<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
 _ARITHMETIC: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult}
 
@@ -150,12 +152,12 @@ class Operations:
         operator = _ARITHMETIC[sign]()
         kinds = {left.kind, right.kind}
         if sign == "+" and Kind.STRING in kinds:
-            return Term(ast.BinOp(left.code, operator, right.code), Kind.STRING)
+            return Term(_concatenated(left, right), Kind.STRING)
         if sign == "+" and kinds & {Kind.DOCUMENTS, Kind.LIST}:
             listed = Kind.DOCUMENTS if kinds <= PLAIN else Kind.LIST
             return Term(ast.BinOp(left.code, operator, right.code), listed)
         if sign == "+" and kinds <= PLAIN and not kinds & WHOLE:
-            return Term(ast.Call(self._names.shared(run, "add"), [left.code, right.code], []), Kind.JSON)
+            return self._added(left, right, run)
         if not (right.kind in WHOLE and left.kind in WHOLE | {Kind.JSON, Kind.ANY}):
             return None
         kept, operand = self._names.kept(left.code)
@@ -165,6 +167,15 @@ class Operations:
         test = ast.BoolOp(ast.And(), [is_class(kept, self._names.class_(int)), fits])
         otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [name_of(operand), right.code], [])
         return Term(either(test, name_of(result), otherwise), Kind.INT)
+
+    def _added(self, left: Term, right: Term, run: Callable[..., Value]) -> Term:
+        """Return a sum of two JSON values, inlined for lists."""
+        first, one = self._names.kept(left.code)
+        second, other = self._names.kept(right.code)
+        operands: list[ast.expr] = [name_of(one), name_of(other)]
+        are_lists = ast.Compare(class_of(first), [ast.Is(), ast.Is()], [class_of(second), self._names.class_(list)])
+        added = ast.Call(self._names.shared(run, "add"), operands, [])
+        return Term(either(are_lists, ast.BinOp(operands[0], ast.Add(), operands[1]), added), Kind.JSON)
 
     def _divided(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
         """Return the division by a positive literal; None for any other divisor.
@@ -181,3 +192,25 @@ class Operations:
         otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [name_of(operand), right.code], [])
         divided = ast.BinOp(name_of(operand), operator, right.code)
         return Term(either(test, divided, otherwise), Kind.INT)
+
+
+# --- texts
+
+
+def _concatenated(left: Term, right: Term) -> ast.expr:
+    """Return the sum of texts; many are joined at once. Both ways raise where an operand is not a text."""
+    parts = [*(_parts(left.code) if left.kind is Kind.STRING else [left.code]), right.code]
+    if len(parts) < _WORTH_JOINING:
+        return ast.BinOp(left.code, ast.Add(), right.code)
+    return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [ast.Tuple(parts, ast.Load())], [])
+
+
+def _parts(code: ast.expr) -> list[ast.expr]:
+    """Return the operands of a sum of texts, as `_concatenated` has written it."""
+    match code:
+        case ast.BinOp(first, ast.Add(), second):
+            return [*_parts(first), second]
+        case ast.Call(ast.Attribute(ast.Constant(""), "join"), [ast.Tuple(parts)]):
+            return parts
+        case _:
+            return [code]

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.analysis.go_values import DOCUMENTS
 from scanner.cel.evaluation.selections import reread
-from scanner.cel.generation.python_terms import PLAIN, Kind, Term, assign, either, is_class, item, name_of, of_type
+from scanner.cel.generation.python_calls import look_up
+from scanner.cel.generation.python_terms import (
+    PLAIN,
+    Kind,
+    Term,
+    assign,
+    either,
+    identical,
+    is_class,
+    item,
+    name_of,
+    of_type,
+)
 from scanner.cel.generation.writer import NotGenerated, Writer
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Node, Select, children, walk
 from scanner.cel.values.values import Optional, Value
@@ -58,8 +70,17 @@ class Reading(Writer):
 
     def _variable(self, node: Select) -> Term:
         """Read a variable of the policy: it is evaluated at its first read."""
-        entries = ast.Attribute(self._operand(node.operand).code, "entries", ast.Load())
-        return Term(item(entries, node.field), of_type(self._checked.types[node.id]))
+        variables, local = self._operand(node.operand).code, self._names.local(node.field)
+        entries = ast.Attribute(variables, "entries", ast.Load())
+        kept = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=self._lookup(entries, ast.Constant(node.field)))
+        first = ast.Call(ast.Attribute(variables, "read", ast.Load()), [ast.Constant(node.field)], [])
+        code = either(identical(kept, self._names.absent()), first, name_of(local))
+        return Term(code, of_type(self._checked.types[node.id]))
+
+    def _lookup(self, container: ast.expr, key: ast.expr) -> ast.expr:
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            return ast.Call(ast.Attribute(container, "get", ast.Load()), [key, self._names.absent()], [])
+        return self._names.call(look_up, container, key)
 
     def _path(self, node: Node) -> tuple[str, ...] | None:
         """Return the local name and the fields that a selection reads, where all of them are plain."""

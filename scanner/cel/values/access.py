@@ -24,17 +24,9 @@ from scanner.cel.values.wrapped_values import wrapped
 _KEYS = frozenset({str, int, UInt, bool, float})
 
 
-def select(container: Value, field: str) -> Value:
-    """Return `container.field`, or the element under a constant string index.
-
-    Raises EvaluationError if there is none, and for an impossible index.
-    """
-    if type(container) is dict:
-        try:
-            return container[field]
-        except KeyError:
-            raise EvaluationError(f"no such key: {field}") from None
-    return index(container, field)
+def no_such_key(key: Value) -> EvaluationError:
+    """Return the error of a key that a map does not have."""
+    return EvaluationError(f"no such key: {printed(key)}")
 
 
 def index(container: Value, key: Value) -> Value:
@@ -44,7 +36,7 @@ def index(container: Value, key: Value) -> Value:
         return item[0]
     if type(container) is list:
         raise EvaluationError(f"index out of bounds: {printed(key)}")
-    raise EvaluationError(f"no such key: {printed(key)}")
+    raise no_such_key(key)
 
 
 def look_up(container: Value, key: Value) -> tuple[Value] | None:

@@ -22,7 +22,6 @@ import math
 from collections.abc import Hashable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
-from weakref import ReferenceType, ref
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.types.type_system import (
@@ -146,34 +145,16 @@ class Opaque:
         return (type(self), id(self))
 
 
-class _Entries(dict[str, Value]):
-    """The entries of a lazy map that were read. The reference to the map is weak: no cycle keeps its content alive."""
-
-    __slots__ = ("_owner",)
-
-    def __init__(self, owner: ReferenceType[Lazy]) -> None:
-        super().__init__()
-        self._owner = owner
-
-    def __missing__(self, name: str) -> Value:
-        owner = self._owner()
-        result = None if owner is None else owner.find(name)
-        if result is None:
-            raise KeyError(name)
-        self[name] = result[0]
-        return result[0]
-
-
 class Lazy(Opaque):
     """The value of `variables`: evaluates and caches one entry at a time.
 
-    `entries` holds the entries that were read: `entries[name]` evaluates the others, and raises what `find` raises.
+    `entries` holds the values of entries that were read, for generated code; `read` evaluates any other entry.
     """
 
-    __slots__ = ("__weakref__", "entries")
+    __slots__ = ("entries",)
 
     def __init__(self) -> None:
-        self.entries = _Entries(ref(self))
+        self.entries: dict[str, Value] = {}
 
     TYPE: ClassVar[Type] = object_type("kubernetes.variables")
     GO_TYPE: ClassVar[str] = "*lazy.MapValue"
@@ -192,6 +173,14 @@ class Lazy(Opaque):
         Raises `EvaluationError` when the evaluation of the entry fails.
         """
         raise NotImplementedError
+
+    def read(self, name: str) -> Value:
+        """Return the value of an entry and keep it in `entries`. Raises KeyError for an unknown name, and what `find` raises."""
+        found = self.find(name)
+        if found is None:
+            raise KeyError(name)
+        self.entries[name] = found[0]
+        return found[0]
 
 
 class Struct:
