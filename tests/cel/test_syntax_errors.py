@@ -26,8 +26,9 @@ ACCEPTED: dict[str, list[str]] = json.loads((Path(__file__).parent / "accepted.j
 """Generated texts by the releases that accept them, as an earlier parser did, which reported all errors of a text."""
 PLACE = re.compile(r"<input>:(\d+):(\d+): Syntax error: ")
 LONGEST_HEADLINE, WIDEST_EXCERPT = 220, 72
+WORDS = "a in for true 1 2u .5 'é' \"日本語\" r'\\d' '\\d' '''m b'x' `q-r` + - ! && || == = & ? : . , ( ) [ ] { } # ' @"
 PIECES = (
-    *"a in for true 1 2u .5 'é' \"日本語\" r'\\d' '\\d' '''m b'x' `q-r` + - ! && || == = & ? : . , ( ) [ ] { } # ' @".split(),
+    *WORDS.split(),
     *("\n", "\t", "  ", "// c\n", "e\u0301", "\u00a0", "\x1b", "\ud800", "\u200b", "語", "x" * 90),
 )
 
@@ -71,8 +72,8 @@ def test_an_error_names_the_token_and_what_can_stand_there(text: str, expected: 
         ("'abc\\", "1:1: Syntax error: unterminated string, no closing ' in this line\n | 'abc\\\n | ^"),
         ("'a\nb'", "1:1: Syntax error: unterminated string, no closing ' in this line\n | 'a\n | ^"),
         ('"""a\nb', '1:3: Syntax error: unterminated string, no closing """\n | """a\n | ..^'),
-        (r"'^\d'", r"1:3: Syntax error: invalid escape '\d' in a string (use '\\d' or a raw string, r'…')" "\n | '^\\d'\n | ..^"),
-        ('"""a\n\\d"""', r"""2:1: Syntax error: invalid escape '\d' in a string (use '\\d' or a raw string, r"…")""" '\n | \\d"""\n | ^'),
+        ("'^\\d'", "1:3: Syntax error: invalid escape '\\d' in a string (use '\\\\d' or a raw string, r'…')\n | '^\\d'\n | ..^"),
+        ('"""a\n\\d"""', "2:1: Syntax error: invalid escape '\\d' in a string (use '\\\\d' or a raw string, r\"…\")\n | \\d\"\"\"\n | ^"),
     ],
 )  # fmt: skip
 def test_a_broken_string_has_an_error_of_its_own(text: str, expected: str) -> None:
@@ -170,7 +171,9 @@ def test_an_error_is_at_the_place_of_the_servers_first_error() -> None:
     """The place is the server's, but for an invalid escape, and for the end of the expression, which is behind its last token."""
     recorded = [(case["expr"], case["error"]) for case in load(RECORDED / "rejected-expressions.json.gz")]
     recorded += [(answer["expression"], answer["answer"].get("refused", "")) for answer in recorded_answers()]
-    places = {text: (PLACE.search(theirs), PLACE.search(message(text))) for text, theirs in recorded if PLACE.search(theirs)}
+    places = {
+        text: (PLACE.search(theirs), PLACE.search(message(text))) for text, theirs in recorded if PLACE.search(theirs)
+    }
     moved = {
         text: ours.string[ours.end() :].partition("\n")[0]
         for text, (theirs, ours) in places.items()
@@ -180,7 +183,8 @@ def test_an_error_is_at_the_place_of_the_servers_first_error() -> None:
     assert {} == {
         text: words
         for text, words in moved.items()
-        if not words.startswith("invalid escape") and not (words.startswith("unexpected end") and re.search(r"\s$|//", text))
+        if not words.startswith("invalid escape")
+        and not (words.startswith("unexpected end") and re.search(r"\s$|//", text))
     }
 
 

@@ -36,6 +36,7 @@ _BEFORE, _AFTER = 40, 28
 """The columns of a terminal that an excerpt has at most before its caret, and from there on: it fits 80 columns, indented."""
 _STRING = re.compile(rf"(?:{ESCAPE}|[^\\\n\r])*")
 _LONG_STRING = re.compile(rf"(?:{ESCAPE}|[^\\])*")
+_ESCAPED = re.compile(r"\\[^\n\r]")
 _WIDE = frozenset("WF")
 
 
@@ -91,9 +92,9 @@ def _broken_string(token: Token, before: Token | None) -> Issue:
     if prefix not in ("r", "br"):
         inside = (_LONG_STRING if is_long else _STRING).match(token.text, 1)
         end = len(token.text) if inside is None else inside.end()
-        escape = token.text[end : end + 2]
-        if len(escape) == 2 and escape[0] == "\\" and escape[1] not in "\n\r":
-            shown = _printable(escape)
+        escape = _ESCAPED.match(token.text, end)
+        if escape is not None:
+            shown = _printable(escape.group())
             message = f"invalid escape '{shown}' in a string (use '\\{shown}' or a raw string, r{quote}…{quote})"
             return Issue(token.offset + end, f"Syntax error: {message}")
     closing = 3 * quote if is_long else f"{quote} in this line"
