@@ -1,6 +1,6 @@
 """Errors of syntax in Assay's own words: the token that cannot stand at its place, and what can.
 
-No server stores an expression with such an error, so upstream's words, those of a parser generator, are not needed (ADR 62).
+A server refuses to store an expression with such an error, so upstream's words, those of a parser generator, are not needed (ADR 62).
 
 Rules: `docs/semantics/cel-syntax.md#errors-of-syntax`.
 """
