@@ -30,6 +30,11 @@ _DENIED = re.compile(
 )
 
 
+def until_syntax_error(text: str) -> str:
+    """Return a text up to the words of a syntax error, which are Assay's own and follow the server's place; else the whole text."""
+    return "".join(text.partition("Syntax error: ")[:2])
+
+
 class AllowAll:
     """The authorizer of an administrator."""
 

@@ -2,7 +2,7 @@
 
 `compile(text, environment)` returns a `Program`, `Program.evaluate(activation)` a value, `Program.measure(activation)` its cost
 as well, and `Program.bound(extents)` the maximum of that cost. Compile errors and run-time errors carry the texts of
-kube-apiserver.
+kube-apiserver, but for errors of syntax.
 """
 
 from scanner.cel.analysis.deep_reads import ELEMENTS, SHAPE

@@ -1,4 +1,4 @@
-"""The errors of compiling and evaluating CEL, in kube-apiserver's words.
+"""The errors of compiling and evaluating CEL, in kube-apiserver's words, but for errors of syntax.
 
 The texts become part of findings, so they are data, not our wording.
 

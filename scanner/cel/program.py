@@ -1,4 +1,4 @@
-"""From text to something that can be evaluated: the passes in their order, and their errors in upstream's words.
+"""From text to something that can be evaluated: the passes in their order, and their errors: in upstream's words, those of syntax in Assay's own.
 
 Rules: `docs/semantics/messages.md#errors-of-expressions`.
 """
@@ -20,12 +20,10 @@ from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, Inst
 from scanner.cel.evaluation import exact
 from scanner.cel.evaluation.frame import MISSING
 from scanner.cel.generation import fast
-from scanner.cel.releases import KNOWN_BACKQUOTES, RESULT_TYPES, TYPED_PAIRS
+from scanner.cel.releases import RESULT_TYPES, TYPED_PAIRS
 from scanner.cel.stack import with_room
-from scanner.cel.syntax import error_recovery, parser, syntax_errors
-from scanner.cel.syntax.lexer import UnknownCharacter
-from scanner.cel.syntax.parser import NotInGrammar, TooDeep
-from scanner.cel.syntax.source import NOWHERE, Issue, Source
+from scanner.cel.syntax import parser, syntax_errors
+from scanner.cel.syntax.source import Source
 from scanner.cel.types.type_system import is_untyped
 from scanner.cel.values.exact_only import EXACT_ONLY
 
@@ -253,7 +251,7 @@ def _compile(text: str, env: Environment) -> Program:
     checked = check(root, env)
     issues = checked.issues or validate(root, checked, env)
     if issues:
-        raise _failed(source, issues)
+        raise _failed(source.describe(issues))
     _reject_large(checked.types[root.id])
     _reject_other_results(checked.types[root.id], env)
     if not TYPED_PAIRS.holds(env.version) and any(map(is_untyped, checked.types.values())):
@@ -273,27 +271,17 @@ def _program(text: str, root: Node, checked: Checked, env: Environment) -> Progr
 def _parse(source: Source, env: Environment) -> Node:
     issue = parser.too_long(source.text)
     if issue is not None:
-        raise _failed(source, [issue])
+        raise _failed(source.describe([issue]))
     try:
         root, issues = parser.parse(source.text, env.version, env.features, env.macros)
-    except (UnknownCharacter, NotInGrammar):
-        raise _failed(source, _syntax_issues(source.text, env)) from None
-    except TooDeep as deep:
-        raise _failed(source, [Issue(NOWHERE, str(deep))]) from None
+    except parser.InvalidSyntax as error:
+        raise _failed(syntax_errors.describe(source, error.issues)) from None
     if issues:
-        raise _failed(source, issues)
+        raise _failed(source.describe(issues))
     return root
 
 
-def _syntax_issues(text: str, env: Environment) -> list[Issue]:
-    tree, issues = syntax_errors.explain(text, quotes=KNOWN_BACKQUOTES.holds(env.version))
-    if tree is None:
-        return issues
-    return [*issues, *error_recovery.complaints(tree, parser.Parser([], env.version, env.features, env.macros))]
-
-
-def _failed(source: Source, issues: list[Issue]) -> CompileError:
-    described = source.describe(issues)
+def _failed(described: str) -> CompileError:
     return CompileError(described, f"compilation failed: {described}")
 
 

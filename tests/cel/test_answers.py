@@ -1,4 +1,7 @@
-"""The outcomes of recorded expressions are those of Kubernetes' own CEL: values, errors and refusals, word for word."""
+"""The outcomes of recorded expressions are those of Kubernetes' own CEL: values, errors and refusals, word for word.
+
+Errors of syntax have Assay's own words, and `test_syntax_errors.py` compares their places.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ BATCHES = [RECORDED[start : start + 25] for start in range(0, len(RECORDED), 25)
     "batch", BATCHES, ids=lambda batch: str(batch[0]["expression"][:30].encode("ascii", "replace"))
 )
 def test_an_expression_has_the_outcome_of_kubernetes(batch: list[dict[str, Any]]) -> None:
-    """Every value, error and refusal is upstream's, on an object, on null and on an odd object."""
+    """Every value, error and refusal is upstream's, on an object, on null and on an odd object; a syntax error is refused."""
     for recorded in batch:
         mine = ours.reply(recorded["expression"], variables_of(recorded), OBJECTS)
         assert first_difference(recorded["answer"], _without_cost(mine), texts=True) is None, recorded["expression"]

@@ -121,7 +121,10 @@ EXAMPLES = (
     Example(
         releases.KNOWN_BACKQUOTES,
         "1 `a`",
-        ("Syntax error: token recognition error at: '`'", "Syntax error: extraneous input '`a`' expecting <EOF>"),
+        (
+            "Syntax error: unknown character '`'",
+            "Syntax error: unexpected quoted name `a`, expected an operator or the end of the expression",
+        ),
     ),
     Example(releases.QUOTED_FIELDS, "{'a-b': 1}.`a-b`", ("unsupported syntax: '`'", 1), first=33),
     Example(releases.VALID_CODE_POINTS, r"'\ud800'", ("\ufffd", "invalid unicode code point")),

@@ -53,4 +53,4 @@ def test_a_stored_policy_decides_as_on_the_server(name: str, version: str, case:
 def _plain(text: str, name: str, version: str) -> str:
     if (name, version) in DIFFERENT:
         return text.partition("\n")[0]
-    return NODE.sub(r"\1\2", text)
+    return server_words.until_syntax_error(NODE.sub(r"\1\2", text))

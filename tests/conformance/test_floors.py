@@ -69,5 +69,18 @@ def test_every_file_of_the_repository_has_a_floor_and_every_shortfall_a_reason()
     assert [] == unexplained
 
 
+@pytest.mark.parametrize("path", parameters("expressions", "probes", "rejected-expressions"))
+def test_errors_of_syntax_alone_have_other_words_than_the_servers(path: Path) -> None:
+    """The refusals with other words are those that the server refuses for their syntax, each of them."""
+    name = path.name.removesuffix(".json.gz")
+    data = load(path)
+    if name == "expressions":
+        data = {**data, "cases": [case for case in data["cases"] if "rejected" in case]}
+    results = list(COMPARISONS[name](data))
+    assert [result.subject for result in results if "Syntax error: " in str(result.expected)] == [
+        result.subject for result in results if result.right and not result.same_text
+    ]
+
+
 def _figures(floor: dict[str, Any]) -> dict[str, int]:
     return {figure: number for figure, number in floor.items() if figure not in ("parts", "why")}

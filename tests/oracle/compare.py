@@ -15,6 +15,8 @@ _OVER = frozenset(
 )
 _NAMES = re.compile(r"""'[^']*'|"[^"]*"|: \w+$|[0-9]+""")
 _KINDS = ("compilation failed", "program instantiation failed", "must evaluate to")
+_SYNTAX = ("Syntax error: ", "expression recursion limit exceeded")
+"""Marks of the errors for which Assay has words of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def _outline(side: Any) -> str:
 def first_difference(theirs: Any, ours: Any, *, texts: bool = False) -> Difference | None:
     """Return the first difference of our reply from the oracle's; None when there is none.
 
-    `texts`: the words of a refusal count, not only its kind. Requests that crash the oracle are never different.
+    `texts`: the words of a refusal count, except of syntax errors, not only its kind. Requests that crash the oracle are never different.
     """
     if "panic" in theirs or "unreadable" in theirs:
         return None
@@ -64,6 +66,8 @@ def _refusal(theirs: Any, ours: Any, *, texts: bool) -> Difference | None:
     expected, actual = theirs.get("refused", ""), ours.get("refused", "")
     if _kind(expected) != _kind(actual):
         return Difference("refusal", None, expected, actual)
+    if any(mark in expected for mark in _SYNTAX):
+        return None if any(mark in actual for mark in _SYNTAX) else Difference("text", None, expected, actual)
     return Difference("text", None, expected, actual) if texts and expected != actual else None
 
 

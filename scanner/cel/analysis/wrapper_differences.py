@@ -19,8 +19,7 @@ from scanner.cel.functions.declaration import ArgumentFlow
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.stack import with_room
 from scanner.cel.syntax import parser
-from scanner.cel.syntax.lexer import UnknownCharacter
-from scanner.cel.syntax.parser import NotInGrammar, TooDeep
+from scanner.cel.syntax.parser import InvalidSyntax
 from scanner.cel.syntax.tree import (
     Call,
     Identifier,
@@ -62,7 +61,7 @@ def wrapper_differences(text: str, environment: Environment) -> tuple[Type, tupl
     """
     try:
         return with_room(lambda: _differences(text, environment))
-    except (UnknownCharacter, NotInGrammar, TooDeep):
+    except InvalidSyntax:
         return DYN, ()
 
 

@@ -1,7 +1,7 @@
 """Tokens to a tree: recursive descent over cel-go's grammar.
 
 The grammar's limits are counted as upstream counts them: 250 levels of each rule that can nest, chains of operators and
-selections included. `scanner.cel.syntax.syntax_errors` explains text that is not in the grammar.
+selections included. The first token that is not in the grammar ends the parse, and `scanner.cel.syntax.syntax_errors` words it.
 
 Rules: `docs/semantics/cel-syntax.md#grammar`, `docs/semantics/cel-syntax.md#limits-of-the-parser`.
 """
@@ -15,7 +15,8 @@ from scanner.cel.errors import TooLarge
 from scanner.cel.releases import KNOWN_BACKQUOTES, QUOTED_FIELDS, VALID_CODE_POINTS
 from scanner.cel.syntax import lexer, literals, macros
 from scanner.cel.syntax.lexer import END, Token
-from scanner.cel.syntax.source import NOWHERE, Issue
+from scanner.cel.syntax.source import NOWHERE, Issue, Source
+from scanner.cel.syntax.syntax_errors import unexpected
 from scanner.cel.syntax.tree import (
     Call,
     Entry,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 LONGEST = 100_000
 DEEPEST = 250
-TOO_DEEP_TO_VISIT = "max recursion depth exceeded"
-TOO_DEEP = f"expression recursion limit exceeded: {DEEPEST}"
 LARGEST = 100_000
 """The limit of nodes; Assay's own. Each optMap of an optMap doubles the tree, upstream until memory ends."""
 RESERVED = frozenset(
@@ -88,16 +87,12 @@ _CONSTANTS: dict[str, Callable[[str], Value]] = {
 _KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 
-class NotInGrammar(Exception):
-    """The token at this position of the list cannot follow the tokens before it; positions count from 0."""
+class InvalidSyntax(Exception):
+    """A text is not in the grammar or exceeds its limits; `issues` are its first errors, in the order of the text."""
 
-    def __init__(self, position: int) -> None:
-        super().__init__(position)
-        self.position = position
-
-
-class TooDeep(Exception):
-    """A limit of nesting is exceeded; the message is upstream's."""
+    def __init__(self, *issues: Issue) -> None:
+        super().__init__(*issues)
+        self.issues = list(issues)
 
 
 def too_long(text: str) -> Issue | None:
@@ -116,54 +111,54 @@ def parse(
     """Return the tree of an expression and its errors beyond the grammar, for a Kubernetes release.
 
     `features` is the release whose macros may be used; `more` are the macros of one environment.
-    Raises `UnknownCharacter`, `NotInGrammar`, `TooDeep`, and `TooLarge` for a tree of more than `LARGEST` nodes.
+    Raises `InvalidSyntax`, and `TooLarge` for a tree of more than `LARGEST` nodes.
     """
-    parser = Parser(lexer.tokens(text, quotes=KNOWN_BACKQUOTES.holds(version)), version, features, more)
+    parser = _Parser(text, version, features, more)
     root = parser.whole()
     if root.depth > DEEPEST:
-        raise TooDeep(TOO_DEEP_TO_VISIT)
+        raise InvalidSyntax(Issue(NOWHERE, "max recursion depth exceeded"))
     return root, parser.issues
 
 
-class Parser:
+class _Parser:
     """One pass over the tokens of one expression; `issues` are the errors that do not end it."""
 
     def __init__(
         self,
-        tokens: list[Token],
+        text: str,
         version: tuple[int, int],
         features: tuple[int, int],
-        more: Mapping[tuple[str, int, bool], macros.Expand] = _NO_MACROS,
+        more: Mapping[tuple[str, int, bool], macros.Expand],
     ) -> None:
-        self._tokens = tokens
+        self._text = text
+        self._tokens = lexer.tokens(text, quotes=KNOWN_BACKQUOTES.holds(version))
         self._features = features
         self._more = more
         self._version = version
         self._is_lenient = not VALID_CODE_POINTS.holds(version)
-        self.has_quotes = KNOWN_BACKQUOTES.holds(version)
         self._at = 0
-        self._kind = tokens[0].kind if tokens else END
+        self._kind = self._tokens[0].kind
         self._open = {"expr": 0, "relation": 0, "calc": 0, "member": 0}
-        self.last_id = 0
+        self._last_id = 0
         self.issues: list[Issue] = []
 
     def whole(self) -> Node:
-        """Return the tree of all tokens. Raises NotInGrammar and TooDeep."""
-        root = self.expression()
-        self._expect(END)
+        """Return the tree of all tokens. Raises InvalidSyntax."""
+        root = self._expression()
+        self._expect(END, "an operator or the end of the expression")
         return root
 
-    def expression(self) -> Node:
-        """Return the node of `or ['?' or ':' expression]`. Raises NotInGrammar and TooDeep."""
+    def _expression(self) -> Node:
+        """Parse `or ['?' or ':' expression]`."""
         self._enter("expr")
         node = self._chain("||", "_||_", self._conjunction)
         if self._kind == "?":
             mark = self._next()
-            number = self.new_id()
+            number = self._new_id()
             yes = self._chain("||", "_||_", self._conjunction)
-            self._expect(":")
-            no = self.expression()
-            node = self.call(number, mark.offset, "_?_:_", (node, yes, no), counted=True)
+            self._expect(":", "an operator or ':'")
+            no = self._expression()
+            node = self._call(number, mark.offset, "_?_:_", (node, yes, no), counted=True)
         self._leave("expr")
         return node
 
@@ -180,7 +175,7 @@ class Parser:
         while self._kind == sign:
             offset = self._next().offset
             terms.append(term())
-            operators.append((self.new_id(), offset))
+            operators.append((self._new_id(), offset))
         return self._balanced(function, terms, operators)
 
     def _balanced(self, function: str, terms: list[Node], operators: list[tuple[int, int]]) -> Node:
@@ -190,7 +185,7 @@ class Parser:
         number, offset = operators[middle]
         left = self._balanced(function, terms[: middle + 1], operators[:middle])
         right = self._balanced(function, terms[middle + 1 :], operators[middle + 1 :])
-        return self.call(number, offset, function, (left, right))
+        return self._call(number, offset, function, (left, right))
 
     def _relation(self, precedence: int = 0) -> Node:
         """Parse `calc (sign relation)*`; the operand on the right has no signs of its own."""
@@ -200,9 +195,9 @@ class Parser:
         while precedence == 0 and self._kind in _RELATIONS:
             links += 1
             self._link("relation")
-            sign, number = self._next(), self.new_id()
+            sign, number = self._next(), self._new_id()
             right = self._relation(_OPERAND)
-            node = self.call(number, sign.offset, _RELATIONS[sign.kind], (node, right), counted=True)
+            node = self._call(number, sign.offset, _RELATIONS[sign.kind], (node, right), counted=True)
         self._leave("relation", links)
         return node
 
@@ -221,9 +216,9 @@ class Parser:
                 return node
             links += 1
             self._link("calc")
-            sign, number = self._next(), self.new_id()
+            sign, number = self._next(), self._new_id()
             right = self._calc(operand)
-            node = self.call(number, sign.offset, functions[sign.kind], (node, right), counted=True)
+            node = self._call(number, sign.offset, functions[sign.kind], (node, right), counted=True)
 
     def _unary(self) -> Node:
         if self._kind == "!":
@@ -240,9 +235,9 @@ class Parser:
             count += 1
         if count % 2 == 0:
             return self._member()
-        number = self.new_id()
+        number = self._new_id()
         operand = self._member()
-        return self.call(number, first.offset, function, (operand,))
+        return self._call(number, first.offset, function, (operand,))
 
     def _member(self) -> Node:
         self._enter("member")
@@ -266,26 +261,26 @@ class Parser:
         dot = self._next()
         if self._kind == "?":
             self._next()
-            number = self.new_id()
+            number = self._new_id()
             name = self._field()
-            key = Literal(self.new_id(), name.offset, name.text)
+            key = Literal(self._new_id(), name.offset, name.text)
             return Call(number, dot.offset, "_?._", (operand, key), depth=operand.depth + 1)
         name = self._field()
         if self._kind == "(" and name.kind == "name":
             bracket = self._next()
-            number = self.new_id()
+            number = self._new_id()
             arguments = self._arguments()
-            return self.macro_or_call(number, bracket.offset, name.text, operand, arguments)
-        return Select(self.new_id(), dot.offset, operand, name.text, depth=operand.depth + 1)
+            return self._macro_or_call(number, bracket.offset, name.text, operand, arguments)
+        return Select(self._new_id(), dot.offset, operand, name.text, depth=operand.depth + 1)
 
     def _field(self, at: int | None = None) -> Token:
         """Return the token of a field's name, without quotes; `at` is the place of an error."""
-        token = self._next() if self._kind == "quoted" else self._expect("name")
-        if self.is_field_name(token, token.offset if at is None else at) and token.kind == "quoted":
+        token = self._next() if self._kind == "quoted" else self._expect("name", "a field name")
+        if self._is_field_name(token, token.offset if at is None else at) and token.kind == "quoted":
             return Token(token.kind, token.text[1:-1], token.offset)
         return token
 
-    def is_field_name(self, token: Token, at: int) -> bool:
+    def _is_field_name(self, token: Token, at: int) -> bool:
         """Return whether a token may name a field; quotes are an issue, at offset `at`, in releases without quoted names."""
         if token.kind != "quoted" or QUOTED_FIELDS.holds(self._version):
             return True
@@ -295,10 +290,10 @@ class Parser:
     def _index(self, operand: Node) -> Node:
         bracket = self._next()
         optional = self._accept("?")
-        number = self.new_id()
-        key = self.expression()
-        self._expect("]")
-        return self.call(number, bracket.offset, "_[?_]" if optional else "_[_]", (operand, key), counted=True)
+        number = self._new_id()
+        key = self._expression()
+        self._expect("]", "an operator or ']'", bracket)
+        return self._call(number, bracket.offset, "_[?_]" if optional else "_[_]", (operand, key), counted=True)
 
     def _primary(self) -> Node:
         match self._kind:
@@ -307,9 +302,9 @@ class Parser:
             case ".":
                 return self._name(".", self._next().offset)
             case "(":
-                self._next()
-                node = self.expression()
-                self._expect(")")
+                bracket = self._next()
+                node = self._expression()
+                self._expect(")", "an operator or ')'", bracket)
                 return node
             case "[":
                 return self._list()
@@ -323,40 +318,41 @@ class Parser:
     def _constant(self) -> Node:
         if self._kind in _KEYWORDS:
             token = self._next()
-            return Literal(self.new_id(), token.offset, _KEYWORDS[token.kind])
+            return Literal(self._new_id(), token.offset, _KEYWORDS[token.kind])
         if self._kind not in _CONSTANTS:
-            raise NotInGrammar(self._at)
+            raise self._unexpected("a value")
         token = self._next()
-        return self.literal(token.offset, token.text, token.kind)
+        return self._literal(token.offset, token.text, token.kind)
 
     def _negative(self) -> Node:
         if self._ahead(1) not in ("int", "float"):
-            raise NotInGrammar(self._at)
+            self._next()
+            raise self._unexpected("a number")
         sign = self._next()
         number = self._next()
-        return self.literal(sign.offset, "-" + number.text, number.kind)
+        return self._literal(sign.offset, "-" + number.text, number.kind)
 
-    def literal(self, offset: int, text: str, kind: str) -> Node:
+    def _literal(self, offset: int, text: str, kind: str) -> Node:
         """Return the constant of a token of this kind; a malformed constant is an issue and becomes null."""
         constant = literals.lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
         try:
-            return Literal(self.new_id(), offset, constant(text))
+            return Literal(self._new_id(), offset, constant(text))
         except literals.BadLiteral as bad:
             self.issues.append(Issue(offset, str(bad)))
-            return Literal(self.new_id(), offset, None)
+            return Literal(self._new_id(), offset, None)
 
     def _name(self, dot: str, offset: int) -> Node:
-        name = self._expect("name")
+        name = self._expect("name", "a name")
         if self._is_struct():
             return self._struct(dot, name)
         if name.text in RESERVED:
             return self._reserved(name, offset)
         if self._kind != "(":
-            return Identifier(self.new_id(), name.offset, dot + name.text)
+            return Identifier(self._new_id(), name.offset, dot + name.text)
         bracket = self._next()
-        number = self.new_id()
+        number = self._new_id()
         arguments = self._arguments()
-        return self.macro_or_call(number, bracket.offset, dot + name.text, None, arguments)
+        return self._macro_or_call(number, bracket.offset, dot + name.text, None, arguments)
 
     def _reserved(self, name: Token, offset: int) -> Node:
         """Report a reserved name; errors in its arguments are not reported then."""
@@ -365,50 +361,51 @@ class Parser:
         if self._accept("("):
             self._arguments()
         del self.issues[issue_count:]
-        return Literal(self.new_id(), offset, None)
+        return Literal(self._new_id(), offset, None)
 
     def _arguments(self) -> tuple[Node, ...]:
+        bracket = self._tokens[self._at - 1]
         if self._accept(")"):
             return ()
-        arguments = [self.expression()]
+        arguments = [self._expression()]
         while self._accept(","):
-            arguments.append(self.expression())
-        self._expect(")")
+            arguments.append(self._expression())
+        self._expect(")", "an operator, ',' or ')'", bracket)
         return tuple(arguments)
 
     def _list(self) -> Node:
         bracket = self._next()
-        number = self.new_id()
+        number = self._new_id()
         elements: list[Node] = []
         optional: list[int] = []
         while self._kind not in ("]", ","):
             if self._accept("?"):
                 optional.append(len(elements))
-            elements.append(self.expression())
+            elements.append(self._expression())
             if not self._accept(","):
                 break
         else:
             if not elements:
                 self._accept(",")
-        self._expect("]")
+        self._end_list("]", bracket, "a value" if elements else "")
         depth = max((element.depth for element in elements), default=0)
         return ListLiteral(number, bracket.offset, tuple(elements), frozenset(optional), depth=depth)
 
     def _map(self) -> Node:
         brace = self._next()
-        number = self.new_id()
+        number = self._new_id()
         entries: list[Entry] = []
         while self._kind not in ("}", ","):
             optional = self._accept("?")
-            key = self.expression()
-            colon = self._expect(":")
-            entries.append(Entry(self.new_id(), colon.offset, key, self.expression(), optional))
+            key = self._expression()
+            colon = self._expect(":", "an operator or ':'")
+            entries.append(Entry(self._new_id(), colon.offset, key, self._expression(), optional))
             if not self._accept(","):
                 break
         else:
             if not entries:
                 self._accept(",")
-        self._expect("}")
+        self._end_list("}", brace, "a key" if entries else "")
         depth = max((max(entry.key.depth, entry.value.depth) for entry in entries), default=0)
         return MapLiteral(number, brace.offset, tuple(entries), depth=depth)
 
@@ -422,9 +419,9 @@ class Parser:
     def _struct(self, dot: str, first: Token) -> Node:
         names = [first.text]
         while self._accept("."):
-            names.append(self._expect("name").text)
-        brace = self._expect("{")
-        number = self.new_id()
+            names.append(self._next().text)
+        brace = self._next()
+        number = self._new_id()
         start = self._tokens[self._at].offset
         entries: list[FieldEntry] = []
         while self._kind not in ("}", ","):
@@ -432,8 +429,8 @@ class Parser:
             before = len(self.issues)
             name = self._field(start)
             issue_count = len(self.issues)
-            colon = self._expect(":")
-            entries.append(FieldEntry(self.new_id(), colon.offset, name.text, self.expression(), optional))
+            colon = self._expect(":", "':'")
+            entries.append(FieldEntry(self._new_id(), colon.offset, name.text, self._expression(), optional))
             if issue_count > before:
                 del self.issues[issue_count:]
             if not self._accept(","):
@@ -441,11 +438,11 @@ class Parser:
         else:
             if not entries:
                 self._accept(",")
-        self._expect("}")
+        self._end_list("}", brace, "a field name" if entries else "")
         depth = max((entry.value.depth for entry in entries), default=0)
         return StructLiteral(number, brace.offset, dot + ".".join(names), tuple(entries), depth=depth)
 
-    def macro_or_call(
+    def _macro_or_call(
         self, number: int, offset: int, function: str, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
         """Return the expansion of a macro call, or the call; an argument that the macro rejects is an issue.
@@ -457,7 +454,7 @@ class Parser:
         expand = expand or macros.macro(function, len(arguments), self._features, member=member)
         if expand is not None:
             return self._expanded(expand, number, offset, target, arguments)
-        return self.call(number, offset, function, arguments, target, counted=target is not None)
+        return self._call(number, offset, function, arguments, target, counted=target is not None)
 
     def _extra(self, function: str, size: int, *, member: bool) -> macros.Expand | None:
         return self._more.get((function, size, member)) or self._more.get((function, macros.ANY_NUMBER, member))
@@ -465,7 +462,7 @@ class Parser:
     def _expanded(
         self, expand: macros.Expand, number: int, offset: int, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
-        writer = macros.Writer(self.new_id, offset, self._version)
+        writer = macros.Writer(self._new_id, offset, self._version)
         operands = arguments if target is None else (target, *arguments)
         try:
             node = expand(writer, target or arguments[0], arguments)
@@ -475,7 +472,7 @@ class Parser:
         node.depth = max(operand.depth for operand in operands) + (target is not None)
         return node
 
-    def call(
+    def _call(
         self,
         number: int,
         offset: int,
@@ -491,17 +488,18 @@ class Parser:
             depth = max(depth, target.depth)
         return Call(number, offset, function, arguments, target, depth + counted)
 
-    def new_id(self) -> int:
+    def _new_id(self) -> int:
         """Return a number that no node of this tree has. Raises TooLarge if the tree has too many nodes."""
-        self.last_id += 1
-        if self.last_id > LARGEST:
+        self._last_id += 1
+        if self._last_id > LARGEST:
             raise TooLarge(f"an expression expands to more than {LARGEST:,} nodes")
-        return self.last_id
+        return self._last_id
 
     def _enter(self, rule: str) -> None:
         self._open[rule] += 1
         if self._open[rule] > DEEPEST:
-            raise TooDeep(TOO_DEEP)
+            message = f"Syntax error: the expression nests more than {DEEPEST} levels deep"
+            raise InvalidSyntax(*self.issues[:1], Issue(self._tokens[self._at].offset, message))
 
     def _link(self, rule: str) -> None:
         """Begin another link of a chain: upstream leaves the rule and enters it again."""
@@ -528,7 +526,21 @@ class Parser:
         self._next()
         return True
 
-    def _expect(self, kind: str) -> Token:
+    def _expect(self, kind: str, expected: str, opening: Token | None = None) -> Token:
+        """Return the next token, of this kind; `expected` names what fits, `opening` is the bracket that the token closes."""
         if self._kind != kind:
-            raise NotInGrammar(self._at)
+            raise self._unexpected(expected, opening)
         return self._next()
+
+    def _end_list(self, sign: str, opening: Token, item: str) -> None:
+        """Read the closing bracket of a list, a map or a message; `item` names an item that may follow a comma."""
+        if self._tokens[self._at - 1].kind != ",":
+            expected = f"an operator, ',' or '{sign}'"
+        else:
+            expected = f"{item} or '{sign}'" if item else f"'{sign}'"
+        self._expect(sign, expected, opening)
+
+    def _unexpected(self, expected: str, opening: Token | None = None) -> InvalidSyntax:
+        """Return the error of the next token, after the first one of those that did not end the parse."""
+        source = Source(self._text)
+        return InvalidSyntax(*self.issues[:1], unexpected(source, self._tokens, self._at, expected, opening))

@@ -15,12 +15,10 @@ from typing import NamedTuple
 LONGEST_EXCERPT = 16_384
 MOST_ERRORS = 100
 NOWHERE = -1
-BEFORE = -2
-"""The place of nodes that upstream makes for missing parts: one column before the first."""
 
 
 class Place(NamedTuple):
-    """A line, from 1, and a column in code points, from 0; `(-1, -1)` is nowhere, `(1, -1)` is before everything."""
+    """A line, from 1, and a column in code points, from 0; `(-1, -1)` is nowhere."""
 
     line: int
     column: int
@@ -28,7 +26,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One error of an expression, at a code point offset (`NOWHERE` for the whole expression, `BEFORE` for a missing part)."""
+    """One error of an expression, at a code point offset (`NOWHERE` for the whole expression)."""
 
     offset: int
     message: str
@@ -44,11 +42,9 @@ class Source:
         self._starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
 
     def place(self, offset: int) -> Place:
-        """Return the line and column of an offset in code points; `NOWHERE` and `BEFORE` have places of their own."""
+        """Return the line and column of an offset in code points; `NOWHERE` has a place of its own."""
         if offset == NOWHERE:
             return Place(-1, -1)
-        if offset == BEFORE or not self.text:
-            return Place(1, -1)
         line = bisect_right(self._starts, offset)
         return Place(line, offset - self._starts[line - 1])
 

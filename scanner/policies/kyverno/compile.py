@@ -21,7 +21,6 @@ from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.exceptions import PolicyException
 from scanner.policies.kyverno.libraries import syntax
 
-_EMPTY = "ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"
 _OPEN_ROOTS = frozenset({"exceptions", "json", "yaml", syntax.NOW})
 _OBJECT_ROOTS = frozenset({"resource"})
 _OWN_ERRORS = {"http": "request failed: ", "image": "failed to get image data: "}
@@ -119,8 +118,6 @@ def _result(expression: Expression) -> cel.Type:
 def _compiled(
     text: str, environment: cel.Environment, variables: Mapping[str, Expression], *results: cel.Type
 ) -> Expression:
-    if not text.strip():
-        return Expression(text, None, _EMPTY)
     expression = compile_expression(text, environment, variables)
     program = expression.program
     if program is None or not results or program.result_type in results:

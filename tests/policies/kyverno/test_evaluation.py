@@ -113,7 +113,7 @@ def test_a_variables_error_has_no_prefix() -> None:
             "output is expected to be of type string",
             {"validations": [{"expression": "true", "messageExpression": "1"}]},
         ),
-        ("mismatched input '<EOF>'", {"validations": [{"expression": ""}]}),
+        ("Syntax error: the expression is empty", {"validations": [{"expression": ""}]}),
     ],
 )
 def test_a_policy_that_does_not_compile_is_an_error_that_denies_nothing(expected: str, changes: Any) -> None:

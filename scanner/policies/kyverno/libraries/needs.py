@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from scanner.cel.stack import with_room
 from scanner.cel.syntax import parser
-from scanner.cel.syntax.lexer import UnknownCharacter
-from scanner.cel.syntax.parser import NotInGrammar, TooDeep
+from scanner.cel.syntax.parser import InvalidSyntax
 from scanner.cel.syntax.tree import Call, Identifier, Literal, Node, walk
 from scanner.policies.kyverno.libraries.resources import group_version
 
@@ -36,7 +35,7 @@ def needs(text: str, own_namespace: str = "") -> frozenset[Need]:
     """Return the reads of an expression; `own_namespace` is the only namespace that a namespaced policy reads."""
     try:
         root, issues = with_room(lambda: parser.parse(text))
-    except (NotInGrammar, UnknownCharacter, TooDeep):
+    except InvalidSyntax:
         return frozenset()
     return frozenset() if issues else frozenset(_needs(root, own_namespace))
 
