@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 
 import re2
 
-from scanner.cel.memo import Remembered
 from scanner.model.json import Json
 from scanner.model.resource import LAST_APPLIED
 
@@ -85,6 +84,7 @@ _REFERENCES: Mapping[str, frozenset[str]] = {
 _DEEPEST = 32
 _MOST_CONTAINERS = 100_000
 _NAMES = 4096
+_SHORT = 256
 MAPPINGS = (dict, Mapping)
 """An isinstance test finds a dict in this tuple faster than it tests whether a dict is a Mapping."""
 _SCALARS = (str, int, float, type(None))
@@ -188,12 +188,15 @@ def without_named_secrets(text: str) -> str:
     return _WORD.sub(_without_url_password, text) if "://" in text and "@" in text else text
 
 
-def _names_secrets(text: str) -> bool:
+def holds_secret(text: str) -> bool:
+    """Return whether a text has a part that `without_named_secrets` leaves out."""
+    return _short_holds_secret(text) if len(text) <= _SHORT else without_named_secrets(text) != text
+
+
+@lru_cache(maxsize=_NAMES)
+def _short_holds_secret(text: str) -> bool:
+    """Remembered, because objects have many short texts in common."""
     return without_named_secrets(text) != text
-
-
-HOLDS_SECRET: Final = Remembered(_names_secrets)
-"""Whether a text has a part that `without_named_secrets` leaves out, by text."""
 
 
 def _without_password(match: re2._Match[str]) -> str:
@@ -236,7 +239,7 @@ class Fields:
 
     def holds_secret(self, text: str) -> bool:
         """Return whether a part of a text is sensitive."""
-        return HOLDS_SECRET[text]
+        return holds_secret(text)
 
     def any_in(self, value: Json, trail: Trail) -> bool:
         """Return whether a value is or contains a sensitive text or field; True for a value too large to search."""

@@ -15,7 +15,7 @@ from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
 from scanner.audit.secret_values import SHORTEST_SECRET, fields_of
-from scanner.audit.sensitive_fields import FIELDS, HOLDS_SECRET, MAPPINGS, Fields, Trail, items, names_secret
+from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, Fields, Trail, holds_secret, items, names_secret
 from scanner.model.json import Json, as_text
 from scanner.model.resource import Resource
 
@@ -280,7 +280,7 @@ def _texts(document: Json) -> Iterator[str]:
         for key, item in items(value):
             hides = hidden or FIELDS.hides(value, key, trail)
             if isinstance(item, str):
-                if (hides and len(item) >= shortest) or HOLDS_SECRET[item]:
+                if (hides and len(item) >= shortest) or holds_secret(item):
                     yield item
             elif isinstance(item, bool | None):
                 continue
