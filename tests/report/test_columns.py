@@ -37,6 +37,11 @@ def column(name: str, place: int, *, fact: str = "") -> Column[str]:
     return Column(name, TEXT, "A text.", lambda row, _: row, (Cell(place),), fact=fact)
 
 
+def _constant(value: Any, place: int) -> Column[str]:
+    """A column that has one value in every row."""
+    return Column(f"c{place}", TEXT, "A value.", lambda row, _: value, (Cell(place),))
+
+
 @pytest.mark.parametrize(("columns", "titles"), [(FINDINGS, TITLES_OF_FINDINGS), (PROBLEMS, TITLES_OF_PROBLEMS)])
 def test_a_column_of_csv_keeps_its_place(columns: Columns[Any], titles: tuple[str, ...]) -> None:
     """The columns of released versions come first, in their order: spreadsheets may refer to them by place."""
@@ -63,13 +68,7 @@ def test_an_optional_column_is_left_out_if_it_is_null() -> None:
 def test_a_cell_is_the_text_of_its_value() -> None:
     """Null is empty, a fact is true or false, and a list has commas."""
     values: tuple[Any, ...] = (None, True, False, ["a", "b"], 7, "text")
-    columns = Columns(
-        "A row.",
-        [
-            Column(f"c{place}", TEXT, "A value.", lambda row, _, value=value: value, (Cell(place),))
-            for place, value in enumerate(values, 1)
-        ],
-    )
+    columns = Columns("A row.", [_constant(value, place) for place, value in enumerate(values, 1)])
 
     assert ("", "true", "false", "a,b", "7", "text") == columns.cells("", document_of(small_record()))
 
