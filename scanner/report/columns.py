@@ -13,7 +13,6 @@ from scanner.posture.triage import Triage
 from scanner.report.json_parts import Plain
 
 _RowT = TypeVar("_RowT")
-FIRST_VERSION: Final = "1.0"
 
 
 class RowContext(Protocol):
@@ -43,7 +42,7 @@ class Cell(Generic[_RowT]):
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[_RowT]):
-    """A column: its name, its type as a JSON schema, its help, its value, and the version of the JSON report that began to have it.
+    """A column: its name, the version of the JSON report that began to have it, its type as a JSON schema, its help and its value.
 
     `in_json` is false for a column of CSV alone. A column that is `optional` is left out of JSON if its value is null.
     `fact` is the title of its first cell among the facts that a page shows of a row; empty for a column that the page shows
@@ -51,11 +50,11 @@ class Column(Generic[_RowT]):
     """
 
     name: str
+    since: str
     schema: JsonObject
     help: str
     value: Callable[[_RowT, RowContext], Plain]
     cells: tuple[Cell[_RowT], ...] = ()
-    since: str = FIRST_VERSION
     in_json: bool = True
     optional: bool = False
     fact: str = ""

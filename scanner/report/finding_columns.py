@@ -119,6 +119,7 @@ FINDINGS: Final = Columns[StoredFinding](
     [
         Column(
             "id",
+            "1.0",
             TEXT,
             "Short id, the same in every scan with the finding.",
             lambda stored, _: stored.id,
@@ -126,12 +127,14 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "fingerprint",
+            "1.0",
             {**TEXT, "pattern": "^[0-9a-f]{64}$"},
             "Identity of the finding across scans.",
             lambda stored, _: stored.finding.fingerprint,
         ),
         Column(
             "problem",
+            "1.2",
             {**TEXT_OR_NULL, "pattern": "^p-[0-9a-f]{12}$"},
             "Id of the problem: the check, and the workload of the object. Findings of one problem share it, in every database. Null if it is not known, as for findings that an older version resolved.",
             lambda stored, _: stored.problem or None,
@@ -139,6 +142,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "status",
+            "1.0",
             choice("new", "open", "reopened", "resolved", "preview", "outdated"),
             "Status relative to the baseline, or to the previous scan if there is none. An outdated finding is that of a scan which began before another one and ended after it: the later scan shows that it is not open.",
             lambda stored, _: stored.status,
@@ -146,6 +150,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "firstSeen",
+            "1.0",
             TIME,
             "End of the first scan with the finding. RFC 3339, UTC.",
             lambda stored, _: iso(stored.first_seen),
@@ -153,6 +158,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "openedAt",
+            "1.2",
             TIME_OR_NULL,
             "Beginning of the latest episode: it moves when a resolved finding is reopened. Null if it is not known. RFC 3339, UTC.",
             lambda stored, _: iso(stored.opened_at) if stored.opened_at else None,
@@ -160,6 +166,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "lastSeen",
+            "1.0",
             TIME,
             "End of the latest scan with the finding. RFC 3339, UTC.",
             lambda stored, _: iso(stored.last_seen),
@@ -167,6 +174,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "resolvedAt",
+            "1.0",
             TIME_OR_NULL,
             "When it was resolved; null for an open finding. RFC 3339, UTC.",
             lambda stored, _: iso(stored.resolved_at) if stored.resolved_at else None,
@@ -174,6 +182,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "resolution",
+            "1.2",
             choice("fixed", "noObjects", "objectGone", "rulesChanged", "unbound", "notMatched", None),
             "Why it was resolved: fixed only if nothing that decides about it changed but its object; unbound if its policy or binding is gone. Null for an open finding, and if an older version resolved it.",
             lambda stored, _: stored.resolution or None,
@@ -181,6 +190,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "cause",
+            "1.2",
             defined_or_null("cause"),
             "What changed, if this scan found the finding new, reopened, changed or resolved; else null.",
             lambda stored, _: cause_json(stored.cause),
@@ -188,12 +198,14 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "continues",
+            "1.2",
             {**TEXT_OR_NULL, "pattern": "^[0-9a-f]{12}$"},
             "The id of the finding that this one continues since this scan, because its check was re-worded, its object recreated, or its binding or param renamed; else null.",
             lambda stored, _: stored.continues or None,
         ),
         Column(
             "policy",
+            "1.0",
             TEXT,
             "Name of the policy.",
             lambda stored, _: stored.finding.policy,
@@ -201,6 +213,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "title",
+            "1.2",
             TEXT,
             "Title of the policy.",
             lambda stored, context: context.triage.description(stored.finding.policy_key).title,
@@ -209,6 +222,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "category",
+            "1.2",
             TEXT,
             "Category of the policy.",
             lambda stored, context: context.triage.description(stored.finding.policy_key).category,
@@ -217,6 +231,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "language",
+            "1.1",
             TEXT,
             "Kind of the policy; policies of two kinds may have one name.",
             lambda stored, _: stored.finding.language,
@@ -224,6 +239,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "severity",
+            "1.2",
             SEVERITY,
             "Severity of the policy, as of the report.",
             lambda stored, context: str(context.triage.severity(stored.finding.policy_key)),
@@ -231,6 +247,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "owner",
+            "1.2",
             TEXT_OR_NULL,
             "The team that owns the object; null for an unowned object, and if its labels are not known, as for scans of older versions.",
             lambda stored, context: context.triage.owner(stored) or None,
@@ -238,6 +255,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "controls",
+            "1.2",
             TEXTS,
             "The controls that the policy serves, as framework/id.",
             lambda stored, context: [*context.triage.controls(stored.finding.policy_key)],
@@ -245,6 +263,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "binding",
+            "1.0",
             TEXT,
             "Name of the binding.",
             lambda stored, _: stored.finding.binding,
@@ -252,6 +271,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "param",
+            "1.0",
             _PARAM,
             "The param object; null without one.",
             _param,
@@ -264,6 +284,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "check",
+            "1.0",
             defined("identifiedCheck"),
             "A part of the policy that has an outcome, with its id; in CSV its place in the policy.",
             _check,
@@ -271,6 +292,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "outcome",
+            "1.0",
             choice("violated", "errored", "wouldChange"),
             "The outcome.",
             _outcome,
@@ -278,16 +300,20 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "message",
+            "1.0",
             TEXT,
             "The message of the API server; for drift, the patch as a diff.",
             lambda stored, _: stored.finding.outcome.message,
             (Cell(17),),
         ),
-        Column("reason", TEXT, "Reason of the API's denial.", _reason),
-        Column("code", {"type": "integer"}, "HTTP status of the API's denial.", _code),
-        Column("drift", defined("drift"), "For wouldChange alone: the change of the object.", _drift, optional=True),
+        Column("reason", "1.0", TEXT, "Reason of the API's denial.", _reason),
+        Column("code", "1.0", {"type": "integer"}, "HTTP status of the API's denial.", _code),
+        Column(
+            "drift", "1.1", defined("drift"), "For wouldChange alone: the change of the object.", _drift, optional=True
+        ),
         Column(
             "object",
+            "1.0",
             _OBJECT,
             "The object, in the evaluated version.",
             _object,
@@ -299,21 +325,23 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "workload",
+            "1.2",
             defined("workload"),
             "The workload of the object, such as the Deployment of a Pod, or the object itself; null if the scan did not record it. In CSV and on pages empty for the object itself.",
             lambda stored, _: workload_json(stored.workload) if stored.workload else None,
             (Cell(16, text=lambda stored, _: workload_name(stored)),),
-            since="1.2",
             fact="Workload",
         ),
         Column(
             "operation",
+            "1.0",
             choice("CREATE", "UPDATE", "DELETE", "CONNECT"),
             "The simulated operation.",
             lambda stored, _: stored.finding.operation,
         ),
         Column(
             "actions",
+            "1.0",
             {"type": "array", "items": defined("action")},
             "The binding's validation actions.",
             lambda stored, _: [*stored.finding.actions],
@@ -321,6 +349,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "wouldDeny",
+            "1.0",
             BOOLEAN,
             "Whether admission would deny the object.",
             lambda stored, _: stored.finding.denies,
@@ -328,6 +357,7 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "exceptedBy",
+            "1.1",
             TEXTS,
             "The exemptions that keep this finding from having any effect: policy exceptions (namespace/name), and filters in Kyverno's configuration (\"Kyverno's resourceFilters [ReplicaSet,*,*]\", or a selector of the webhooks).",
             _excepted_by,
@@ -335,14 +365,16 @@ FINDINGS: Final = Columns[StoredFinding](
         ),
         Column(
             "waiver",
+            "1.2",
             defined("appliedWaiver"),
             "The waiver that applies to the finding, of several the one that applies longest; null without one.",
             lambda stored, context: waiver_json(context.triage.waiver(stored)),
             (Cell(22, text=_waiver_name),),
         ),
-        Column("dependsOnRequester", BOOLEAN, "Whether its outcome may differ for another user.", _depends),
+        Column("dependsOnRequester", "1.1", BOOLEAN, "Whether its outcome may differ for another user.", _depends),
         Column(
             "evidence",
+            "1.1",
             defined("evidence"),
             "The values that decided, in the order of evaluation; null if nothing was evaluated, and for findings of older versions.",
             lambda stored, _: evidence_json(stored.finding.evidence),

@@ -38,6 +38,7 @@ PROBLEMS: Final = Columns[Problem](
     [
         Column(
             "id",
+            "1.2",
             TEXT,
             "The id, the same in every database; for rows of older versions, that of a finding.",
             lambda problem, _: problem.id,
@@ -45,6 +46,7 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "status",
+            "1.2",
             choice("new", "open", "reopened", "resolved", "preview", "outdated", "unchecked"),
             "Status of the problem in the scan.",
             lambda problem, _: problem.status,
@@ -52,6 +54,7 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "firstSeen",
+            "1.2",
             TIME,
             "End of the first scan with the problem. RFC 3339, UTC.",
             lambda problem, _: iso(problem.first_seen),
@@ -59,12 +62,14 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "lastSeen",
+            "1.2",
             TIME,
             "End of the latest scan with the problem.",
             lambda problem, _: iso(problem.last_seen),
         ),
         Column(
             "openedAt",
+            "1.2",
             TIME,
             "Beginning of the latest episode.",
             lambda problem, _: iso(problem.opened_at),
@@ -72,6 +77,7 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "resolvedAt",
+            "1.2",
             TIME_OR_NULL,
             "End of the scan that resolved it; null while it is open.",
             lambda problem, _: iso(problem.resolved_at) if problem.resolved_at else None,
@@ -79,6 +85,7 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "resolution",
+            "1.2",
             choice("fixed", "moved", "noObjects", "objectGone", "rulesChanged", "unbound", "notMatched", None),
             "Why it was resolved; null while it is open, and if it is not known.",
             lambda problem, _: problem.resolution or None,
@@ -86,20 +93,23 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "movedTo",
+            "1.2",
             TEXTS,
             "The ids of the problems in which its findings go on, if it was resolved as moved.",
             lambda problem, _: [*problem.moved_to],
         ),
         Column(
             "cause",
+            "1.2",
             defined_or_null("cause"),
             "What changed, if the scan found it changed; else null.",
             lambda problem, _: cause_json(problem.cause),
             (Cell(7, text=lambda problem, _: str(problem.cause.kind) if problem.cause else ""),),
         ),
-        Column("policy", TEXT, "Name of the policy.", lambda problem, _: problem.policy, (Cell(10),)),
+        Column("policy", "1.2", TEXT, "Name of the policy.", lambda problem, _: problem.policy, (Cell(10),)),
         Column(
             "title",
+            "1.2",
             TEXT,
             "Title of the policy.",
             lambda problem, context: context.triage.description(problem.policy_key).title,
@@ -108,15 +118,17 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "category",
+            "1.2",
             TEXT,
             "Category of the policy.",
             lambda problem, context: context.triage.description(problem.policy_key).category,
             (Cell(18),),
             in_json=False,
         ),
-        Column("language", TEXT, "Kind of the policy.", lambda problem, _: problem.language, (Cell(9),)),
+        Column("language", "1.2", TEXT, "Kind of the policy.", lambda problem, _: problem.language, (Cell(9),)),
         Column(
             "severity",
+            "1.2",
             SEVERITY,
             "Severity of the policy, as of the report.",
             lambda problem, context: str(context.triage.severity(problem.policy_key)),
@@ -124,6 +136,7 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "owner",
+            "1.2",
             TEXT_OR_NULL,
             "The team that owns the object; null for an unowned object.",
             lambda problem, context: context.triage.owner(problem) or None,
@@ -131,12 +144,14 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "controls",
+            "1.2",
             TEXTS,
             "The controls that the policy serves, as framework/id.",
             lambda problem, context: [*context.triage.controls(problem.policy_key)],
         ),
         Column(
             "check",
+            "1.2",
             defined("identifiedCheck"),
             "A part of the policy that has an outcome, with its id; in CSV its place in the policy.",
             _check,
@@ -144,6 +159,7 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "workload",
+            "1.2",
             defined("workload"),
             "The workload.",
             lambda problem, _: workload_json(problem.workload),
@@ -155,6 +171,7 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "action",
+            "1.2",
             choice("Deny", "Warn", "Audit", None),
             "The strictest action of the bindings; null for none.",
             lambda problem, _: problem.action or None,
@@ -162,20 +179,25 @@ PROBLEMS: Final = Columns[Problem](
         ),
         Column(
             "wouldDeny",
+            "1.2",
             BOOLEAN,
             "Whether admission would deny one of the objects today.",
             lambda problem, _: problem.denies,
         ),
         Column(
             "waiver",
+            "1.2",
             defined("appliedWaiver"),
             "The waiver that ends first, if all open findings are waived; else null.",
             lambda problem, _: waiver_json(problem.waiver),
             (Cell(20, text=lambda problem, _: problem.waiver.name if problem.waiver else ""),),
         ),
-        Column("findings", NUMBER, "Number of its open findings.", lambda problem, _: problem.findings, (Cell(8),)),
+        Column(
+            "findings", "1.2", NUMBER, "Number of its open findings.", lambda problem, _: problem.findings, (Cell(8),)
+        ),
         Column(
             "unchecked",
+            "1.2",
             NUMBER,
             "Number of its findings that the scan did not check.",
             lambda problem, _: problem.unchecked,

@@ -34,12 +34,12 @@ TITLES_OF_PROBLEMS = (
 
 def column(name: str, place: int, *, fact: str = "") -> Column[str]:
     """A column of texts."""
-    return Column(name, TEXT, "A text.", lambda row, _: row, (Cell(place),), fact=fact)
+    return Column(name, "1.0", TEXT, "A text.", lambda row, _: row, (Cell(place),), fact=fact)
 
 
 def _constant(value: Any, place: int) -> Column[str]:
     """A column that has one value in every row."""
-    return Column(f"c{place}", TEXT, "A value.", lambda row, _: value, (Cell(place),))
+    return Column(f"c{place}", "1.0", TEXT, "A value.", lambda row, _: value, (Cell(place),))
 
 
 @pytest.mark.parametrize(("columns", "titles"), [(FINDINGS, TITLES_OF_FINDINGS), (PROBLEMS, TITLES_OF_PROBLEMS)])
@@ -57,8 +57,8 @@ def test_places_in_csv_are_taken_once(places: tuple[int, int]) -> None:
 
 def test_an_optional_column_is_left_out_if_it_is_null() -> None:
     """A column that is not optional is null."""
-    kept: Column[str] = Column("kept", TEXT, "A text.", lambda row, _: None)
-    left_out: Column[str] = Column("leftOut", TEXT, "A text.", lambda row, _: None, optional=True)
+    kept: Column[str] = Column("kept", "1.0", TEXT, "A text.", lambda row, _: None)
+    left_out: Column[str] = Column("leftOut", "1.0", TEXT, "A text.", lambda row, _: None, optional=True)
     columns = Columns("A row.", [left_out, kept])
 
     assert {"kept": None} == columns.json("", document_of(small_record()))
