@@ -7,7 +7,8 @@ from typing import Final
 import pytest
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, create_engine
 
-from scanner.store.interning import Interned, Key, digest
+from scanner.store.interning import Interned, digest
+from scanner.store.packing import Key
 
 _TABLE: Final = Table(
     "words",
