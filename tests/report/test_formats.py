@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 def _assay(folder: Path, line: tuple[str, ...], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `assay` with the format `toy` in the table."""
-    environment = {**os.environ, "PYTHONPATH": str(folder), "HOME": str(folder), "COLUMNS": "1000"}
+    environment = {**os.environ, "PYTHONPATH": str(folder), "HOME": str(folder), "COLUMNS": "200"}
     command = [sys.executable, "-c", ASSAY, json.dumps({"toy": line}), *arguments]
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=environment)
 
