@@ -41,9 +41,10 @@ $(VENV)/.ready: uv.lock pyproject.toml | $(BIN)/uv
 demo: setup ## scan the example cluster in two states and write its report
 	@$(BIN)/python examples/demo.py
 
-docs: setup ## the documentation as a site in build/docs; a broken link fails; writes docs/cli.md from the help texts, the configuration's keys and schema from the flags, the README of the chart, and the alerts of Prometheus
+docs: setup ## the documentation as a site in build/docs; a broken link fails; writes docs/cli.md from the help texts, the configuration's keys and schema from the flags, the columns of findings and problems, the README of the chart, and the alerts of Prometheus
 	@$(BIN)/python -m scripts.generate_cli_reference
 	@$(BIN)/python -m scripts.generate_configuration
+	@$(BIN)/python -m scripts.generate_columns
 	@$(BIN)/python -m scripts.generate_chart_readme
 	@$(BIN)/python -m scripts.generate_alerts
 	@$(BIN)/mkdocs build --strict --quiet

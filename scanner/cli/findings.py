@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import cached_property
 from heapq import nsmallest
 from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeAlias, TypeVar, assert_never
@@ -29,10 +30,12 @@ from scanner.posture.severity import Severity
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from scanner.model.outcome import Check
     from scanner.model.policy import PolicyKey
     from scanner.model.scan import ScanRecord, StoredFinding
     from scanner.posture.problem_rows import Problem
     from scanner.posture.triage import Triage
+    from scanner.report.columns import Columns
 
 _Row = TypeVar("_Row")
 _SortKey: TypeAlias = tuple[int, str, float]
@@ -235,15 +238,8 @@ def _is_owner(pattern: str, owner: str) -> bool:
 def _print_findings(
     record: ScanRecord, triage: Triage, wanted: Filter, output: Output, limit: int, sort: Sort | None
 ) -> None:
-    from scanner.report import csv
-    from scanner.report.json import finding_json
+    from scanner.report.finding_columns import FINDINGS
     from scanner.report.words import object_name, owner_title
-
-    requester = frozenset((key.policy_key, key.check) for key in record.tallies if key.requester)
-
-    def as_json(stored: StoredFinding) -> object:
-        depends = (stored.finding.policy_key, stored.finding.check) in requester
-        return finding_json(stored, record.check_ids, triage, depends_on_requester=depends)
 
     def cells(stored: StoredFinding) -> tuple[str, ...]:
         finding = stored.finding
@@ -252,15 +248,12 @@ def _print_findings(
         status = f"{stored.status}, waived" if triage.waiver(stored) else stored.status
         return stored.id, status, f"{stored.first_seen:%Y-%m-%d}", severity, owner, finding.policy, place
 
-    def columns(stored: StoredFinding) -> tuple[str, ...]:
-        return csv.cells(stored, triage)
-
     def key(stored: StoredFinding) -> _SortKey:
         return _key(sort, triage, stored.finding.policy_key, triage.owner(stored), stored.first_seen)
 
     selected = (each for each in chain(record.findings(), record.resolved()) if wanted.selects(each, triage))
     chosen = _sorted(selected, sort, key, limit)
-    form = _Form("findings", _FINDING, cells, csv.TITLES, columns, as_json)
+    form = _Form("findings", _FINDING, cells, FINDINGS, _Context(triage, record))
     _print(record, chosen, form, output, limit)
 
 
@@ -270,9 +263,8 @@ def _print_problems(
     from dataclasses import replace
 
     from scanner.posture.problem_rows import alone, problems
-    from scanner.report.csv import described
-    from scanner.report.json import problem_json
-    from scanner.report.words import check_title, owner_title
+    from scanner.report.problem_columns import PROBLEMS
+    from scanner.report.words import owner_title
 
     def cells(problem: Problem) -> tuple[str, ...]:
         top = problem.workload
@@ -282,38 +274,14 @@ def _print_problems(
             f"{problem.status}, waived" if problem.waiver else problem.status,
             f"{problem.first_seen:%Y-%m-%d}",
             str(problem.findings),
-            str(triage.severity((problem.language, problem.policy))),
+            str(triage.severity(problem.policy_key)),
             owner_title(triage.owner(problem)),
             problem.policy,
             place,
         )
 
-    def columns(problem: Problem) -> tuple[str, ...]:
-        top = problem.workload
-        return (
-            problem.id,
-            problem.status,
-            f"{problem.first_seen:%Y-%m-%dT%H:%M:%SZ}",
-            f"{problem.opened_at:%Y-%m-%dT%H:%M:%SZ}",
-            f"{problem.resolved_at:%Y-%m-%dT%H:%M:%SZ}" if problem.resolved_at else "",
-            problem.resolution,
-            problem.cause.kind if problem.cause else "",
-            str(problem.findings),
-            problem.language,
-            problem.policy,
-            check_title(problem.check),
-            problem.action,
-            top.kind,
-            top.namespace,
-            top.name,
-            *described((problem.language, problem.policy), triage),
-            triage.owner(problem),
-            problem.waiver.name if problem.waiver else "",
-        )
-
     def key(problem: Problem) -> _SortKey:
-        policy = problem.language, problem.policy
-        return _key(sort, triage, policy, triage.owner(problem), problem.first_seen)
+        return _key(sort, triage, problem.policy_key, triage.owner(problem), problem.first_seen)
 
     # The status is that of the whole problem, so all its findings are joined first.
     of_findings = replace(wanted, statuses=tuple(status.value for status in Status))
@@ -323,14 +291,7 @@ def _print_problems(
     statuses = wanted.statuses or tuple(status.value for status in Status if status is not Status.RESOLVED)
     selected = (problem for problem in joined if problem.status in statuses or wanted.ids)
     chosen = _sorted(selected, sort, key, limit)
-    form = _Form(
-        "problems",
-        _PROBLEM,
-        cells,
-        _PROBLEM_COLUMNS,
-        columns,
-        lambda problem: problem_json(problem, record.check_ids, triage),
-    )
+    form = _Form("problems", _PROBLEM, cells, PROBLEMS, _Context(triage, record))
     _print(record, chosen, form, output, limit)
 
 
@@ -366,22 +327,35 @@ def _sorted(rows: Iterator[_Row], sort: Sort | None, key: Callable[[_Row], _Sort
 
 _FINDING: Final = ("FINDING", "STATUS", "SINCE", "SEVERITY", "OWNER", "POLICY", "OBJECT")
 _PROBLEM: Final = ("PROBLEM", "STATUS", "SINCE", "FINDINGS", "SEVERITY", "OWNER", "POLICY", "WORKLOAD")
-_PROBLEM_COLUMNS: Final = (
-    *("id", "status", "firstSeen", "openedAt", "resolvedAt", "resolution", "cause", "findings", "language", "policy"),
-    *("check", "action", "kind", "namespace", "name", "severity", "title", "category", "owner", "waiver"),
-)
+
+
+@dataclass(frozen=True)
+class _Context:
+    """The parts of a scan that rows need."""
+
+    triage: Triage
+    record: ScanRecord
+
+    @property
+    def check_ids(self) -> Mapping[tuple[PolicyKey, Check], str]:
+        """The ids of the checks."""
+        return self.record.check_ids
+
+    @cached_property
+    def requester_checks(self) -> frozenset[tuple[PolicyKey, Check]]:
+        """The checks whose outcomes may differ for another user."""
+        return frozenset((key.policy_key, key.check) for key in self.record.tallies if key.requester)
 
 
 @dataclass(frozen=True, slots=True)
 class _Form(Generic[_Row]):
-    """The forms of a row: the cells of the table, the columns of CSV, and JSON."""
+    """The forms of a row: the cells of the table, and the columns of CSV and JSON."""
 
     name: str
     head: tuple[str, ...]
     cells: Callable[[_Row], tuple[str, ...]]
-    titles: tuple[str, ...]
-    columns: Callable[[_Row], tuple[str, ...]]
-    as_json: Callable[[_Row], object]
+    columns: Columns[_Row]
+    context: _Context
 
 
 def _print(record: ScanRecord, rows: Iterator[_Row], form: _Form[_Row], output: Output, limit: int) -> None:
@@ -394,12 +368,12 @@ def _print(record: ScanRecord, rows: Iterator[_Row], form: _Form[_Row], output: 
             from scanner.report import spreadsheet
 
             with standard_output() as out:
-                spreadsheet.write(out, form.titles, map(form.columns, shown))
+                spreadsheet.write(out, form.columns.titles, (form.columns.cells(row, form.context) for row in shown))
         case Output.JSON:
             from scanner.report.row_list import write_rows
 
             with standard_output() as out:
-                write_rows(out, record.scan, form.name, map(form.as_json, shown))
+                write_rows(out, record.scan, form.name, (form.columns.json(row, form.context) for row in shown))
         case _ as never:
             assert_never(never)
     if more := sum(1 for _ in rows):

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from scanner.model.cause import Cause, cause_of
 from scanner.model.outcome import Check
+from scanner.model.policy import PolicyKey
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scan import ALONE, ProblemFinding, StoredFinding
 from scanner.posture.waivers import AppliedWaiver
@@ -49,6 +50,11 @@ class Problem:
     kept: KeptOfObject | None = None
     waiver: AppliedWaiver | None = None
     moved_to: tuple[str, ...] = ()
+
+    @property
+    def policy_key(self) -> PolicyKey:
+        """Language and name of the policy."""
+        return self.language, self.policy
 
 
 WaiverOf: TypeAlias = Callable[[StoredFinding], AppliedWaiver | None]

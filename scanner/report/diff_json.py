@@ -27,7 +27,7 @@ from scanner.report.diff_words import (
     rule_lines,
 )
 from scanner.report.escaped import dump
-from scanner.report.json import cause_json
+from scanner.report.json_parts import cause_json
 from scanner.report.words import iso
 
 VERSION: Final = "1.1"

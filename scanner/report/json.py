@@ -11,24 +11,17 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
-from typing import Any, BinaryIO, Final, TypeAlias, Union, cast
+from typing import Any, BinaryIO, Final, cast
 
-from scanner.model.cause import Cause
-from scanner.model.evidence import Evidence
-from scanner.model.json import Json
 from scanner.model.open_problems import GroupedProblems, OpenProblems
 from scanner.model.opinion import Opinion
-from scanner.model.outcome import Check, Errored, WouldChange
-from scanner.model.policy import PolicyKey
-from scanner.model.population import Workload
 from scanner.model.scan import Coverage, StoredFinding
-from scanner.posture.problem_rows import Problem
 from scanner.posture.score import NO_SCORE, WEIGHTS, Score
-from scanner.posture.triage import Triage
-from scanner.posture.waivers import AppliedWaiver
 from scanner.report.counts import NO_FINDINGS
 from scanner.report.document import Changes, Document
 from scanner.report.escaped import dump
+from scanner.report.finding_columns import FINDINGS
+from scanner.report.json_parts import Plain
 from scanner.report.sentences import gaps_of, verdict_line, verdict_of
 from scanner.report.waivers import section_json
 from scanner.report.words import iso
@@ -62,8 +55,6 @@ _SECTIONS = (
     "second_opinion",
 )
 
-Plain: TypeAlias = Union[Json, "dict[str, Plain]", "list[Plain]"]
-
 
 def render(document: Document, out: BinaryIO) -> None:
     """Write the report as UTF-8 JSON, ending with a line end."""
@@ -90,158 +81,9 @@ def _stream(out: BinaryIO, name: str, findings: Iterator[StoredFinding], documen
     out.write(b",\n" + dump(name) + b": [")
     separator = b"\n"
     for stored in findings:
-        depends = (stored.finding.policy_key, stored.finding.check) in document.requester_checks
-        shown = finding_json(stored, document.check_ids, document.triage, depends_on_requester=depends)
-        out.write(separator + dump(shown))
+        out.write(separator + dump(FINDINGS.json(stored, document)))
         separator = b",\n"
     out.write(b"\n]")
-
-
-CheckIds: TypeAlias = Mapping[tuple[PolicyKey, Check], str]
-
-
-def finding_json(
-    stored: StoredFinding, check_ids: CheckIds, triage: Triage, *, depends_on_requester: bool
-) -> dict[str, Plain]:
-    """A finding as a JSON object; its owner is null if it is unowned."""
-    finding = stored.finding
-    return {
-        "id": stored.id,
-        "fingerprint": finding.fingerprint,
-        "problem": stored.problem or None,
-        "status": stored.status,
-        "firstSeen": iso(stored.first_seen),
-        "openedAt": iso(stored.opened_at) if stored.opened_at else None,
-        "lastSeen": iso(stored.last_seen),
-        "resolvedAt": iso(stored.resolved_at) if stored.resolved_at else None,
-        "resolution": stored.resolution or None,
-        "cause": cause_json(stored.cause),
-        "continues": stored.continues or None,
-        "policy": finding.policy,
-        "language": finding.language,
-        "severity": str(triage.severity(finding.policy_key)),
-        "owner": triage.owner(stored) or None,
-        "controls": list(triage.controls(finding.policy_key)),
-        "binding": finding.binding,
-        "param": {"namespace": finding.param_namespace, "name": finding.param_name} if finding.param_name else None,
-        "check": _check(finding.policy_key, finding.check, check_ids),
-        **_outcome(stored),
-        "object": {
-            "apiVersion": finding.api_version,
-            "kind": finding.kind,
-            "namespace": finding.namespace,
-            "name": finding.name,
-            "uid": finding.uid,
-            "resourceVersion": finding.resource_version,
-        },
-        "workload": workload_json(stored.workload) if stored.workload else None,
-        "operation": finding.operation,
-        "actions": list(finding.actions),
-        "wouldDeny": finding.denies,
-        "exceptedBy": finding.excepted_by.split(", ") if finding.excepted_by else [],
-        "waiver": _waiver(triage.waiver(stored)),
-        "dependsOnRequester": depends_on_requester,
-        "evidence": _evidence(finding.evidence),
-    }
-
-
-def problem_json(problem: Problem, check_ids: CheckIds, triage: Triage) -> dict[str, Plain]:
-    """A problem as a JSON object; its owner is null if it is unowned."""
-    policy = problem.language, problem.policy
-    return {
-        "id": problem.id,
-        "status": problem.status,
-        "firstSeen": iso(problem.first_seen),
-        "lastSeen": iso(problem.last_seen),
-        "openedAt": iso(problem.opened_at),
-        "resolvedAt": iso(problem.resolved_at) if problem.resolved_at else None,
-        "resolution": problem.resolution or None,
-        "movedTo": list(problem.moved_to),
-        "cause": cause_json(problem.cause),
-        "policy": problem.policy,
-        "language": problem.language,
-        "severity": str(triage.severity(policy)),
-        "owner": triage.owner(problem) or None,
-        "controls": list(triage.controls(policy)),
-        "check": _check(policy, problem.check, check_ids),
-        "workload": workload_json(problem.workload),
-        "action": problem.action or None,
-        "wouldDeny": problem.denies,
-        "waiver": _waiver(problem.waiver),
-        "findings": problem.findings,
-        "unchecked": problem.unchecked,
-    }
-
-
-def _check(policy: PolicyKey, check: Check, check_ids: CheckIds) -> Plain:
-    """A check of a policy; its id is null if it is not one of this scan's, as that of a resolved finding may be."""
-    number = check_ids.get((policy, check))
-    return {"id": number, "kind": str(check.kind), "index": check.index, "expression": check.expression}
-
-
-def _waiver(waiver: AppliedWaiver | None) -> Plain:
-    """The waiver of a finding, or null if none applies."""
-    if waiver is None:
-        return None
-    return {"name": waiver.name, "state": waiver.state.value, "until": waiver.until.isoformat()}
-
-
-def cause_json(cause: Cause | None) -> Plain:
-    """A cause as a JSON object, or null if nothing changed."""
-    return None if cause is None else {"kind": cause.kind.value, "also": [kind.value for kind in cause.also]}
-
-
-def workload_json(workload: Workload) -> dict[str, Plain]:
-    """A workload as a JSON object."""
-    return {
-        "apiVersion": workload.api_version,
-        "kind": workload.kind,
-        "namespace": workload.namespace,
-        "name": workload.name,
-        "derived": workload.derived,
-    }
-
-
-def _evidence(evidence: Evidence) -> Plain:
-    """The evidence, or null for a finding without evidence."""
-    if not evidence:
-        return None
-    reasons: list[Plain] = [
-        {
-            "expression": reason.expression,
-            "value": None if reason.erred else reason.value,
-            "error": reason.value if reason.erred else None,
-            "path": reason.path,
-            "variable": reason.variable,
-        }
-        for reason in evidence.reasons
-    ]
-    return {"reasons": reasons, "leftOut": evidence.left_out, "excerpt": evidence.excerpt or None}
-
-
-def _outcome(stored: StoredFinding) -> dict[str, Plain]:
-    outcome = stored.finding.outcome
-    if isinstance(outcome, WouldChange):
-        return {"outcome": "wouldChange", "message": outcome.message, "reason": "", "code": 0, "drift": _drift(outcome)}
-    errored = isinstance(outcome, Errored)
-    return {
-        "outcome": "errored" if errored else "violated",
-        "message": outcome.message,
-        "reason": outcome.reason,
-        "code": outcome.code,
-    }
-
-
-def _drift(outcome: WouldChange) -> dict[str, Plain]:
-    """The patches in the form of RFC 6902."""
-    return {
-        "patch": [change.json() for change in outcome.patch],
-        "converges": outcome.converges,
-        "together": [change.json() for change in outcome.together],
-        "orderMatters": outcome.order_matters,
-        "undone": outcome.undone,
-        "refused": outcome.refused,
-    }
 
 
 def section(document: Document, name: str) -> Plain:

@@ -14,6 +14,7 @@ from scanner.posture.problem_rows import strictest
 from scanner.report.by_policy import PolicySection
 from scanner.report.chips import chip_of, outcome_name
 from scanner.report.evidence import evidence_lines
+from scanner.report.finding_columns import FINDINGS
 from scanner.report.place_texts import PlaceTexts
 from scanner.report.rows import RowForm
 from scanner.report.site import Site
@@ -31,7 +32,6 @@ from scanner.report.words import (
     object_name,
     param_name,
     visible,
-    workload_name,
 )
 
 _EXPRESSION: Final = 2_000
@@ -72,13 +72,13 @@ class _Rule:
 
 
 class _Has(NamedTuple):
-    """The parts that a place has; the others are left out of its HTML."""
+    """The parts that a place has; the others are left out of its HTML. `facts` are titles of columns with a text."""
 
     excerpt: bool
     uid: bool
-    workload: bool
     owner: bool
     waiver: bool
+    facts: tuple[str, ...]
 
 
 class PlacedFinding(NamedTuple):
@@ -108,9 +108,16 @@ class Places:
         stored, triage = each.stored, self._site.document.triage
         finding, evidence = stored.finding, stored.finding.evidence
         rule = self._rule(finding)
-        workload, owner = workload_name(stored), triage.owner(stored)
+        owner = triage.owner(stored)
+        facts = [
+            pair
+            for pair in zip(FINDINGS.facts, FINDINGS.fact_texts(stored, self._site.document), strict=True)
+            if pair[1]
+        ]
         waiver = self._waiver(stored)
-        has = _Has(bool(evidence.excerpt), bool(finding.uid), bool(workload), bool(owner), bool(waiver))
+        has = _Has(
+            bool(evidence.excerpt), bool(finding.uid), bool(owner), bool(waiver), tuple(title for title, _ in facts)
+        )
         cause = cause_text(stored.cause) if stored.cause else ""
         status = stored.status if each.checked else "unchecked"
         chip = chip_of(
@@ -132,11 +139,11 @@ class Places:
             _name(finding.api_version),
             _name(finding.uid),
             _name(finding.resource_version) or "not known",
-            _name(workload),
             _name(owner),
             _clocks(stored),
             _name(waiver),
             evidence.excerpt,
+            *(_name(text) for _, text in facts),
             *evidence_lines(evidence),
         )
         html = self._form.row(words, texts).replace("\n", "&#10;")

@@ -27,8 +27,8 @@ CHUNK = 1000
 class Interned:
     """The ids of the rows of one table, cached for one transaction.
 
-    A key has the values of the table's columns in order, without the leading `id` and `digest`. A column that a migration added is
-    part of the digest only if it is not empty, so that older rows keep their digests.
+    A key has the values of the table's columns in order, without the leading `id` and `digest`. Columns that migrations added are
+    part of the digest only up to the last one that is not empty, so that older rows keep their digests.
     """
 
     def __init__(self, connection: Connection, table: Table) -> None:
@@ -66,7 +66,10 @@ class Interned:
         return {name: self._ids[name] for name in keys}
 
     def _digest(self, key: Key) -> bytes:
-        return digest(key[: -self._added] if self._added and not any(key[-self._added :]) else key)
+        end = len(key)
+        while end > len(key) - self._added and not key[end - 1]:
+            end -= 1
+        return digest(key[:end])
 
     def _find(self, names: list[bytes]) -> None:
         table = self._table.c

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias, assert_never
 
 from sqlalchemy import Connection, Dialect, Engine, inspect, text
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -22,9 +22,6 @@ from scanner.store.backup import back_up
 from scanner.store.engine import writing_shared
 from scanner.store.tables import MARK, METADATA, WAIVED_CHECKS
 from scanner.store.whole_file import reject_cut_file
-
-HEAD = "0032"
-"""The newest migration; a test compares it with the folder."""
 
 _VERSIONS = "alembic_version"
 _MARKED_SINCE = "0009"
@@ -57,6 +54,10 @@ def migrations() -> Path:
     package = Path(__file__).parents[1]
     installed = package / "_data" / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
+
+
+HEAD: Final = max(path.name[:4] for path in (migrations() / "versions").glob("[0-9]*.py"))
+"""The newest migration: the names of the files begin with their numbers."""
 
 
 def prepare(engine: Engine, address: Address) -> None:

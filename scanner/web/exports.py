@@ -13,28 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from scanner.errors import UsageError
-from scanner.report import FORMATS
+from scanner.report import FORMATS, Format
 from scanner.report.document import Document
 from scanner.web.refusals import BadRequest, Busy, NotThere
 from scanner.web.scan_view import ScanView
 from scanner.web.turns import give_up
 
-_ENDINGS: Final = {
-    "table": ("txt", "text/plain"),
-    "json": ("json", "application/json"),
-    "csv": ("csv", "text/csv"),
-    "csv-population": ("population.csv", "text/csv"),
-    "markdown": ("md", "text/markdown"),
-    "junit": ("junit.xml", "application/xml"),
-    "openmetrics": ("openmetrics.txt", "text/plain"),
-    "openmetrics-detailed": ("openmetrics-detailed.txt", "text/plain"),
-    "sarif": ("sarif.json", "application/json"),
-    "oscal": ("oscal.json", "application/json"),
-    "policyreport": ("policyreport.json", "application/json"),
-    "openreports": ("openreports.json", "application/json"),
-    "html-single": ("html", "text/html"),
-}
-EXPORTS: Final = {name: f"assay.{_ENDINGS[name][0]}" for name in FORMATS if name in _ENDINGS}
+EXPORTS: Final = {name: f"assay.{form.ending}" for name, form in FORMATS.items() if form.target != "folder"}
 """The file names of the formats that can be downloaded."""
 _AT_ONCE: Final = 2
 _EXPORTING: Final = BoundedSemaphore(_AT_ONCE)
@@ -47,9 +32,9 @@ def export(view: ScanView, file: str, request: Request) -> Response:
     name = next((name for name, own in EXPORTS.items() if own == file), None)
     if name is None:
         raise NotThere(f"There is no download {file[:80]!r}. The files are: {', '.join(EXPORTS.values())}.")
-    ending, media_type = _ENDINGS[name]
-    write = partial(_write, name, view.document)
-    return sent(write, media_type, f"assay-{view.scan_id}.{ending}", head=request.method == "HEAD")
+    form = FORMATS[name]
+    write = partial(_write, form, view.document)
+    return sent(write, form.media_type, f"assay-{view.scan_id}.{form.ending}", head=request.method == "HEAD")
 
 
 def sent(write: Callable[[BinaryIO], None], media_type: str, file: str, *, head: bool) -> Response:
@@ -83,14 +68,13 @@ def _made(write: Callable[[BinaryIO], None]) -> BinaryIO:
     return file
 
 
-def _write(name: str, document: Document, out: BinaryIO) -> None:
-    format_ = FORMATS[name]
-    if format_.target != "text":
-        format_.render(document, out)
+def _write(form: Format, document: Document, out: BinaryIO) -> None:
+    if form.target != "text":
+        form.render(document, out)
         return
     text = TextIOWrapper(out, "utf-8", errors="backslashreplace", newline="")
     try:
-        format_.render(document, text)
+        form.render(document, text)
         text.flush()
     finally:
         text.detach()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scanner.model.scan import ProblemFinding, StoredFinding
-from scanner.report.json import Plain, finding_json
 from scanner.store.clusters import StoredCluster
 from scanner.web.kept_choices import Chosen
 from scanner.web.library import Library
@@ -78,10 +77,3 @@ def stream(view: ScanView, rows: Sequence[int]) -> Iterator[StoredFinding]:
     """The findings of any number of rows, of which some are in memory at a time."""
     for start in range(0, len(rows), _PORTION):
         yield from (each.stored for each in findings_of(view, rows[start : start + _PORTION]))
-
-
-def as_json(view: ScanView, stored: StoredFinding) -> dict[str, Plain]:
-    """A finding as the report has it."""
-    document = view.document
-    depends = (stored.finding.policy_key, stored.finding.check) in document.requester_checks
-    return finding_json(stored, document.check_ids, document.triage, depends_on_requester=depends)

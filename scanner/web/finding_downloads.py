@@ -9,11 +9,12 @@ from typing import BinaryIO, Final
 from starlette.responses import Response
 
 from scanner.model.scan import StoredFinding
-from scanner.report import csv, spreadsheet
+from scanner.report import spreadsheet
+from scanner.report.finding_columns import FINDINGS
 from scanner.report.row_list import write_rows
 from scanner.web.asked_page import AskedPage
 from scanner.web.exports import sent
-from scanner.web.finding_choice import FindingChoice, as_json, chosen_problems, stream
+from scanner.web.finding_choice import FindingChoice, chosen_problems, stream
 from scanner.web.finding_pages import filter_of
 
 DOWNLOADS: Final = {"findings.csv": "text/csv", "findings.json": "application/json"}
@@ -36,12 +37,11 @@ def finding_download(asked: AskedPage, file: str) -> Response:
 
 
 def _write(asked: AskedPage, media_type: str, findings: Iterator[StoredFinding], out: BinaryIO) -> None:
-    view = asked.view
+    document = asked.view.document
     text = TextIOWrapper(out, "utf-8", errors="backslashreplace", newline="")
     if media_type == "text/csv":
-        triage = view.document.triage
-        spreadsheet.write(text, csv.TITLES, (csv.cells(stored, triage) for stored in findings))
+        spreadsheet.write(text, FINDINGS.titles, (FINDINGS.cells(stored, document) for stored in findings))
     else:
-        write_rows(text, asked.scan, "findings", (as_json(view, stored) for stored in findings))
+        write_rows(text, asked.scan, "findings", (FINDINGS.json(stored, document) for stored in findings))
     text.flush()
     text.detach()

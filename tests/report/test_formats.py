@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scanner.report import FORMATS
+from scanner.web.exports import EXPORTS
 from tests.cli.manifests import bound, config_map
 
 STREAM = """
@@ -22,13 +23,14 @@ def render(document, into):
     into.mkdir()
     (into / "start.txt").write_text(document.provenance.cluster.name)
 """
-ASSAY = """
+STREAM_LINE = ("toy_stream", "text", "toy.txt", "text/plain")
+FOLDER_LINE = ("toy_folder", "folder", "txt", "text/plain", "start.txt", "toy")
+TABLE = """
 import json, sys
 from scanner.report import FORMATS, Format
 FORMATS.update({name: Format(*line) for name, line in json.loads(sys.argv.pop(1)).items()})
-from scanner.cli import main
-main()
 """
+ASSAY = f"{TABLE}from scanner.cli import main\nmain()\n"
 
 
 @pytest.fixture
@@ -50,14 +52,14 @@ def _assay(folder: Path, line: tuple[str, ...], *arguments: str) -> subprocess.C
 
 def test_a_format_of_one_file_and_one_line_is_a_choice(folder: Path) -> None:
     """A format for a stream needs no flag: its name is a value of `-o`."""
-    ran = _assay(folder, ("toy_stream", "text", ""), "scan", "--from", "shop", "-o", "toy", "-q")
+    ran = _assay(folder, STREAM_LINE, "scan", "--from", "shop", "-o", "toy", "-q")
 
     assert (0, "toy report of shop\n", "") == (ran.returncode, ran.stdout, ran.stderr)
 
 
 def test_a_format_for_a_folder_has_its_flag(folder: Path) -> None:
     """The flag has the name of the format, and the output names the first page."""
-    ran = _assay(folder, ("toy_folder", "folder", "start.txt", "toy"), "scan", "--from", "shop", "--toy", "out", "-q")
+    ran = _assay(folder, FOLDER_LINE, "scan", "--from", "shop", "--toy", "out", "-q")
 
     assert (0, "Report: out/start.txt\n") == (ran.returncode, ran.stderr)
     assert "shop" == (folder / "out" / "start.txt").read_text()
@@ -68,13 +70,29 @@ def test_help_lists_every_format(folder: Path, command: str) -> None:
     """Help has the values of `-o` and the flags of folders that are in the table."""
     names = [name for name, form in FORMATS.items() if form.target != "folder"]
 
-    assert f"<{'|'.join([*names, 'toy'])}>" in _assay(folder, ("toy_stream", "text", ""), command, "--help").stdout
-    assert "--toy DIR" in _assay(folder, ("toy_folder", "folder", "start.txt", "toy"), command, "--help").stdout
+    assert f"<{'|'.join([*names, 'toy'])}>" in _assay(folder, STREAM_LINE, command, "--help").stdout
+    assert "--toy DIR" in _assay(folder, FOLDER_LINE, command, "--help").stdout
 
 
 def test_an_unknown_format_is_a_usage_error(folder: Path) -> None:
     """The message lists the formats of the table."""
-    ran = _assay(folder, ("toy_stream", "text", ""), "report", "-o", "html")
+    ran = _assay(folder, STREAM_LINE, "report", "-o", "html")
 
     assert (2, True) == (ran.returncode, "'html' is not one of 'table', 'json'" in ran.stderr)
     assert "'toy'" in ran.stderr
+
+
+@pytest.mark.parametrize(("line", "name"), [(STREAM_LINE, "assay.toy.txt"), (FOLDER_LINE, None)])
+def test_a_format_of_one_file_is_a_download(line: tuple[str, ...], name: str | None) -> None:
+    """The file that pages offer has the ending of the table; a folder is no download."""
+    program = f"{TABLE}from scanner.web.exports import EXPORTS\nprint(json.dumps(EXPORTS))"
+    command = [sys.executable, "-c", program, json.dumps({"toy": line})]
+
+    printed = subprocess.run(command, check=True, capture_output=True).stdout
+    assert name == json.loads(printed).get("toy")
+
+
+def test_every_format_of_one_file_is_a_download_of_its_own() -> None:
+    """No format is forgotten, and no two have one name."""
+    assert [name for name, form in FORMATS.items() if form.target != "folder"] == list(EXPORTS)
+    assert len(EXPORTS) == len(set(EXPORTS.values()))

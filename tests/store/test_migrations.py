@@ -23,7 +23,7 @@ from tests.store.databases import KINDS, database
 
 
 def test_the_newest_migration_is_the_one_the_code_wants() -> None:
-    """A migration without a new HEAD would never run."""
+    """The names of the files order the migrations as they depend on each other."""
     config = Config()
     config.set_main_option("script_location", str(migrations()))
 

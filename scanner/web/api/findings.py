@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
+from scanner.report.finding_columns import FINDINGS
 from scanner.web.api.asked import Asked, of_scan
 from scanner.web.api.cursors import NOT_HERE, Cursor
 from scanner.web.api.endpoints import Endpoint
@@ -13,7 +14,7 @@ from scanner.web.api.pages import ScanPage, head_of
 from scanner.web.api.problems import place_of
 from scanner.web.api.queries import ProblemQuery
 from scanner.web.api.schemas import FindingJson
-from scanner.web.finding_choice import FindingChoice, as_json, chosen_problems, findings_of
+from scanner.web.finding_choice import FindingChoice, chosen_problems, findings_of
 from scanner.web.problem_list import ListedProblem, ListedProblems
 from scanner.web.refusals import BadRequest
 
@@ -44,7 +45,7 @@ def findings(asked: Asked[ProblemQuery]) -> Findings:
         **head_of(asked.scan),
         total=choice.number(chosen),
         next=Cursor(asked.scan.id, shown[-1]).text() if len(places) > len(shown) else None,
-        findings=[{**as_json(view, each.stored), "checked": each.checked} for each in rows],
+        findings=[{**FINDINGS.json(each.stored, view.document), "checked": each.checked} for each in rows],
     )
 
 

@@ -11,7 +11,6 @@ from scanner.model.json import Json, JsonObject, as_object
 from scanner.web.api.endpoints import ROOT, Endpoint
 from scanner.web.api.pages import Answer
 from scanner.web.api.parameters import PATH_PARTS, fields_of
-from scanner.web.api.problem_schema import Problem
 from scanner.web.api.queries import Query
 from scanner.web.api.schemas import REF, components
 from scanner.web.api.table import ENDPOINTS
@@ -121,7 +120,7 @@ def _error(text: str) -> JsonObject:
 def _schemas() -> JsonObject:
     """The records of answers, and the parts of other documents that they refer to."""
     records = [endpoint.answer for endpoint in ENDPOINTS if not isinstance(endpoint.answer, str)]
-    _, own = msgspec.json.schema_components([*records, Problem, Error], ref_template=REF + "{name}")
+    _, own = msgspec.json.schema_components([*records, Error], ref_template=REF + "{name}")
     every = {**components(), **own}
     used: set[str] = set()
     found = {*own, *(endpoint.answer for endpoint in ENDPOINTS if isinstance(endpoint.answer, str))}

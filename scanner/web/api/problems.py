@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from scanner.model.scan import ALONE, ProblemFinding
 from scanner.posture.problem_rows import Problem, problem_of
-from scanner.report.json import problem_json
+from scanner.report.problem_columns import PROBLEMS
 from scanner.report.words import iso
 from scanner.web.api.asked import Asked, of_scan, of_scan_and_newest
 from scanner.web.api.cursors import NOT_HERE, Cursor
@@ -106,7 +106,7 @@ def _with_texts(view: ScanView, problems: Sequence[ListedProblem]) -> list[Item]
     # The report joins the findings of a problem in the order of their rows.
     read = ([by_row[row] for row in sorted(each.rows) if row in by_row] for each in problems)
     joined = (_joined(view, each, findings) for each, findings in zip(problems, read, strict=True) if findings)
-    return [problem_json(each, document.check_ids, document.triage) for each in joined]
+    return [PROBLEMS.json(each, document) for each in joined]
 
 
 def _joined(view: ScanView, listed: ListedProblem, findings: Sequence[ProblemFinding]) -> Problem:

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from scanner.model.json import Json, JsonObject, as_object, texts
 from scanner.report.json import camel, plain
+from scanner.report.problem_columns import PROBLEMS
 
 REF: Final = "#/components/schemas/"
 _DEFINITIONS: Final = "#/$defs/"
@@ -72,7 +73,14 @@ def components() -> JsonObject:
     parts = {name: _part(_document(document), path) for name, (document, path) in _PARTS.items()}
     days = {"TrendDay": _trend_day()}
     scans = {"NewestScan": parts["ScanOfRun"], "ListedScan": _listed_scan(parts["ScanOfRun"])}
-    own = {"ListedFinding": _listed_finding(), "Summary": _summary(report), **parts, **scans, **days}
+    own = {
+        "ListedFinding": _listed_finding(),
+        "Problem": PROBLEMS.schema(),
+        "Summary": _summary(report),
+        **parts,
+        **scans,
+        **days,
+    }
     return {name: _referring(schema) for name, schema in sorted({**named, **own}.items())}
 
 

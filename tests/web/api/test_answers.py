@@ -13,8 +13,8 @@ from scanner.model.run import RunDetails
 from scanner.posture.problem_rows import problems
 from scanner.report import json as json_report
 from scanner.report.csv_population import TITLES, render
-from scanner.report.json import problem_json
 from scanner.report.list_filters import ACTIONS, SORTS, STATUSES
+from scanner.report.problem_columns import PROBLEMS
 from scanner.web.api.parameters import fields_of
 from scanner.web.api.queries import ProblemQuery
 from scanner.web.api.table import ENDPOINTS
@@ -86,10 +86,7 @@ def test_the_findings_are_those_of_the_report(api: Api, report: dict[str, Any]) 
 def test_the_problems_are_those_of_the_command(api: Api) -> None:
     """Each problem is as `assay findings --problems -o json` prints it; previews and unchecked problems are further ones."""
     document = api.report
-    expected = [
-        problem_json(each, document.check_ids, document.triage)
-        for each in problems(document.by_problem(), document.triage.waiver)
-    ]
+    expected = [PROBLEMS.json(each, document) for each in problems(document.by_problem(), document.triage.waiver)]
     found = api.items(f"{_CLUSTER}/problems", limit=40)
     known = [each for each in found if each["status"] not in ("preview", "unchecked")]
     assert sorted(expected, key=lambda each: str(each["id"])) == sorted(known, key=lambda each: str(each["id"]))
