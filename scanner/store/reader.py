@@ -51,13 +51,14 @@ from scanner.store.check_names import check_ids
 from scanner.store.finding_index import findings_by_object, indexed
 from scanner.store.findings import Times, by_problem, of_rows, resolved_by, seen_by, times_of
 from scanner.store.grouped_problems import problems_by_namespace, problems_by_owner
+from scanner.store.open_problems import Place
 from scanner.store.open_workloads import OpenWorkload, open_workloads
 from scanner.store.owned_tallies import tallies_by
 from scanner.store.places import read_places
 from scanner.store.policy_days import policy_days_of
 from scanner.store.problem_counts import comparable
 from scanner.store.problem_groups import problem_groups
-from scanner.store.problem_totals import Place, problem_totals
+from scanner.store.problem_totals import problem_totals
 from scanner.store.read_tallies import read_tallies
 from scanner.store.recorded_objects import evaluated_objects, namespaces_at, population_of
 from scanner.store.register import register_of
@@ -336,8 +337,8 @@ def _open_of_problems(
 
     def of_problems(problems: frozenset[int]) -> Mapping[int, int]:
         def read(connection: Connection, scan: StoredScan, revision: int) -> Iterator[tuple[int, int]]:
-            unchecked = _unchecked(connection, scan)
-            yield from open_findings(connection, scan.cluster, revision, unchecked, problems).items()
+            place = Place(scan.cluster, revision, _unchecked(connection, scan))
+            yield from open_findings(connection, place, problems).items()
 
         return dict(_streaming(engine, address, stored, read)())
 
