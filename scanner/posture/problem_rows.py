@@ -67,20 +67,26 @@ def problems(findings: Iterable[ProblemFinding], waiver_of: WaiverOf = lambda _:
             yield problem_of(key, own, waiver_of)
 
 
-def alone(findings: Iterable[StoredFinding]) -> Iterator[Problem]:
-    """The problems that findings of one scan alone would be, previews and outdated ones, in the order of their ids.
+def alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:
+    """The findings of one scan alone, previews and outdated ones, by the problem that they would be, in the order of their ids.
 
-    They are no part of a problem of the same id that is open: the status of each is that of its findings.
+    They are no part of a problem of the same id that is open.
     """
     own = sorted(
         (stored for stored in findings if stored.status in ALONE),
         key=lambda each: (each.problem or each.id, each.status),
     )
-    for (key, status), group in groupby(own, key=lambda each: (each.problem or each.id, each.status)):
-        problem = problem_of(
-            key, [ProblemFinding(stored, checked=True, episode="open") for stored in group], lambda _: None
-        )
-        yield replace(problem, status=status)
+    for _, group in groupby(own, key=lambda each: (each.problem or each.id, each.status)):
+        yield [ProblemFinding(stored, checked=True, episode="open") for stored in group]
+
+
+def joined(group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Problem:
+    """The problem of some findings as a list shows it: findings of one scan alone, and unchecked ones, have statuses of their own."""
+    first = group[0].stored
+    problem = problem_of(first.problem or first.id, group, waiver_of)
+    if first.status in ALONE:
+        return replace(problem, status=first.status, waiver=None)
+    return problem if any(each.checked for each in group) else replace(problem, status="unchecked")
 
 
 def strictest(actions: Collection[str]) -> str:

@@ -227,6 +227,7 @@ class _Referred:
             workload="/".join(filter(None, (top.namespace, top.name))) if top else "",
             workload_row=row.workload or 0,
             kept=row.kept or 0,
+            object_kind=self._kinds[row.kind],
         )
 
     def _read_policies(self, checks: set[int]) -> None:
