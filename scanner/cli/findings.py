@@ -26,7 +26,8 @@ from scanner.model.list_fields import Action, Sort, Status
 from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
-    from scanner.model.scan import ScanRecord, StoredFinding
+    from scanner.model.scan import StoredFinding
+    from scanner.model.stored_scan import StoredScan
     from scanner.posture.problem_rows import Problem
     from scanner.report.chosen_rows import ChosenRows
 
@@ -187,7 +188,7 @@ def _workload(text: str) -> str:
     return text
 
 
-def _print_findings(record: ScanRecord, chosen: ChosenRows, output: Output, limit: int) -> None:
+def _print_findings(record: StoredScan, chosen: ChosenRows, output: Output, limit: int) -> None:
     from scanner.report import csv
     from scanner.report.json import finding_json
     from scanner.report.words import object_name, owner_title
@@ -213,7 +214,7 @@ def _print_findings(record: ScanRecord, chosen: ChosenRows, output: Output, limi
     _print(record, chosen.findings(limit), form, output, limit)
 
 
-def _print_problems(record: ScanRecord, chosen: ChosenRows, output: Output, limit: int) -> None:
+def _print_problems(record: StoredScan, chosen: ChosenRows, output: Output, limit: int) -> None:
     from scanner.report.csv import described
     from scanner.report.json import problem_json
     from scanner.report.words import check_title, owner_title
@@ -288,7 +289,7 @@ class _Form(Generic[_Row]):
     as_json: Callable[[_Row], object]
 
 
-def _print(record: ScanRecord, rows: Iterator[_Row], form: _Form[_Row], output: Output, limit: int) -> None:
+def _print(record: StoredScan, rows: Iterator[_Row], form: _Form[_Row], output: Output, limit: int) -> None:
     """Print the first rows, and on stderr how many are left out."""
     shown = islice(rows, limit or None)
     match output:

@@ -11,14 +11,15 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from scanner.model.scan import ScanRecord, StoredFinding
+    from scanner.model.scan import StoredFinding
+    from scanner.model.stored_scan import StoredScan
 
 _SHOWN: Final = 10
 CLUSTER_SCOPED: Final = "_cluster"
 
 
 def reject_unknown_names(
-    record: ScanRecord, *, policies: Iterable[str], namespaces: Iterable[str], titles: Collection[str] = ()
+    record: StoredScan, *, policies: Iterable[str], namespaces: Iterable[str], titles: Collection[str] = ()
 ) -> None:
     """Raise UsageError for a pattern that no policy, or no namespace, of a scan matches. Names of resolved findings are known."""
     for pattern in policies:
@@ -33,13 +34,13 @@ def reject_unknown_names(
             )
 
 
-def _other_namespaces(record: ScanRecord) -> Iterator[str]:
+def _other_namespaces(record: StoredScan) -> Iterator[str]:
     """The namespaces without an evaluated object, which are seldom asked for; those of resolved findings may be gone."""
     yield from record.namespaces()
     yield from (stored.finding.namespace for stored in _findings(record))
 
 
-def _findings(record: ScanRecord) -> Iterator[StoredFinding]:
+def _findings(record: StoredScan) -> Iterator[StoredFinding]:
     """The findings of a scan, those that it did not check and the resolved ones included."""
     return (each.stored for each in record.by_problem())
 

@@ -67,6 +67,32 @@ def problems(findings: Iterable[ProblemFinding], waiver_of: WaiverOf = lambda _:
             yield problem_of(key, own, waiver_of)
 
 
+def counted_problems(
+    findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
+) -> Iterator[list[ProblemFinding]]:
+    """The findings of each problem that count: those that keep it open, or else those with which it ended.
+
+    Previewed, outdated, excepted, unchecked and waived findings do not count. The store has the same rule: `store.open_problems`.
+    """
+    for _, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
+        own = list(group)
+        still_open = [each for each in own if each.stored.status != "resolved"]
+        counted = [each for each in still_open or own if _counts(each) and not is_waived(each.stored)]
+        if counted:
+            yield counted
+
+
+def open_problems(
+    findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
+) -> Iterator[list[ProblemFinding]]:
+    """The findings that count of each problem that is open."""
+    return (own for own in counted_problems(findings, is_waived) if own[0].stored.status != "resolved")
+
+
+def _counts(each: ProblemFinding) -> bool:
+    return each.checked and each.stored.status not in ALONE and not each.stored.finding.excepted_by
+
+
 def alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:
     """The findings of one scan alone, previews and outdated ones, by the problem that they would be, in the order of their ids.
 

@@ -9,7 +9,8 @@ from typing import Any, Final, Literal, assert_never
 
 from scanner.model.list_fields import Sort, Status
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.scan import ProblemFinding, StoredFinding
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, alone, joined
 from scanner.posture.triage import Triage
 from scanner.report.document import titles_of
@@ -22,7 +23,7 @@ from scanner.report.words import message_of, object_name
 class ChosenRows:
     """Chooses and orders rows by a filter, and by ids: beginnings of those of findings, or those of problems."""
 
-    def __init__(self, wanted: ListFilter, ids: tuple[str, ...], record: ScanRecord, triage: Triage) -> None:
+    def __init__(self, wanted: ListFilter, ids: tuple[str, ...], record: StoredScan, triage: Triage) -> None:
         """Choose from a scan; without an order, the rows have that of the report."""
         self.triage: Final = triage
         self._wanted, self._ids, self._record = wanted, ids, record

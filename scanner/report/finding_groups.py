@@ -48,7 +48,7 @@ def groups_of(document: Document, policies: frozenset[PolicyKey]) -> Iterator[Fi
 
 
 def _findings(document: Document, policies: frozenset[PolicyKey]) -> Iterable[ProblemFinding]:
-    findings = document.problem_findings(policies)
+    findings = document.by_problem(policies)
     if not document.findings_total.preview:
         return findings
     previews = (

@@ -14,7 +14,8 @@ from threading import RLock
 from typing import Final
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ProblemFinding, ScanRecord
+from scanner.model.scan import ProblemFinding
+from scanner.model.stored_scan import StoredScan
 from scanner.report.change_counts import ChangeLines
 from scanner.report.document import Document
 from scanner.report.finding_groups import FindingGroup
@@ -40,7 +41,7 @@ _CHOICES: Final = 4
 class ScanView:
     """The pages and lists of a scan. Its methods may be called by several threads."""
 
-    def __init__(self, record: ScanRecord, document: Document) -> None:
+    def __init__(self, record: StoredScan, document: Document) -> None:
         self.record: Final = record
         self.document: Final = document
         self.names: Final[Mapping[PolicyKey, str]] = {
@@ -82,7 +83,7 @@ class ScanView:
             self._owners,
             lambda subject, names: self._worst(site, subject, names),
             lambda: self.changes,
-            self.document.policy_days,
+            self.document.stored.policy_days,
         )
         return {page.path: page for page in pages}
 

@@ -29,11 +29,11 @@ from scanner.model.scan import (
     HealthKind,
     PageResult,
     ScanEnd,
-    ScanRecord,
     ScanStart,
     ScanState,
     Scope,
 )
+from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import Near
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, would_prune
@@ -307,7 +307,7 @@ def whole(store: SqlStore, number: int) -> dict[str, Any]:
     streams = {name: list(getattr(record, name)()) for name in ("findings", "resolved", "by_problem")}
     everywhere = Near(frozenset(EVERY_POLICY), frozenset(), frozenset(), frozenset(), frozenset(), any=True)
     numbers = {
-        "census": record.counted(),
+        "census": record.census(),
         "excepted": record.excepted(),
         "candidates": sorted(str(each._replace(row=0)) for each in record.candidates(everywhere)),
     }
@@ -321,7 +321,7 @@ def whole(store: SqlStore, number: int) -> dict[str, Any]:
     return {**values, **streams, **numbers, "population": population, "evaluated": evaluated, "problems": problems}
 
 
-def recorded(record: ScanRecord) -> Iterator[tuple[str, Any]]:
+def recorded(record: StoredScan) -> Iterator[tuple[str, Any]]:
     """The fields of a record with their names."""
     return ((item.name, getattr(record, item.name)) for item in fields(record))
 
