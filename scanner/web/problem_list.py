@@ -9,6 +9,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, compress, repeat
 from operator import and_, or_
 from typing import Any, Final, NamedTuple, overload
@@ -136,7 +137,8 @@ class ProblemList:
         columns = self._columns
         flags = bytes(map(test, columns.common_problems))
         own = bytes(map(test_of_place, columns.common_places))
-        chosen = compress(range(len(self)), map(flags.__getitem__, columns.common))
+        every = iter(range(len(self)))
+        chosen = every if all(flags) else compress(every, map(flags.__getitem__, columns.common))
         return chosen if all(own) else filter(lambda place: own[columns.where[place]], chosen)
 
     def chosen(self, wanted: ListFilter, words: Sequence[WordMatches] = ()) -> ListedProblems:
@@ -147,8 +149,9 @@ class ProblemList:
         )
         if wanted.workload:
             workloads, kinds = self._columns.workloads, [each.kind for each in self._columns.common_places]
-            where = self._columns.where
-            places = (each for each in places if wanted.has_workload(kinds[where[each]], workloads[each]))
+            # Many problems have one workload.
+            where, is_wanted = self._columns.where, cache(wanted.has_workload)
+            places = (each for each in places if is_wanted(kinds[where[each]], workloads[each]))
         if wanted.text:
             matching = self._matching(wanted.words, words)
             places = (each for each in places if each in matching)
