@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const FIELDS = ["text", "policy", "namespace", "owner", "severity", "action", "status", "sort"];
+  const FIELDS = ["text", "policy", "namespace", "owner", "severity", "action", "status", "sort", "workload"];
   const NUMBERS = 9, ROWS = 100, NEAR = 2;
   const CHIP = 0, ACTION = 1, SEVERITY = 2, STATUS = 3, POLICY = 4, OPENED = 5, WAIVED = 6, NAMESPACE = 7, OWNER = 8;
   const filter = document.querySelector(".filter"), found = document.querySelector(".found");
@@ -80,8 +80,12 @@
     const wanted = state();
     for (const name of FIELDS) {
       if (field[name] === document.activeElement && name === "text") continue;
+      if (field[name].options && ![...field[name].options].some(({ value }) => value === wanted[name])) {
+        field[name].append(element("option", { value: wanted[name] }, wanted[name]));
+      }
       field[name].value = wanted[name];
     }
+    field.workload.parentElement.hidden = !wanted.workload;
     if (!wanted.any && wanted.page === 1) return restore();
     if (!asked) {
       asked = true;
@@ -91,6 +95,18 @@
       return tell("Loading the findings …");
     }
     return render(wanted, ordered(matching(wanted), wanted.sort));
+  }
+
+  // As Python's fnmatch: a name that has the characters of a glob is chosen by itself.
+  function glob(wanted) {
+    const pattern = wanted.replace(/[\\^$.|+(){}]/g, "\\$&").replace(/\[!/g, "[^").replace(/\*/g, ".*").replace(/\?/g, ".");
+    let form = null;
+    try {
+      form = new RegExp(`^(?:${pattern})$`, "su");
+    } catch {
+      form = /$^/;
+    }
+    return (name) => name === wanted || form.test(name);
   }
 
   function restore() {
@@ -107,28 +123,41 @@
     const owners = index.owners.map((name) => name.toLowerCase());
     const inRule = words.map((word) => rules.map((text) => text.includes(word)));
     const ofOwner = words.map((word) => owners.map((text) => text.includes(word)));
-    const tests = conditions(wanted);
+    const tests = conditions(wanted), workload = ofWorkload(wanted.workload);
     const rows = [];
     chunks.forEach((chunk, place) => {
-      const { numbers, search } = chunk;
+      const { numbers, search, texts } = chunk;
       next: for (let row = 0; row < search.length; row += 1) {
         const at = row * NUMBERS;
         for (const test of tests) if (!test(numbers, at)) continue next;
         for (let word = 0; word < words.length; word += 1) {
           if (!search[row].includes(words[word]) && !inRule[word][numbers[at + POLICY]] && !ofOwner[word][numbers[at + OWNER]]) continue next;
         }
+        if (workload && !workload(...texts[row].split("\t", 3).slice(1))) continue;
         rows.push(place * index.size + row);
       }
     });
     return rows;
   }
 
+  function ofWorkload(wanted) {
+    if (!wanted) return null;
+    const at = wanted.indexOf(" "), end = at < 0 ? wanted.indexOf("/") : at;
+    const kind = wanted.slice(0, Math.max(end, 0)).toLowerCase(), name = glob(wanted.slice(end + 1));
+    return (own, path) => own.toLowerCase() === kind && name(at < 0 ? path.slice(path.lastIndexOf("/") + 1) : path);
+  }
+
   function conditions(wanted) {
     const tests = [];
     const equal = (column, value) => tests.push((numbers, at) => numbers[at + column] === value);
-    if (wanted.policy) equal(POLICY, index.policies.findIndex(([name]) => name === wanted.policy));
-    if (wanted.namespace) equal(NAMESPACE, index.namespaces.indexOf(wanted.namespace === "_cluster" ? "" : wanted.namespace));
-    if (wanted.owner) equal(OWNER, index.owners.indexOf(wanted.owner === "unowned" ? "" : wanted.owner));
+    const among = (column, names, matches) => {
+      const chosen = names.map(matches);
+      tests.push((numbers, at) => chosen[numbers[at + column]]);
+    };
+    const policy = glob(wanted.policy), namespace = glob(wanted.namespace), owner = glob(wanted.owner);
+    if (wanted.policy) among(POLICY, index.policies, ([name, title]) => [name, name.replace(/ \(\w+\)$/, ""), title].some(policy));
+    if (wanted.namespace) among(NAMESPACE, index.namespaces, (name) => (wanted.namespace === "_cluster" ? !name : namespace(name)));
+    if (wanted.owner) among(OWNER, index.owners, (name) => (wanted.owner === "unowned" ? !name : name && owner(name)));
     if (wanted.severity) equal(SEVERITY, index.severities.indexOf(wanted.severity));
     const chip = (...names) => {
       const chips = names.map((name) => index.chips.indexOf(name));
@@ -170,7 +199,7 @@
       newest: (row) => -number(row, OPENED),
       severity: (row) => number(row, SEVERITY),
       workload: (row) => line(row).split("\t", 3)[2],
-      rule: (row) => index.policies[number(row, POLICY)][1],
+      policy: (row) => index.policies[number(row, POLICY)][1],
       owner: (row) => index.owners[number(row, OWNER)] || "\uffff",
     };
     if (!keys[by]) return rows;

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from scanner.audit.tally import outcome_name
 from scanner.model.outcome import Check, Errored, Finding, Violated
 from scanner.model.population import EvaluatedObjects, RecordedObject
-from scanner.model.scan import OutcomeName, ScanRecord, TallyKey
+from scanner.model.scan import OutcomeName, TallyKey
+from scanner.model.stored_scan import StoredScan
 
 
 class CheckedKind(NamedTuple):
@@ -33,7 +34,7 @@ Outcomes = Counter[tuple[CheckedKind, str, OutcomeName]]
 """The number of objects by check, namespace and outcome."""
 
 
-def counted(record: ScanRecord) -> Outcomes:
+def counted(record: StoredScan) -> Outcomes:
     """The outcomes as the scan counted them."""
     outcomes: Outcomes = Counter()
     for key, count in record.tallies.items():
@@ -41,7 +42,7 @@ def counted(record: ScanRecord) -> Outcomes:
     return outcomes
 
 
-def recomputed(record: ScanRecord) -> Outcomes:
+def recomputed(record: StoredScan) -> Outcomes:
     """The outcomes from the population, the evaluated sets and the findings.
 
     Raises AssertionError for a set with other objects than those of its kind, and for a finding outside of the evaluated sets.
@@ -77,7 +78,7 @@ def _outcomes(
         yield from ((each, name) for each in skipped)
 
 
-def _findings(record: ScanRecord) -> dict[CheckedKind, dict[tuple[str, str, str], OutcomeName]]:
+def _findings(record: StoredScan) -> dict[CheckedKind, dict[tuple[str, str, str], OutcomeName]]:
     """The outcome of each finding, by its check and its object."""
     findings: dict[CheckedKind, dict[tuple[str, str, str], OutcomeName]] = {}
     for stored in record.findings():

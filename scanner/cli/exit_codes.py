@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from scanner.cli.gates import Verdict
-    from scanner.model.scan import ScanRecord
+    from scanner.model.stored_scan import StoredScan
 
 _INCOMPLETE: Final = 3
 _EVERYTHING: Final = 100
@@ -41,7 +41,7 @@ class Ending:
 
 
 def ending_of(
-    record: ScanRecord, gates: Verdict, min_coverage: float, exit_zero_on: ExitZeroOn | None, *, allow_empty: bool
+    record: StoredScan, gates: Verdict, min_coverage: float, exit_zero_on: ExitZeroOn | None, *, allow_empty: bool
 ) -> Ending:
     """How a scan ends. Code 3 has priority over a failed gate, unless `exit_zero_on` takes it away.
 
@@ -55,7 +55,7 @@ def ending_of(
     return Ending(gates.code, gates.line)
 
 
-def nothing_in(record: ScanRecord) -> str:
+def nothing_in(record: StoredScan) -> str:
     """The reason why an incomplete scan had nothing to evaluate, or an empty string."""
     from scanner.model.emptiness import is_empty
     from scanner.model.scan import ScanState
@@ -66,7 +66,7 @@ def nothing_in(record: ScanRecord) -> str:
     return nothing_line(document_of(record)) if partial and is_empty(record) else ""
 
 
-def _is_enough(record: ScanRecord, min_coverage: float, *, allow_empty: bool) -> bool:
+def _is_enough(record: StoredScan, min_coverage: float, *, allow_empty: bool) -> bool:
     """Return whether a scan is complete enough. --min-coverage accepts kinds that were not listed, and no other gap."""
     from scanner.model.emptiness import is_empty
     from scanner.model.scan import ScanState

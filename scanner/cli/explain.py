@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from scanner.cli.explanation import Part
     from scanner.model.policy import Binding, Policy, Validation
     from scanner.model.release import Minor
-    from scanner.model.scan import PolicyRecord, ScanRecord
+    from scanner.model.scan import PolicyRecord
+    from scanner.model.stored_scan import StoredScan
     from scanner.report.screen import Screen
     from scanner.store import SqlReader
 
@@ -113,7 +114,7 @@ class _Explaining:
         if self.scan != LAST:
             raise UsageError("the explanation of a problem or finding covers all scans: leave --scan out")
 
-    def _workload(self, subject: str, namespace: str, record: ScanRecord) -> Iterable[Part]:
+    def _workload(self, subject: str, namespace: str, record: StoredScan) -> Iterable[Part]:
         from scanner.cli.explain_workload import WorkloadExplanation
 
         if self.python:
@@ -121,14 +122,14 @@ class _Explaining:
         triage = Posture(settings()).triage(self.store, record)
         return WorkloadExplanation(record, triage, self.screen, self.cluster).parts(subject, namespace)
 
-    def _policies(self, used: Sequence[PolicyRecord], record: ScanRecord) -> Iterator[Part]:
+    def _policies(self, used: Sequence[PolicyRecord], record: StoredScan) -> Iterator[Part]:
         """The explanation of the policies of one name: policies of several languages can share it."""
         if self.python:
             rules = record.scan.cluster.release.rules
             return (Code(line) for policy_record in used for line in _python(policy_record.policy, rules))
         return (part for policy_record in used for part in _policy(policy_record, record, self.screen))
 
-    def _finding_or_policy(self, subject: str, record: ScanRecord) -> Iterable[Part]:
+    def _finding_or_policy(self, subject: str, record: StoredScan) -> Iterable[Part]:
         """Digits that are the beginning of an id, of the name of a policy, or of both. Raises UsageError unless of one."""
         from scanner.cli.explain_finding import finding
 
@@ -148,7 +149,7 @@ class _Explaining:
         return finding(explained)
 
 
-def _begun(subject: str, record: ScanRecord) -> tuple[PolicyRecord, ...]:
+def _begun(subject: str, record: StoredScan) -> tuple[PolicyRecord, ...]:
     """The policies whose names begin with a text."""
     return tuple(used for used in record.policies if subject and used.policy.name.startswith(subject))
 
@@ -165,14 +166,14 @@ def _names(used: Iterable[PolicyRecord]) -> list[str]:
     return sorted({each.policy.name for each in used})
 
 
-def _alike(subject: str, record: ScanRecord) -> str:
+def _alike(subject: str, record: StoredScan) -> str:
     """The policy with the most similar name as a question, or an empty string."""
     from scanner.model.nearest import did_you_mean
 
     return did_you_mean(subject, _names(record.policies))
 
 
-def _unknown(subject: str, record: ScanRecord) -> str:
+def _unknown(subject: str, record: StoredScan) -> str:
     """The message for a subject that is neither a policy nor an id, with the most similar policy."""
     policies = _alike(subject, record) or f" The policies are: {_some(_names(record.policies))}."
     return (
@@ -188,7 +189,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{listed(names[:_SHOWN])}{more}" if names else "none"
 
 
-def _policy(policy_record: PolicyRecord, record: ScanRecord, screen: Screen) -> Iterator[Part]:
+def _policy(policy_record: PolicyRecord, record: StoredScan, screen: Screen) -> Iterator[Part]:
     from scanner.report.words import plural
 
     policy = policy_record.policy
@@ -210,13 +211,13 @@ def _policy(policy_record: PolicyRecord, record: ScanRecord, screen: Screen) -> 
     yield from _auditability(policy_record)
     yield from _bindings(policy_record)
     yield from (f"Health: {health.detail}" for health in record.health if health.policy_key == policy.key)
-    findings = sum(number for bucket, number in record.counted().items() if bucket.policy == policy.key)
+    findings = sum(number for bucket, number in record.census().items() if bucket.policy == policy.key)
     yield from _requester(policy_record, record)
     yield f"In scan {record.scan.id} it matched {plural(policy_record.matched, 'object')} and has {plural(findings, 'finding')}{':' if findings else '.'}"
     yield from _findings(policy, record, findings, screen)
 
 
-def _findings(policy: Policy, record: ScanRecord, total: int, screen: Screen) -> Iterator[Part]:
+def _findings(policy: Policy, record: StoredScan, total: int, screen: Screen) -> Iterator[Part]:
     """The first findings of a policy, in the order of the report."""
     from scanner.cli.explain_finding import line
     from scanner.report.commands import Command, command_line
@@ -255,7 +256,7 @@ def _outlined(program: Program) -> Iterator[str]:
     yield from program.python().splitlines() or ["# only the exact evaluator evaluates this"]
 
 
-def _requester(policy_record: PolicyRecord, record: ScanRecord) -> Iterator[str]:
+def _requester(policy_record: PolicyRecord, record: StoredScan) -> Iterator[str]:
     """The number of outcomes that depend on the user of the simulated requests."""
     depend = sum(n for key, n in record.tallies.items() if key.requester and key.policy_key == policy_record.policy.key)
     if depend:

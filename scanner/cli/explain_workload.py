@@ -16,7 +16,8 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from scanner.cli.explanation import Part
     from scanner.model.population import GroupKind, RecordedObject, Workload
-    from scanner.model.scan import ProblemFinding, ScanRecord, StoredFinding
+    from scanner.model.scan import ProblemFinding, StoredFinding
+    from scanner.model.stored_scan import StoredScan
     from scanner.posture.problem_rows import Problem
     from scanner.posture.triage import Triage
     from scanner.posture.worst_problems import WorstProblem
@@ -60,7 +61,7 @@ class Wanted:
 class WorkloadExplanation:
     """Explains a workload or an object of a scan."""
 
-    def __init__(self, record: ScanRecord, triage: Triage, screen: Screen, cluster: str) -> None:
+    def __init__(self, record: StoredScan, triage: Triage, screen: Screen, cluster: str) -> None:
         """Read nothing yet. `cluster` is what the user named to choose a cluster, or empty."""
         self._record, self._triage, self._screen, self._cluster = record, triage, screen, cluster
 

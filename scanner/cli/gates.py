@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scanner.cli.waivers import Posture
     from scanner.model.policy import PolicyKey
     from scanner.model.problem import ProblemCounts
-    from scanner.model.scan import ScanRecord
+    from scanner.model.stored_scan import StoredScan
     from scanner.posture.severity import Severity
     from scanner.posture.triage import Triage
     from scanner.posture.waiving import LapsedWaiver, Waived
@@ -130,26 +130,24 @@ def _scan_named(store: SqlReader, text: str, cluster: str) -> str:
 
 def compare_and_evaluate(
     store: SqlReader,
-    record: ScanRecord,
+    record: StoredScan,
     gates: Sequence[Gate],
     baseline: NamedBaseline,
     posture: Posture,
     minimum: Severity | None = None,
-) -> tuple[ScanRecord, Verdict]:
+) -> tuple[StoredScan, Verdict]:
     """The record of a stored scan as compared with its baseline, and the verdict of the gates. Raises UsageError."""
     compared = _compared(store, record, gates, baseline, posture)
     return compared, _evaluate(store, compared, gates, baseline, posture, minimum)
 
 
 def _compared(
-    store: SqlReader, record: ScanRecord, gates: Collection[Gate], baseline: NamedBaseline, posture: Posture
-) -> ScanRecord:
+    store: SqlReader, record: StoredScan, gates: Collection[Gate], baseline: NamedBaseline, posture: Posture
+) -> StoredScan:
     """The record with its baseline: that of the user, or that of the gate `new`. The statuses of its findings follow it.
 
     Raises UsageError for a baseline that is of another cluster, or the scan itself, and for waivers that cannot be read.
     """
-    from scanner.posture.since_baseline import since_baseline
-
     if Gate.NEW not in gates and baseline == DEFAULT_BASELINE:
         return record
     if baseline.scan_id == record.scan.id:
@@ -168,14 +166,14 @@ def _compared(
         file=report.path if report else "",
         gone=new.gone,
         opened=report.opened if report else {},
+        as_recorded=new.as_recorded and report is None,
     )
-    same = new.as_recorded and report is None
-    return replace(record if same else since_baseline(record, compared), baseline=compared)
+    return replace(record, baseline=compared)
 
 
 def _evaluate(
     store: SqlReader,
-    record: ScanRecord,
+    record: StoredScan,
     gates: Sequence[Gate],
     baseline: NamedBaseline,
     posture: Posture,
@@ -208,7 +206,7 @@ def _evaluate(
 
 
 def _waived_rows(
-    store: SqlReader, record: ScanRecord, baseline: NamedBaseline, posture: Posture
+    store: SqlReader, record: StoredScan, baseline: NamedBaseline, posture: Posture
 ) -> dict[str, frozenset[int]]:
     """The waived rows of a scan, and those of the scan with which it is compared."""
     own = posture.triage(store, record).waived.rows
@@ -216,7 +214,7 @@ def _waived_rows(
 
 
 def _waived_then(
-    store: SqlReader, record: ScanRecord, baseline: NamedBaseline, posture: Posture
+    store: SqlReader, record: StoredScan, baseline: NamedBaseline, posture: Posture
 ) -> dict[str, frozenset[int]]:
     """The waived rows of the scan with which problems are compared: a finding that was waived then is new when it fails."""
     if baseline.ids is not None:
@@ -281,7 +279,7 @@ def _problems_in(path: Path) -> ReportedProblems:
 
 
 def _failure(
-    gate: Gate, counts: ProblemCounts, record: ScanRecord, triage: Triage, below: Collection[PolicyKey]
+    gate: Gate, counts: ProblemCounts, record: StoredScan, triage: Triage, below: Collection[PolicyKey]
 ) -> str:
     """The name of a gate that fails, and the numbers for which it fails; empty for a gate that passes."""
     text = next(_failures(gate, counts, record, triage, below), "")
@@ -289,7 +287,7 @@ def _failure(
 
 
 def _failures(
-    gate: Gate, counts: ProblemCounts, record: ScanRecord, triage: Triage, below: Collection[PolicyKey]
+    gate: Gate, counts: ProblemCounts, record: StoredScan, triage: Triage, below: Collection[PolicyKey]
 ) -> Iterator[str]:
     match gate:
         case Gate.NEW if counts.new:
@@ -310,7 +308,7 @@ def _failures(
             assert_never(never)
 
 
-def _since(record: ScanRecord, triage: Triage, below: Collection[PolicyKey], number: int) -> str:
+def _since(record: StoredScan, triage: Triage, below: Collection[PolicyKey], number: int) -> str:
     """The baseline, and the worst of the problems that are new since then; empty without a baseline."""
     from scanner.posture.worst_problems import new_problems
     from scanner.report.worst_table import place
@@ -323,7 +321,7 @@ def _since(record: ScanRecord, triage: Triage, below: Collection[PolicyKey], num
     return f" since {record.baseline.title}: {names}{more}"
 
 
-def _health(record: ScanRecord, below: Collection[PolicyKey]) -> Iterator[str]:
+def _health(record: StoredScan, below: Collection[PolicyKey]) -> Iterator[str]:
     from scanner.model.scan import HealthKind
 
     own = (entry for entry in record.health if entry.policy_key not in below)

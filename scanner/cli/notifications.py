@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scanner.cli.push import MetricsPush
     from scanner.cli.waivers import Posture
     from scanner.model.notification import Notification
-    from scanner.model.scan import ScanRecord
+    from scanner.model.stored_scan import StoredScan
     from scanner.notify.webhook import Webhook
     from scanner.posture.notices import Notice
     from scanner.posture.routes import Route
@@ -50,7 +50,7 @@ class Notifications:
         """Send nothing yet."""
         return self
 
-    def scanned(self, record: ScanRecord, posture: Posture) -> None:
+    def scanned(self, record: StoredScan, posture: Posture) -> None:
         """Record that the routes of the cluster are to be notified about a scan. Raises StoreError."""
         self._routes = {route.name: route for route in routes() if route.is_about(record.scan.cluster.name)}
         self._scan_id, self._posture = record.scan.id, posture

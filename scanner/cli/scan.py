@@ -93,7 +93,8 @@ if TYPE_CHECKING:
     from scanner.model.method import Method
     from scanner.model.population import KeptKeys
     from scanner.model.resource import UserInfo
-    from scanner.model.scan import Scan, ScanRecord, Scope
+    from scanner.model.scan import Scan, Scope
+    from scanner.model.stored_scan import StoredScan
     from scanner.opinion.comparison import Comparison
     from scanner.policies.kyverno.libraries import Network
     from scanner.report.document import Document
@@ -411,7 +412,7 @@ def command(
             if saved:
                 _place_findings(store, scan.id, saved)
         interruption.recorded()
-        record = store.record(scan.id)
+        record: StoredScan = store.record(scan.id)
         posture = replace(posture, given=options.waivers)
         notifications.scanned(record, posture)
         record, failure = compare_and_evaluate(store, record, fail_on or (), compared, posture, min_severity)
@@ -600,7 +601,7 @@ def _run(
 
 
 def _print_report(
-    record: ScanRecord,
+    record: StoredScan,
     document: Document,
     output: str,
     exports: Exports,

@@ -10,7 +10,7 @@ from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
     from scanner.model.policy import PolicyKey
-    from scanner.model.scan import ScanRecord
+    from scanner.model.stored_scan import StoredScan
     from scanner.posture.settings import Settings
 
 MinSeverityOption = Annotated[
@@ -27,7 +27,7 @@ MinSeverityOption = Annotated[
 ]
 
 
-def policies_below(record: ScanRecord, settings: Settings, minimum: Severity | None) -> frozenset[PolicyKey]:
+def policies_below(record: StoredScan, settings: Settings, minimum: Severity | None) -> frozenset[PolicyKey]:
     """The policies of a scan below a severity; none without one."""
     from scanner.posture.severity import describe
 

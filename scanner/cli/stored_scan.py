@@ -12,7 +12,7 @@ from scanner.cli.moments import end_of
 from scanner.cli.terminal import visible
 
 if TYPE_CHECKING:
-    from scanner.model.scan import ScanRecord
+    from scanner.model.stored_scan import StoredScan
     from scanner.store import SqlReader
 
 LAST: Final = "last"
@@ -23,7 +23,7 @@ ScanArgument = Annotated[str, typer.Argument(metavar="[SCAN]", help=SCAN_HELP, a
 """For commands whose subject is the scan; every other command has `ScanOption`."""
 
 
-def stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") -> ScanRecord:
+def stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") -> StoredScan:
     """The record of the scan that `text` names, or of the newest one that had ended `at` a date or time.
 
     Raises UsageError unless there is one such scan.

@@ -26,7 +26,8 @@ from scanner.errors import NoScans, UsageError
 if TYPE_CHECKING:
     from scanner.model.json import Json
     from scanner.model.policy import Policy
-    from scanner.model.scan import Scan, ScanRecord
+    from scanner.model.scan import Scan
+    from scanner.model.stored_scan import StoredScan
     from scanner.posture.near_waivers import NearWaiver
     from scanner.posture.problem_rows import Problem
     from scanner.posture.questions import CheckPlace
@@ -305,7 +306,7 @@ def _near(near: NearWaiver) -> str:
     return f"Waiver {near.waiver.name} nearly applies, but fails on {fields}."
 
 
-def _open_problems(record: ScanRecord, triage: Triage) -> Iterator[Problem]:
+def _open_problems(record: StoredScan, triage: Triage) -> Iterator[Problem]:
     """The problems without a waiver that gates would count."""
     from scanner.posture.problem_rows import problems
 
@@ -315,7 +316,7 @@ def _open_problems(record: ScanRecord, triage: Triage) -> Iterator[Problem]:
             yield problem
 
 
-def _proposal(problem: Problem, record: ScanRecord, named: NamedChecks, until: str) -> str:
+def _proposal(problem: Problem, record: StoredScan, named: NamedChecks, until: str) -> str:
     """A waiver of one problem, as YAML with the values that a person must give in angle brackets."""
     import yaml
 

@@ -14,7 +14,7 @@ from scanner.cli.moments import end_of
 
 if TYPE_CHECKING:
     from scanner.model.population import KeptKeys
-    from scanner.model.scan import ScanRecord
+    from scanner.model.stored_scan import StoredScan
     from scanner.model.waiver import WaiverSet
     from scanner.posture.settings import Settings
     from scanner.posture.triage import Triage
@@ -63,7 +63,7 @@ class Posture:
 
         return day_of(self.at)
 
-    def of(self, store: SqlReader, record: ScanRecord) -> Settings:
+    def of(self, store: SqlReader, record: StoredScan) -> Settings:
         """The settings of the report of a scan, with its waivers. Raises UsageError."""
         moment = end_of(self.at, "--at") if self.at else record.scan.finished_at or record.scan.started_at
         if self.given is not None:
@@ -76,13 +76,13 @@ class Posture:
             waivers = store.waivers_at(record.scan.id, moment)
         return replace(self.settings, waivers=waivers)
 
-    def triage(self, store: SqlReader, record: ScanRecord) -> Triage:
+    def triage(self, store: SqlReader, record: StoredScan) -> Triage:
         """The triage of a scan. Raises UsageError."""
         from scanner.posture.triage import Triage
 
         return Triage(self.of(store, record), record, self.day)
 
-    def triage_then(self, store: SqlReader, record: ScanRecord) -> Triage:
+    def triage_then(self, store: SqlReader, record: StoredScan) -> Triage:
         """The triage of an earlier scan as of its own day: with the waivers stored by then, else those of this command.
 
         Raises UsageError.
@@ -116,7 +116,7 @@ def waivers_of_scan(cluster: Cluster, path: Path | None, namespace: str, kept: K
     return waivers
 
 
-def kept_keys_of(record: ScanRecord) -> KeptKeys | None:
+def kept_keys_of(record: StoredScan) -> KeptKeys | None:
     """The keys of the labels that a scan kept; None for a scan of an older version, which did not record them."""
     from scanner.model.population import DEFAULT_KEYS
 

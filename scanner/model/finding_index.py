@@ -36,6 +36,7 @@ class CommonPlace(NamedTuple):
     """Where the objects of some findings are. `workload_row` (0 for none) and `kept` are ids of the store.
 
     `kind` and `workload` (`namespace/name`) are those of the workload; `workload` is empty for objects that are their own workload.
+    `object_kind` is that of the objects.
     """
 
     namespace: str
@@ -44,6 +45,7 @@ class CommonPlace(NamedTuple):
     workload: str
     workload_row: int
     kept: int
+    object_kind: str
 
 
 class Numbered(dict[tuple[Any, ...], int]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -14,24 +14,18 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from scanner.model.baseline import Baseline
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.census import Bucket, Census, OwnedCensus, OwnerOf
-from scanner.model.finding_index import FindingIndex
 from scanner.model.method import Method
 from scanner.model.object_counts import ObjectCount
-from scanner.model.open_problems import GroupedProblems
 from scanner.model.opinion import Opinion
-from scanner.model.outcome import Check, Errored, Finding, Gap, WouldChange
-from scanner.model.place import Places
+from scanner.model.outcome import Check, Finding, Gap, WouldChange
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.population import Controller, EvaluatedObjects, GroupKind, KeptOfObject, RecordedObject, Workload
-from scanner.model.problem_group import ProblemGroup
-from scanner.model.problem_totals import ProblemTotals
+from scanner.model.population import Controller, GroupKind, KeptOfObject, Workload
 from scanner.model.reading import UNKNOWN, Reading
-from scanner.model.register import PolicyDays, Register
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject
 from scanner.model.uncovered import UncoveredKind
-from scanner.model.waiver import Candidate, CheckOfFinding, Near, WaivedCheck, WaiverSet
+from scanner.model.waiver import WaiverSet
 
 Digests: TypeAlias = bytes
 """Digests of pages in their order, 32 bytes each."""
@@ -483,12 +477,6 @@ class ProblemFinding(NamedTuple):
     episode: Literal["new", "reopened", "open"]
 
 
-ProblemQuery: TypeAlias = Callable[
-    [Mapping[PolicyKey, int], frozenset[int], int], tuple[ProblemTotals, tuple[ProblemFinding, ...]]
-]
-"""Given the ranks of policies, the waived rows and a number: the numbers of problems, and the findings of so many worst ones."""
-
-
 class OwnedTally(NamedTuple):
     """The numbers of checks with one outcome by owner, empty for none. The key has no namespace: all of them are added up."""
 
@@ -517,24 +505,13 @@ def _bucket(stored: StoredFinding) -> Bucket:
 
 @dataclass(frozen=True, slots=True)
 class ScanRecord:
-    """All data of a report about one stored scan. Findings are streams, because there can be many.
+    """What a store knows of a scan besides its findings and its population: see `model.stored_scan`.
 
-    `findings` yields the findings of this scan, ordered by policy, binding, param, check, kind, namespace, name; `resolved`
-    those that it resolved; `by_problem` both, and those that are still open but that it did not check, those of a problem together; `by_problem_of` those of some policies alone, if the source of the record can choose; `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is
-    the second opinion, if any. `census` and `resolved_total` count `findings` and `resolved`, `census_by` the former by the owners that a function names, `resolutions` the latter by reason, if the source of the record can count without reading them. `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which
-    may be pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `population` yields the objects that the scan examined, and `evaluated` the objects that
-    each check matched: nothing for a scan of an older version; `namespaces` are those of which it knows that they exist; `tallies_by` joins both with the findings, and yields the tallies by the owners
-    that a function names. `rules`, `uncovered` and `method` are empty or None then.
-    `check_ids` are the ids of the checks (`posture.check_names`). `waivable` yields the open findings to which
-    waivers may apply, `open_of_problems` counts those of problems, and `exceptions` counts findings by `excepted_by`, if the source
-    of the record can do so without reading all findings. `problem_totals` counts the problems, and yields the findings of the worst:
-    see `posture.worst_problems`; `problem_groups`, `problems_by_namespace` and `problems_by_owner` count the open ones without waived rows (`posture.problem_groups`,
-    `posture.grouped_problems`). `register`
-    counts the scans of the cluster, this one included, and `policy_days` the failing checks of one policy, or of each, by day. `places` has the
-    files and lines of its objects, None if they came from no files. `findings_by_object` counts `findings` by the ids of `population`. `indexed` has the findings of `by_problem` and the previews without
-    their texts, with the owners that a function names; `of_rows` those of some rows, with the id of the row. `waived_checks` are the
-    checks of scans up to this one, as the waivers that these scans used name them. `baseline` is that with which a user or a gate
-    compares the scan.
+    `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is the second opinion, if any.
+    `rules`, `uncovered` and `method` are empty or None for a scan of an older version. `check_ids` are the ids of the checks
+    (`posture.check_names`). `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which may be
+    pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `baseline`
+    is that with which a user or a gate compares the scan.
     """
 
     scan: Scan
@@ -544,82 +521,16 @@ class ScanRecord:
     health: tuple[Health, ...]
     gaps: tuple[Gap, ...]
     tallies: Mapping[TallyKey, int]
-    findings: Callable[[], Iterator[StoredFinding]]
-    resolved: Callable[[], Iterator[StoredFinding]]
-    by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
-    by_problem_of: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]] | None = None
     unchecked: int = 0
     outside: tuple[OutOfScope, ...] = ()
     opinion: Opinion | None = None
     rules: tuple[RuleObject, ...] = ()
     uncovered: tuple[UncoveredKind, ...] = ()
     method: Method | None = None
-    population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
-    evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
-    namespaces: Callable[[], Iterator[str]] = lambda: iter(())
-    tallies_by: Callable[[OwnerOf], Iterator[OwnedTally]] = lambda _: iter(())
-    census: Callable[[], Census] | None = None
-    census_by: Callable[[OwnerOf], Iterator[OwnedCensus]] | None = None
-    resolved_total: int | None = None
-    resolutions: Callable[[], Mapping[str, int]] | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
     comparable: Scan | None = None
-    waivable: Callable[[Near], Iterator[Candidate]] | None = None
-    open_of_problems: Callable[[frozenset[int]], Mapping[int, int]] | None = None
-    exceptions: Callable[[], Mapping[str, int]] | None = None
     changed_rules: tuple[CauseKind, ...] = ()
-    problem_totals: ProblemQuery | None = None
-    problem_groups: Callable[[frozenset[int]], tuple[ProblemGroup, ...]] | None = None
-    problems_by_namespace: Callable[[frozenset[int]], GroupedProblems] | None = None
-    problems_by_owner: Callable[[OwnerOf, frozenset[int]], GroupedProblems] | None = None
-    register: Callable[[], Register] = Register
-    policy_days: Callable[[PolicyKey | None], PolicyDays] = lambda _: {}
-    places: Callable[[], Places | None] = lambda: None
-    findings_by_object: Callable[[], Mapping[int, int]] = dict
-    indexed: Callable[[OwnerOf], FindingIndex] = lambda _: FindingIndex()
-    of_rows: Callable[[Sequence[int]], Iterator[tuple[int, ProblemFinding]]] = lambda _: iter(())
-    waived_checks: Callable[[], Sequence[WaivedCheck]] = tuple
     baseline: Baseline | None = None
-
-    def counted(self) -> Census:
-        """The numbers of `findings`."""
-        return census_of(self.findings()) if self.census is None else self.census()
-
-    def counted_by(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
-        """The numbers of `findings` of one owner after another, in no order."""
-        return owned_census_of(self.findings(), owner_of) if self.census_by is None else self.census_by(owner_of)
-
-    def resolved_by_reason(self) -> Mapping[str, int]:
-        """The numbers of `resolved`, by the reason of the resolution."""
-        if self.resolutions is not None:
-            return self.resolutions()
-        return Counter(stored.resolution for stored in self.resolved())
-
-    def problem_findings(self, policies: frozenset[PolicyKey]) -> Iterator[ProblemFinding]:
-        """Those of `by_problem` that belong to some policies."""
-        if self.by_problem_of is not None:
-            return self.by_problem_of(policies)
-        return (each for each in self.by_problem() if each.stored.finding.policy_key in policies)
-
-    def candidates(self, near: Near) -> Iterator[Candidate]:
-        """The open findings to which waivers may apply, and maybe others of their policies, without their texts, in no order."""
-        if self.waivable is not None:
-            return self.waivable(near)
-        found = (stored for stored in self.findings() if stored.finding.policy in near.policies)
-        return (_candidate(stored, row) for row, stored in enumerate(found))
-
-    def open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
-        """The numbers of the open findings of problems that gates count: checked ones, without previews and excepted findings."""
-        if self.open_of_problems is not None:
-            return self.open_of_problems(problems)
-        found = (_candidate(stored, row) for row, stored in enumerate(self.findings()))
-        return Counter(each.problem for each in found if each.counts and each.problem in problems)
-
-    def excepted(self) -> Mapping[str, int]:
-        """The numbers of findings by the exceptions and filters that except them."""
-        if self.exceptions is not None:
-            return self.exceptions()
-        return Counter(stored.finding.excepted_by for stored in self.findings() if stored.finding.excepted_by)
 
 
 def outcome_name(outcome: str, *, would_deny: bool, excepted_by: str) -> OutcomeName:
@@ -629,37 +540,3 @@ def outcome_name(outcome: str, *, would_deny: bool, excepted_by: str) -> Outcome
     if outcome == "errored":
         return OutcomeName.ERRORED_DENY if would_deny else OutcomeName.ERRORED_ADMIT
     return OutcomeName(outcome)
-
-
-def _candidate(stored: StoredFinding, row: int) -> Candidate:
-    finding = stored.finding
-    workload = stored.workload
-    outcome = finding.outcome
-    match outcome:
-        case Errored():
-            name = outcome_name("errored", would_deny=outcome.would_deny, excepted_by=finding.excepted_by)
-        case WouldChange():
-            name = outcome_name("wouldChange", would_deny=False, excepted_by=finding.excepted_by)
-        case _:
-            name = outcome_name("violated", would_deny=False, excepted_by=finding.excepted_by)
-    return Candidate(
-        row=row,
-        problem=int(stored.problem.rpartition("-")[2], 16) if stored.problem else -int(stored.id or "0", 16),
-        of=CheckOfFinding(
-            finding.language,
-            finding.policy,
-            finding.binding,
-            finding.param_namespace,
-            finding.param_name,
-            finding.check,
-        ),
-        kind=(finding.api_version, finding.kind),
-        namespace=finding.namespace,
-        name=finding.name,
-        outcome=name.value,
-        checked=True,
-        preview=stored.status in ALONE,
-        workload_kind=workload.kind if workload else finding.kind,
-        workload_name=workload.name if workload else finding.name,
-        labels=stored.kept.object.labels if stored.kept else (),
-    )

@@ -24,6 +24,7 @@ from scanner.model.scan import (
     Scope,
     TallyKey,
 )
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.controls import PolicyFacts, ScanFacts
 from scanner.posture.policy_kinds import CoveredKinds, KindKey, names_group
 
@@ -113,7 +114,7 @@ def assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
     return frozenset(binding.key for used in record.policies for binding in used.bindings if binding.assumed)
 
 
-def evaluated_objects(record: ScanRecord) -> Mapping[PolicyKey, int] | None:
+def evaluated_objects(record: StoredScan) -> Mapping[PolicyKey, int] | None:
     """The objects of which a validation or mutation of each policy was evaluated: bit n of a number is the object with id n.
 
     None if an older version recorded the scan.

@@ -1,43 +1,44 @@
 """The open problems of a scan by namespace, by owner, by policy and by control.
 
-A problem is in each group that has one of its findings, so it can be in several. The database answers the first two questions for
-a stored scan (`store.grouped_problems`); a test compares both.
+A problem is in each group that has one of its findings, so it can be in several.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby
 
 from scanner.model.open_problems import NO_PROBLEMS, GroupedProblems, OpenProblems
 from scanner.model.policy import PolicyKey
 from scanner.model.problem_group import ProblemGroup
-from scanner.model.scan import ProblemFinding, ScanRecord, StoredFinding
-from scanner.posture.problem_groups import counts
-from scanner.posture.problem_rows import problems
+from scanner.model.scan import ProblemFinding, StoredFinding
+from scanner.model.stored_scan import StoredScan
+from scanner.posture.problem_rows import open_problems, problems
+from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import Triage
 
 
-def problems_by_namespace(record: ScanRecord, triage: Triage) -> GroupedProblems:
+def problems_by_namespace(scan: StoredScan, triage: Triage) -> GroupedProblems:
     """The open problems by the namespace of their objects; the empty name stands for cluster-scoped ones."""
-    if record.problems_by_namespace is not None:
-        return record.problems_by_namespace(triage.waived.rows)
-    return problems_among(record.by_problem(), triage, lambda stored: stored.finding.namespace)
+    if follows_baseline(scan):
+        return problems_among(problems_since(scan), triage.waives, lambda stored: stored.finding.namespace)
+    return scan.problems_by_namespace(triage.waived.rows)
 
 
-def problems_by_owner(record: ScanRecord, triage: Triage) -> GroupedProblems:
+def problems_by_owner(scan: StoredScan, triage: Triage) -> GroupedProblems:
     """The open problems by the owner of their objects; the empty name stands for objects without an owner."""
-    if record.problems_by_owner is not None:
-        return record.problems_by_owner(triage.owner_of, triage.waived.rows)
-    return problems_among(record.by_problem(), triage, triage.owner)
+    if follows_baseline(scan):
+        return problems_among(problems_since(scan), triage.waives, triage.owner)
+    return scan.problems_by_owner(triage.owner_of, triage.waived.rows)
 
 
 def problems_among(
-    findings: Iterable[ProblemFinding], triage: Triage, name_of: Callable[[StoredFinding], str]
+    findings: Iterable[ProblemFinding],
+    is_waived: Callable[[StoredFinding], bool],
+    name_of: Callable[[StoredFinding], str],
 ) -> GroupedProblems:
     """The open problems with some findings, of which those of a problem follow each other, by the group of each finding."""
-    return grouped(_places(findings, triage, name_of))
+    return grouped(_places(open_problems(findings, is_waived), name_of))
 
 
 def problems_by_policy(groups: Iterable[ProblemGroup]) -> Mapping[PolicyKey, OpenProblems]:
@@ -79,16 +80,14 @@ def grouped(counted: Iterable[tuple[str, int, OpenProblems]]) -> GroupedProblems
 
 
 def _places(
-    findings: Iterable[ProblemFinding], triage: Triage, name_of: Callable[[StoredFinding], str]
+    every: Iterable[list[ProblemFinding]], name_of: Callable[[StoredFinding], str]
 ) -> Iterator[tuple[str, int, OpenProblems]]:
-    """The groups of each problem, from the stream of findings, for a record that no database answers."""
-    for _, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
-        counted = [each for each in group if counts(each, triage)]
-        if counted:
-            problem = next(problems(counted))
-            names = {name_of(each.stored) for each in counted}
-            numbers = OpenProblems(1, int(problem.denies), int(problem.status == "new"))
-            yield from ((name, len(names), numbers) for name in names)
+    """The groups of each problem."""
+    for counted in every:
+        problem = next(problems(counted))
+        names = {name_of(each.stored) for each in counted}
+        numbers = OpenProblems(1, int(problem.denies), int(problem.status == "new"))
+        yield from ((name, len(names), numbers) for name in names)
 
 
 def _sum(several: Iterable[OpenProblems]) -> OpenProblems:

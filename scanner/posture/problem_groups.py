@@ -1,32 +1,35 @@
-"""The numbers of a scan's open problems by policy, action and outcome.
-
-The database answers the same question for a stored scan (`store.problem_groups`); a test compares both.
-"""
+"""The numbers of a scan's open problems by policy, action and outcome."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import groupby
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.problem_group import ProblemGroup
-from scanner.model.scan import ALONE, ProblemFinding, ScanRecord
-from scanner.posture.problem_rows import problems
+from scanner.model.scan import ProblemFinding, StoredFinding
+from scanner.model.stored_scan import StoredScan
+from scanner.posture.problem_rows import open_problems, problems
+from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import Triage
 
 _OUTCOMES: Final = ((Violated, "violated"), (Errored, "errored"), (WouldChange, "wouldChange"))
 
 
-def problem_groups(record: ScanRecord, triage: Triage) -> tuple[ProblemGroup, ...]:
+def problem_groups(scan: StoredScan, triage: Triage) -> tuple[ProblemGroup, ...]:
     """The groups, in ascending order. Previewed, excepted, waived and unchecked findings belong to no problem."""
-    if record.problem_groups is not None:
-        return record.problem_groups(triage.waived.rows)
+    if follows_baseline(scan):
+        return groups_among(problems_since(scan), triage.waives)
+    return scan.problem_groups(triage.waived.rows)
+
+
+def groups_among(
+    findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
+) -> tuple[ProblemGroup, ...]:
+    """The groups of the problems with some findings, of which those of a problem follow each other."""
     numbers: defaultdict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-    for _, group in groupby(record.by_problem(), key=lambda each: each.stored.problem or each.stored.id):
-        counted = [each for each in group if counts(each, triage)]
-        if not counted:
-            continue
+    for counted in open_problems(findings, is_waived):
         problem = next(problems(counted))
         outcome = next(
             name for kind, name in _OUTCOMES for each in counted if isinstance(each.stored.finding.outcome, kind)
@@ -35,11 +38,3 @@ def problem_groups(record: ScanRecord, triage: Triage) -> tuple[ProblemGroup, ..
         for place, number in enumerate((1, int(problem.denies), int(problem.status == "new"))):
             sums[place] += number
     return tuple(ProblemGroup(*key, *sums) for key, sums in sorted(numbers.items()))
-
-
-def counts(each: ProblemFinding, triage: Triage) -> bool:
-    """Return whether a finding belongs to an open problem."""
-    stored = each.stored
-    if not each.checked or stored.status in (*ALONE, "resolved") or stored.finding.excepted_by:
-        return False
-    return triage.waiver(stored) is None

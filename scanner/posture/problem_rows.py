@@ -73,20 +73,52 @@ def problems(findings: Iterable[ProblemFinding], waiver_of: WaiverOf = lambda _:
             yield problem_of(key, own, waiver_of)
 
 
-def alone(findings: Iterable[StoredFinding]) -> Iterator[Problem]:
-    """The problems that findings of one scan alone would be, previews and outdated ones, in the order of their ids.
+def counted_problems(
+    findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
+) -> Iterator[list[ProblemFinding]]:
+    """The findings of each problem that count: those that keep it open, or else those with which it ended.
 
-    They are no part of a problem of the same id that is open: the status of each is that of its findings.
+    Previewed, outdated, excepted, unchecked and waived findings do not count. The store has the same rule: `store.open_problems`.
+    """
+    for _, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
+        own = list(group)
+        still_open = [each for each in own if each.stored.status != "resolved"]
+        counted = [each for each in still_open or own if _counts(each) and not is_waived(each.stored)]
+        if counted:
+            yield counted
+
+
+def open_problems(
+    findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
+) -> Iterator[list[ProblemFinding]]:
+    """The findings that count of each problem that is open."""
+    return (own for own in counted_problems(findings, is_waived) if own[0].stored.status != "resolved")
+
+
+def _counts(each: ProblemFinding) -> bool:
+    return each.checked and each.stored.status not in ALONE and not each.stored.finding.excepted_by
+
+
+def alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:
+    """The findings of one scan alone, previews and outdated ones, by the problem that they would be, in the order of their ids.
+
+    They are no part of a problem of the same id that is open.
     """
     own = sorted(
         (stored for stored in findings if stored.status in ALONE),
         key=lambda each: (each.problem or each.id, each.status),
     )
-    for (key, status), group in groupby(own, key=lambda each: (each.problem or each.id, each.status)):
-        problem = problem_of(
-            key, [ProblemFinding(stored, checked=True, episode="open") for stored in group], lambda _: None
-        )
-        yield replace(problem, status=status)
+    for _, group in groupby(own, key=lambda each: (each.problem or each.id, each.status)):
+        yield [ProblemFinding(stored, checked=True, episode="open") for stored in group]
+
+
+def joined(group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Problem:
+    """The problem of some findings as a list shows it: findings of one scan alone, and unchecked ones, have statuses of their own."""
+    first = group[0].stored
+    problem = problem_of(first.problem or first.id, group, waiver_of)
+    if first.status in ALONE:
+        return replace(problem, status=first.status, waiver=None)
+    return problem if any(each.checked for each in group) else replace(problem, status="unchecked")
 
 
 def strictest(actions: Collection[str]) -> str:

@@ -5,43 +5,35 @@ The dates, the resolved findings and the reasons why they ended stay those of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
 from scanner.model.baseline import Baseline
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ALONE, ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.stored_scan import StoredScan
 
 
-def since_baseline(record: ScanRecord, baseline: Baseline) -> ScanRecord:
-    """The record of a scan whose statuses follow a baseline. Its numbers are counted from the findings."""
-
-    def findings() -> Iterator[StoredFinding]:
-        return (_compared(stored, baseline) for stored in record.findings())
-
-    def by_problem() -> Iterator[ProblemFinding]:
-        return (_of_problem(each, baseline) for each in record.by_problem())
-
-    chosen = record.by_problem_of
-    return replace(
-        record,
-        findings=findings,
-        by_problem=by_problem,
-        by_problem_of=None if chosen is None else _of_policies(chosen, baseline),
-        census=None,
-        census_by=None,
-        problem_totals=None,
-        problem_groups=None,
-        problems_by_namespace=None,
-        problems_by_owner=None,
-    )
+def follows_baseline(record: ScanRecord) -> bool:
+    """Return whether a baseline gives the findings of a scan other statuses than those that the store recorded."""
+    return record.baseline is not None and not record.baseline.as_recorded
 
 
-def _of_policies(
-    read: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]], baseline: Baseline
-) -> Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]]:
-    return lambda policies: (_of_problem(each, baseline) for each in read(policies))
+def findings_since(scan: StoredScan) -> Iterator[StoredFinding]:
+    """The findings of a scan, with their statuses since its baseline."""
+    baseline = scan.baseline
+    if baseline is None or baseline.as_recorded:
+        return scan.findings()
+    return (_compared(stored, baseline) for stored in scan.findings())
+
+
+def problems_since(scan: StoredScan, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
+    """The findings of a scan by problem, those of some policies alone or all, with their statuses since its baseline."""
+    baseline, findings = scan.baseline, scan.by_problem(policies)
+    if baseline is None or baseline.as_recorded:
+        return findings
+    return (_of_problem(each, baseline) for each in findings)
 
 
 def _of_problem(each: ProblemFinding, baseline: Baseline) -> ProblemFinding:

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import Health, HealthKind, ScanRecord, StoredFinding
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.controls import controls_by_policy
 from scanner.posture.owners import Owners
 from scanner.posture.problem_rows import Problem
@@ -19,7 +20,7 @@ from scanner.posture.waiving import Waived, Waiving
 class Triage:
     """The answers of the settings for the findings of one scan, as of a day in UTC."""
 
-    def __init__(self, settings: Settings, record: ScanRecord, day: date | None = None) -> None:
+    def __init__(self, settings: Settings, record: StoredScan, day: date | None = None) -> None:
         """Describe the policies of a scan. Without a day, the report is of the day on which the scan ended."""
         self.settings = settings
         self.day = day or day_of(record)
@@ -68,6 +69,10 @@ class Triage:
     def waiver(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver that applies to a finding, or None."""
         return self.waiving.of(stored)
+
+    def waives(self, stored: StoredFinding) -> bool:
+        """Return whether a waiver applies to a finding."""
+        return self.waiver(stored) is not None
 
     @property
     def waived(self) -> Waived:

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from scanner.model.nearest import did_you_mean
 from scanner.model.outcome import Check
 from scanner.model.rule import RuleType
-from scanner.model.scan import OutcomeName, ScanRecord, ScanState, StoredFinding, TallyKey
+from scanner.model.scan import OutcomeName, ScanState, StoredFinding, TallyKey
+from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, Subject, Waiver, WaiverSet
 from scanner.posture.waived_checks import NamedChecks, replaced_checks
 from scanner.posture.waivers import (
@@ -97,7 +98,7 @@ class Waived:
 class Waiving:
     """Applies a set of waivers to the findings of one scan, as of a day in UTC."""
 
-    def __init__(self, waivers: WaiverSet | None, record: ScanRecord, day: date, rules: WaiverRules) -> None:
+    def __init__(self, waivers: WaiverSet | None, record: StoredScan, day: date, rules: WaiverRules) -> None:
         """Take the waivers of a report, or None if it has none. `replaced` are checks that ask something else, by waiver."""
         self.given = waivers
         self._record = record
@@ -165,7 +166,7 @@ class Waiving:
 class _Counting:
     """Counts the findings of each waiver in one pass."""
 
-    def __init__(self, record: ScanRecord, index: WaiverIndex, in_force: frozenset[str], named: NamedChecks) -> None:
+    def __init__(self, record: StoredScan, index: WaiverIndex, in_force: frozenset[str], named: NamedChecks) -> None:
         """The index has waivers that apply no longer, too; `in_force` are the names of the others."""
         self._record = record
         self._index = index
@@ -302,7 +303,7 @@ class WaiverChanges:
 NO_WAIVER_CHANGES: Final = WaiverChanges()
 
 
-def waiver_changes(before: ScanRecord, now: ScanRecord, waived_before: Waived, waived_now: Waived) -> WaiverChanges:
+def waiver_changes(before: StoredScan, now: StoredScan, waived_before: Waived, waived_now: Waived) -> WaiverChanges:
     """The problems that a waiver covers in one of two scans only; each is open in both."""
     began = {number: each for number, each in waived_now.by_problem.items() if number not in waived_before.by_problem}
     ended = {number: each for number, each in waived_before.by_problem.items() if number not in waived_now.by_problem}

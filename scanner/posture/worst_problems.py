@@ -1,22 +1,21 @@
-"""The numbers of a scan's problems, and the worst of them: refusals first, then by severity, then the oldest.
-
-The database answers the same question for a stored scan (`store.problem_totals`); a test compares both.
-"""
+"""The numbers of a scan's problems, and the worst of them: refusals first, then by severity, then the oldest."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
-from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from scanner.model.policy import PolicyKey
 from scanner.model.problem_totals import ProblemTotals
-from scanner.model.scan import ALONE, ProblemFinding, ScanRecord, StoredFinding
-from scanner.posture.problem_rows import Problem, problems
+from scanner.model.scan import ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.stored_scan import Counts, StoredScan
+from scanner.posture.problem_rows import Problem, counted_problems, open_problems, problems
 from scanner.posture.severity import DEFAULT_SEVERITY
+from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import Triage
 
 NEW: Final = ("new", "reopened")
@@ -38,30 +37,43 @@ class WorstProblem:
         return self.problem.language, self.problem.policy
 
 
-def problems_of(record: ScanRecord, triage: Triage) -> tuple[ProblemTotals, tuple[WorstProblem, ...]]:
-    """The numbers of the problems of a scan, and the worst of them, at most `MOST`."""
-    ranks = ranks_of(record, triage)
-    if record.problem_totals is None:
-        totals, worst = _counted(record, triage, ranks)
+def problems_of(
+    scan: StoredScan, triage: Triage, counts: Counts | None = None
+) -> tuple[ProblemTotals, tuple[WorstProblem, ...]]:
+    """The numbers of the problems of a scan, and the worst of them, at most `MOST`. `counts` answers for the scan, if it is given."""
+    ranks = ranks_of(scan, triage)
+    if follows_baseline(scan):
+        totals, findings = totals_among(problems_since(scan), ranks, triage.waives, MOST)
     else:
-        totals, findings = record.problem_totals(ranks, triage.waived.rows, MOST)
-        worst = [_worst(group, triage) for group in _grouped(findings, triage)]
+        totals, findings = (counts or scan).problem_totals(ranks, triage.waived.rows, MOST)
+    worst = (_worst(group, triage) for group in counted_problems(findings, triage.waives))
     return totals, tuple(sorted(worst, key=lambda each: _order(each.problem, ranks)))
 
 
-def new_problems(
-    record: ScanRecord, triage: Triage, below: Collection[PolicyKey], most: int
-) -> tuple[WorstProblem, ...]:
+def totals_among(
+    findings: Iterable[ProblemFinding],
+    ranks: Mapping[PolicyKey, int],
+    is_waived: Callable[[StoredFinding], bool],
+    most: int,
+) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
+    """The numbers of the problems with some findings, of which those of a problem follow each other, and the findings of the worst."""
+    numbers = Counter[str]()
+    counted = ((next(problems(own)), own) for own in counted_problems(findings, is_waived))
+    keyed = ((_order(problem, ranks), own) for problem, own in counted if _count(problem, numbers))
+    worst = nsmallest(most, keyed, key=itemgetter(0))
+    return ProblemTotals(**numbers), tuple(each for _, own in worst for each in own)
+
+
+def new_problems(scan: StoredScan, triage: Triage, below: Collection[PolicyKey], most: int) -> tuple[WorstProblem, ...]:
     """The worst of the new problems of a scan, without those of the policies in `below`."""
-    every = open_problems(record.by_problem(), triage)
+    every = worst_of(problems_since(scan), triage)
     new = (worst for worst in every if worst.problem.status in NEW and worst.policy_key not in below)
     return worst_first(new, triage, most)
 
 
-def open_problems(findings: Iterable[ProblemFinding], triage: Triage) -> Iterator[WorstProblem]:
+def worst_of(findings: Iterable[ProblemFinding], triage: Triage) -> Iterator[WorstProblem]:
     """The open problems of the findings of a scan, in their order."""
-    every = (_worst(group, triage) for group in _grouped(findings, triage))
-    return (worst for worst in every if worst.problem.status != "resolved")
+    return (_worst(group, triage) for group in open_problems(findings, triage.waives))
 
 
 def worst_first(given: Iterable[WorstProblem], triage: Triage, most: int = MOST) -> tuple[WorstProblem, ...]:
@@ -78,51 +90,19 @@ def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:
     return {used.policy.key: triage.severity(used.policy.key).rank for used in record.policies}
 
 
-def _counted(
-    record: ScanRecord, triage: Triage, ranks: Mapping[PolicyKey, int]
-) -> tuple[ProblemTotals, list[WorstProblem]]:
-    """The same from the stream of findings, for a record that no database answers."""
-    numbers = Counter[str]()
-    open_problems = []
-    for group in _grouped(record.by_problem(), triage):
-        worst = _worst(group, triage)
-        numbers.update(_facts(worst.problem))
-        if worst.problem.status != "resolved":
-            open_problems.append(worst)
-    return ProblemTotals(**numbers), nsmallest(MOST, open_problems, key=lambda each: _order(each.problem, ranks))
-
-
-def _grouped(findings: Iterable[ProblemFinding], triage: Triage) -> Iterable[list[ProblemFinding]]:
-    """The findings of each problem that count; a problem that is still open has no resolved ones."""
-    for _, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
-        own = list(group)
-        still_open = [each for each in own if each.stored.status != "resolved"]
-        counted = [each for each in still_open or own if _counts(each, triage)]
-        if counted:
-            yield counted
-
-
-def _counts(each: ProblemFinding, triage: Triage) -> bool:
-    stored = each.stored
-    if not each.checked or stored.status in ALONE or stored.finding.excepted_by:
-        return False
-    return triage.waiver(stored) is None
-
-
 def _worst(group: list[ProblemFinding], triage: Triage) -> WorstProblem:
     refused = [each.stored for each in group if each.stored.finding.denies]
     return WorstProblem(next(problems(group, triage.waiver)), refused[0] if refused else group[0].stored)
 
 
-def _facts(problem: Problem) -> dict[str, int]:
+def _count(problem: Problem, numbers: Counter[str]) -> bool:
+    """Count a problem; return whether it is open."""
     if problem.status == "resolved":
-        return {"resolved": 1, "fixed": int(problem.resolution == "fixed")}
-    return {
-        "open": 1,
-        "refused": int(problem.denies),
-        "new": int(problem.status == "new"),
-        "reopened": int(problem.status == "reopened"),
-    }
+        numbers.update(resolved=1, fixed=int(problem.resolution == "fixed"))
+        return False
+    new, reopened = int(problem.status == "new"), int(problem.status == "reopened")
+    numbers.update(open=1, refused=int(problem.denies), new=new, reopened=reopened)
+    return True
 
 
 def _order(problem: Problem, ranks: Mapping[PolicyKey, int]) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from scanner.model.open_problems import GroupedProblems
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ProblemFinding, StoredFinding, census_of, owned_census_of
 from scanner.posture.grouped_problems import problems_among
-from scanner.posture.worst_problems import MOST, NEW, WorstProblem, open_problems, worst_first
+from scanner.posture.worst_problems import MOST, NEW, WorstProblem, worst_first, worst_of
 from scanner.report.by_owner import OwnerSection, owners_of
 from scanner.report.by_policy import PolicySection
 from scanner.report.counts import FindingCounts, findings_by
@@ -74,8 +74,8 @@ def shown_in_summary(document: Document) -> Shown:
             policies=document.policies,
             namespaces={section.namespace: section.findings for section in document.namespaces},
             owners=document.owners,
-            by_namespace=document.problems_by_namespace(),
-            by_owner=document.problems_by_owner(),
+            by_namespace=document.problems_by_namespace,
+            by_owner=document.problems_by_owner,
         )
     else:
         shown = _above(document, below)
@@ -98,8 +98,8 @@ def _above(document: Document, below: frozenset[PolicyKey]) -> Shown:
         policies=tuple(section for section in document.policies if section.key not in below),
         namespaces=findings_by(census_of(findings()), lambda bucket: bucket.namespace),
         owners=owners_of(owned_census_of(findings(), document.triage.owner_of), document.triage),
-        by_namespace=problems_among(_problems(document, below), document.triage, _namespace),
-        by_owner=problems_among(_problems(document, below), document.triage, document.triage.owner),
+        by_namespace=problems_among(_problems(document, below), document.triage.waives, _namespace),
+        by_owner=problems_among(_problems(document, below), document.triage.waives, document.triage.owner),
         left_out=left_out_line(document, document.problems.open - total, "problem"),
     )
 
@@ -117,6 +117,6 @@ def _worst(
 ) -> tuple[tuple[WorstProblem, ...], int]:
     """The worst of the wanted open problems, and the number of all of these."""
     numbers = count()
-    every = filter(wanted, open_problems(document.by_problem(), document.triage))
+    every = filter(wanted, worst_of(document.by_problem(), document.triage))
     worst = worst_first((each for each, _ in zip(every, numbers, strict=False)), document.triage, most)
     return worst, next(numbers)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from scanner.model.census import Census
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ALONE, Coverage, CoverageState, ScanRecord, TallyKey
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.control_facts import Needs, Tallies, evaluated_objects, facts_of, needs_of
 from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, control_results
 from scanner.posture.score import Score, Scores
@@ -91,7 +92,7 @@ class _Numbers:
     facts: ScanFacts
 
 
-def frameworks_of(record: ScanRecord, census: Census, triage: Triage) -> tuple[FrameworkSection, ...]:
+def frameworks_of(record: StoredScan, census: Census, triage: Triage) -> tuple[FrameworkSection, ...]:
     """The frameworks of a report, as the settings of its triage name them."""
     frameworks = triage.settings.frameworks
     if not frameworks:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from scanner.model.census import Bucket, Census, OwnedCensus
-from scanner.model.scan import ScanRecord
+from scanner.model.stored_scan import Counts
 from scanner.posture.owner_scores import owner_scores
 from scanner.posture.score import Score, Scores
 from scanner.posture.severity import Severity
@@ -51,9 +51,9 @@ def severities_of(census: Census, triage: Triage) -> tuple[SeverityCounts, ...]:
     return tuple(of_severity.get(severity, SeverityCounts(severity, FindingCounts())) for severity in Severity)
 
 
-def scores_by_owner(record: ScanRecord, triage: Triage, scores: Scores) -> Mapping[str, Score]:
+def scores_by_owner(counts: Counts, triage: Triage, scores: Scores) -> Mapping[str, Score]:
     """The score of each owner with checked objects, unowned ones included. Reads the population of the scan."""
-    return owner_scores(record.tallies_by(triage.owner_of), scores)
+    return owner_scores(counts.tallies_by(triage.owner_of), scores)
 
 
 def _severities(buckets: Iterable[tuple[Bucket, int]], triage: Triage) -> tuple[SeverityCounts, ...]:

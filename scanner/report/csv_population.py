@@ -25,9 +25,9 @@ def render(document: Document, out: TextIO) -> None:
 
 
 def _rows(document: Document) -> Iterator[tuple[str, ...]]:
-    findings = document.findings_by_object()
-    checks = _checks_by_kind(document.evaluated())
-    for item in document.population():
+    findings = document.stored.findings_by_object()
+    checks = _checks_by_kind(document.stored.evaluated())
+    for item in document.stored.population():
         yield _cells(item, checks[item.api_version, item.kind], findings.get(item.id, 0))
 
 

@@ -7,10 +7,10 @@ excluded or missed. Findings stay a stream, which each format reads at most once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import cache, partial
+from functools import cached_property
 
 from scanner.model.baseline import Baseline
 from scanner.model.cause import CauseKind
@@ -18,14 +18,22 @@ from scanner.model.method import ClockDifferences
 from scanner.model.open_problems import NO_PROBLEMS, GroupedProblems, OpenProblems
 from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
-from scanner.model.place import Places
 from scanner.model.policy import PolicyKey
-from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.problem_group import ProblemGroup
 from scanner.model.problem_totals import ProblemTotals
-from scanner.model.register import PolicyDays, Register
 from scanner.model.release import Release, release_of
-from scanner.model.scan import Health, OutOfScope, ProblemFinding, ScanRecord, ScanState, Scope, StoredFinding
+from scanner.model.scan import (
+    Health,
+    OutOfScope,
+    ProblemFinding,
+    ScanRecord,
+    ScanState,
+    Scope,
+    StoredFinding,
+    census_of,
+    owned_census_of,
+)
+from scanner.model.stored_scan import Counts, StoredScan
 from scanner.model.uncovered import UncoveredKind
 from scanner.posture.grouped_problems import (
     problems_by_control,
@@ -37,20 +45,21 @@ from scanner.posture.problem_groups import problem_groups
 from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
 from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
+from scanner.posture.since_baseline import findings_since, follows_baseline, problems_since
 from scanner.posture.triage import Triage
 from scanner.posture.worst_problems import WorstProblem, problems_of
 from scanner.report.by_control import FrameworkSection, frameworks_of
 from scanner.report.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.by_owner import OwnerSection, SeverityCounts, owners_of, scores_by_owner, severities_of
 from scanner.report.by_policy import PolicySection, policies_of
-from scanner.report.counts import NOTHING, Counts, FindingCounts, counts_by, finding_counts
+from scanner.report.counts import NOTHING, FindingCounts, counts_by, finding_counts
+from scanner.report.counts import Counts as CheckCounts
 from scanner.report.coverage import CoverageSection, coverage_of
 from scanner.report.left_out import left_out_of
 from scanner.report.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
 from scanner.report.options import DEFAULT_OPTIONS, ReportOptions
 from scanner.report.out_of_scope import UnneededItem, unneeded_of
 from scanner.report.previews import previews_in_namespaces, previews_of
-from scanner.report.unmatched import unmatched_policies
 from scanner.report.waivers import WaiversSection, waivers_of
 from scanner.report.words import exclusions_of, notes_of, scope_of
 
@@ -123,43 +132,38 @@ class CheckKindCounts:
     """The outcomes of one kind of check."""
 
     kind: CheckKind
-    counts: Counts
+    counts: CheckCounts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Document:
-    """A report as data. `findings` and `resolved` start a new stream at every call, in the store's order.
+    """A report as data, and `stored`, the scan itself, for what only some formats show. `counts` answers questions about numbers for it.
 
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
     pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate, `out_of_scope` items that no
     bound policy can match, and files of other tools; `notes` are sentences about this scan alone. `method` is None if an
     older version recorded the scan.
     `left_out` is what the user left out of what bound policies can match; `narrowed` is true if the user set any limit of
-    the scope, `limited` if that leaves a chosen part alone. `unmatched` reads the policies that match no object. `waivers` is None in a document that is no report of a scan, and
+    the scope, `limited` if that leaves a chosen part alone. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
-    `owner_scores` reads the population of the scan, at every call, for the scores of owners. `by_problem` starts a new stream of all
-    findings, the resolved ones included, of which those of a problem follow each other, `problem_findings` those of some policies;
-    `worst` are the worst problems.
-    `previews` and `namespace_previews` are the checks of assumed bindings, which `policies` and `namespaces` count, too.
-    `resolutions` counts the resolved findings by reason, `groups` the open problems by policy, action and outcome, `problems_by_policy`,
-    `problems_by_namespace` and `problems_by_owner` the same problems, `register` the scans of the
-    cluster, `policy_days` the failing checks of one policy, or of each, on its last days. `population` and `evaluated` stream the objects that the scan
-    examined, and those that each check matched; `findings_by_object` counts the findings by the ids of `population`. `places` has the files and lines of the objects, None if they came from no files.
-    `baseline` is that with which the scan was compared, and `options` are those of formats for pipelines.
+    `worst` are the worst problems. `previews` and `namespace_previews` are the checks of assumed bindings, which `policies` and
+    `namespaces` count, too. `baseline` is that with which the scan was compared, and `options` are those of formats for pipelines.
     """
 
+    stored: StoredScan
+    counts: Counts
     provenance: Provenance
     complete: bool
-    totals: Counts
-    requester: Counts
+    totals: CheckCounts
+    requester: CheckCounts
     check_kinds: tuple[CheckKindCounts, ...]
     findings_total: FindingCounts
     changes: Changes
     score: Score
+    scores: Scores
     coverage: CoverageSection
     policies: tuple[PolicySection, ...]
     namespaces: tuple[NamespaceSection, ...]
-    count_by_owner: Callable[[], tuple[OwnerSection, ...]]
     severities: tuple[SeverityCounts, ...]
     gaps: tuple[Gap, ...]
     health: tuple[Health, ...]
@@ -168,46 +172,67 @@ class Document:
     notes: tuple[str, ...]
     requester_checks: frozenset[tuple[PolicyKey, Check]]
     check_ids: Mapping[tuple[PolicyKey, Check], str]
-    findings: Callable[[], Iterator[StoredFinding]]
-    resolved: Callable[[], Iterator[StoredFinding]]
     triage: Triage
-    owner_scores: Callable[[], Mapping[str, Score]]
-    resolutions: Callable[[], Mapping[str, int]] = dict
-    problems: ProblemTotals = field(default_factory=ProblemTotals)
-    worst: tuple[WorstProblem, ...] = ()
-    by_problem: Callable[[], Iterator[ProblemFinding]] = lambda: iter(())
-    groups: Callable[[], tuple[ProblemGroup, ...]] = tuple
-    problems_by_policy: Callable[[], Mapping[PolicyKey, OpenProblems]] = dict
-    problems_by_namespace: Callable[[], GroupedProblems] = GroupedProblems
-    problems_by_owner: Callable[[], GroupedProblems] = GroupedProblems
-    unmatched: Callable[[], frozenset[PolicyKey]] = frozenset
-    register: Callable[[], Register] = Register
-    policy_days: Callable[[PolicyKey | None], PolicyDays] = lambda _: {}
-    places: Callable[[], Places | None] = lambda: None
-    population: Callable[[], Iterator[RecordedObject]] = lambda: iter(())
-    evaluated: Callable[[], Iterator[EvaluatedObjects]] = lambda: iter(())
-    findings_by_object: Callable[[], Mapping[int, int]] = dict
-    problem_findings: Callable[[frozenset[PolicyKey]], Iterator[ProblemFinding]] = lambda _: iter(())
-    titles: Mapping[PolicyKey, str] = field(default_factory=dict)
-    second_opinion: Opinion | None = None
-    method: MethodSection | None = None
-    rules: tuple[RuleSection, ...] = ()
-    kinds_without_policy: tuple[UncoveredKind, ...] = ()
-    narrowed: bool = False
-    limited: bool = False
-    left_out: tuple[str, ...] = ()
-    controls: tuple[FrameworkSection, ...] = ()
-    waivers: WaiversSection | None = None
-    score_with_waivers: Score | None = None
-    previews: Mapping[PolicyKey, Counts] = field(default_factory=dict)
-    namespace_previews: Mapping[str, Counts] = field(default_factory=dict)
-    baseline: Baseline | None = None
+    problems: ProblemTotals
+    worst: tuple[WorstProblem, ...]
+    titles: Mapping[PolicyKey, str]
+    second_opinion: Opinion | None
+    method: MethodSection | None
+    rules: tuple[RuleSection, ...]
+    kinds_without_policy: tuple[UncoveredKind, ...]
+    narrowed: bool
+    limited: bool
+    left_out: tuple[str, ...]
+    controls: tuple[FrameworkSection, ...]
+    waivers: WaiversSection | None
+    score_with_waivers: Score | None
+    previews: Mapping[PolicyKey, CheckCounts]
+    namespace_previews: Mapping[str, CheckCounts]
+    baseline: Baseline | None
     options: ReportOptions = DEFAULT_OPTIONS
 
-    @property
+    def findings(self) -> Iterator[StoredFinding]:
+        """The findings of the scan, in the store's order, with their statuses since the baseline."""
+        return findings_since(self.stored)
+
+    def resolved(self) -> Iterator[StoredFinding]:
+        """The findings that the scan resolved."""
+        return self.stored.resolved()
+
+    def by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
+        """All findings of some policies, or of all, the resolved ones included, of which those of a problem follow each other."""
+        return problems_since(self.stored, policies)
+
+    @cached_property
     def owners(self) -> tuple[OwnerSection, ...]:
         """The owners with findings. The first read counts them: not every format shows owners."""
-        return self.count_by_owner()
+        if follows_baseline(self.stored):
+            return owners_of(owned_census_of(self.findings(), self.triage.owner_of), self.triage)
+        return owners_of(self.counts.census_by(self.triage.owner_of), self.triage)
+
+    def owner_scores(self) -> Mapping[str, Score]:
+        """The scores of owners. Each call reads the population of the scan."""
+        return scores_by_owner(self.counts, self.triage, self.scores)
+
+    @cached_property
+    def groups(self) -> tuple[ProblemGroup, ...]:
+        """The open problems by policy, action and outcome."""
+        return problem_groups(self.stored, self.triage)
+
+    @cached_property
+    def problems_by_policy(self) -> Mapping[PolicyKey, OpenProblems]:
+        """The same problems by policy."""
+        return problems_by_policy(self.groups)
+
+    @cached_property
+    def problems_by_namespace(self) -> GroupedProblems:
+        """The same problems by namespace."""
+        return problems_by_namespace(self.stored, self.triage)
+
+    @cached_property
+    def problems_by_owner(self) -> GroupedProblems:
+        """The same problems by owner."""
+        return problems_by_owner(self.stored, self.triage)
 
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
@@ -215,60 +240,62 @@ class Document:
 
     def open_problems(self, policy: PolicyKey) -> OpenProblems:
         """The open problems of a policy. The first call counts those of all policies."""
-        return self.problems_by_policy().get(policy, NO_PROBLEMS)
+        return self.problems_by_policy.get(policy, NO_PROBLEMS)
 
     def problems_by_control(self, framework: FrameworkSection) -> GroupedProblems:
         """The open problems of the policies of each control of a framework, by the ids of controls."""
         controls = {control.id: [policy.key for policy in control.policies] for control in framework.controls}
-        return problems_by_control(self.problems_by_policy(), controls)
+        return problems_by_control(self.problems_by_policy, controls)
 
-    def in_force(self, section: PolicySection) -> Counts:
+    def in_force(self, section: PolicySection) -> CheckCounts:
         """The checks of a policy without previews."""
         return section.counts.without(self.previews.get(section.key, NOTHING))
 
-    def in_force_in(self, section: NamespaceSection) -> Counts:
+    def in_force_in(self, section: NamespaceSection) -> CheckCounts:
         """The checks in a namespace without previews."""
         return section.counts.without(self.namespace_previews.get(section.namespace, NOTHING))
 
 
 def document_of(
-    record: ScanRecord,
+    stored: StoredScan,
     settings: Settings = DEFAULT_SETTINGS,
     day: date | None = None,
     options: ReportOptions = DEFAULT_OPTIONS,
 ) -> Document:
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
-    return document_with(record, Triage(settings, record, day), options)
+    return document_with(stored, Triage(settings, stored, day), options)
 
 
-def document_with(record: ScanRecord, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS) -> Document:
-    """The same, given what decides how bad a finding is, and whose."""
-    record = replace(record, health=(*record.health, *triage.notes()))
-    census = record.counted()
+def document_with(
+    stored: StoredScan, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS, counts: Counts | None = None
+) -> Document:
+    """The same, given what decides how bad a finding is, and whose, and what answers questions about numbers for the scan."""
+    record = replace(stored, health=(*stored.health, *triage.notes()))
+    of_scan = counts or stored
+    census = census_of(findings_since(stored)) if follows_baseline(stored) else of_scan.census()
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
     findings_total = finding_counts(census.items())
     scores = Scores(record, triage.severity)
     policies = policies_of(record, census, triage, scores)
-    problems, worst = problems_of(record, triage)
-    groups = cache(partial(problem_groups, record, triage))
+    problems, worst = problems_of(stored, triage, of_scan)
     return Document(
+        stored=record,
+        counts=of_scan,
         provenance=_provenance(record),
         complete=is_complete(record, coverage),
-        totals=totals.get("", Counts()),
-        requester=counts_by(record.tallies, lambda key: "" if key.requester else None).get("", Counts()),
+        totals=totals.get("", CheckCounts()),
+        requester=counts_by(record.tallies, lambda key: "" if key.requester else None).get("", CheckCounts()),
         check_kinds=tuple(CheckKindCounts(kind, kinds[kind]) for kind in CheckKind if kind in kinds),
         findings_total=findings_total,
         changes=_changes(record, findings_total),
         score=scores.whole(),
+        scores=scores,
         coverage=coverage,
         policies=policies,
         namespaces=namespaces_of(record, census, scores),
-        count_by_owner=cache(lambda: owners_of(record.counted_by(triage.owner_of), triage)),
         severities=severities_of(census, triage),
-        owner_scores=partial(scores_by_owner, record, triage, scores),
-        resolutions=record.resolved_by_reason,
         gaps=tuple(sorted(record.gaps)),
         health=tuple(sorted(record.health)),
         outside=tuple(sorted(item for item in record.outside if not item.unneeded)),
@@ -276,24 +303,9 @@ def document_with(record: ScanRecord, triage: Triage, options: ReportOptions = D
         notes=record.scan.notes,
         check_ids=record.check_ids,
         requester_checks=frozenset((key.policy_key, key.check) for key in record.tallies if key.requester),
-        findings=record.findings,
-        resolved=record.resolved,
         triage=triage,
         problems=problems,
         worst=worst,
-        by_problem=record.by_problem,
-        groups=groups,
-        problems_by_policy=cache(lambda: problems_by_policy(groups())),
-        problems_by_namespace=cache(partial(problems_by_namespace, record, triage)),
-        problems_by_owner=cache(partial(problems_by_owner, record, triage)),
-        unmatched=partial(unmatched_policies, record),
-        register=record.register,
-        policy_days=record.policy_days,
-        places=record.places,
-        population=record.population,
-        evaluated=record.evaluated,
-        findings_by_object=record.findings_by_object,
-        problem_findings=record.problem_findings,
         titles=titles_of(policy.key for policy in policies),
         second_opinion=record.opinion,
         method=method_of(record),
@@ -353,14 +365,14 @@ def _provenance(record: ScanRecord) -> Provenance:
     )
 
 
-def _changes(record: ScanRecord, findings: FindingCounts) -> Changes:
+def _changes(record: StoredScan, findings: FindingCounts) -> Changes:
     before = record.comparable
     parts = changed_parts(rules_version(before) if before else None, rules_version(record.scan))
     return Changes(
         new=findings.new,
         open=findings.open,
         reopened=findings.reopened,
-        resolved=sum(1 for _ in record.resolved()) if record.resolved_total is None else record.resolved_total,
+        resolved=sum(record.resolutions().values()),
         unchecked=record.unchecked,
         preview=findings.preview,
         comparable_scan_id=before.id if before else None,

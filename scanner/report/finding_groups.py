@@ -5,7 +5,7 @@ A problem that is still open also lists the findings of it that the scan resolve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, groupby
@@ -44,11 +44,11 @@ class FindingGroup:
 def groups_of(document: Document, policies: frozenset[PolicyKey]) -> Iterator[FindingGroup]:
     """Every problem of some policies with its findings, previews included, ordered by policy."""
     for _, members in groupby(_findings(document, policies), key=lambda each: each.stored.problem or each.stored.id):
-        yield _group(list(members), document.triage)
+        yield group_of(list(members), document.triage)
 
 
 def _findings(document: Document, policies: frozenset[PolicyKey]) -> Iterable[ProblemFinding]:
-    findings = document.problem_findings(policies)
+    findings = document.by_problem(policies)
     if not document.findings_total.preview:
         return findings
     previews = (
@@ -59,7 +59,8 @@ def _findings(document: Document, policies: frozenset[PolicyKey]) -> Iterable[Pr
     return chain(findings, previews)
 
 
-def _group(members: list[ProblemFinding], triage: Triage) -> FindingGroup:
+def group_of(members: Sequence[ProblemFinding], triage: Triage) -> FindingGroup:
+    """The findings of one problem, of which there is one at least."""
     own = [(_facts(each, triage), each) for each in members]
     if len(own) > 1:
         own.sort(key=lambda pair: pair[0].badness)

@@ -35,7 +35,7 @@ def render(document: Document, folder: Path) -> None:
         def worst(subject: Subject, names: Sequence[str]) -> str:
             return worst_rows(spilled, subject, *names)
 
-        days = cache(lambda: document.policy_days(None))
+        days = cache(lambda: document.stored.policy_days(None))
         for page in HtmlPages(site, owners, worst, lambda: changes_of(spilled), lambda _: days()):
             path = fresh / page.path
             path.parent.mkdir(exist_ok=True)

@@ -66,7 +66,7 @@ class HtmlPages:
 
     @cached_property
     def _register(self) -> Register:
-        return self.site.document.register()
+        return self.site.document.stored.register()
 
     def _single(self) -> Iterator[Page]:
         page = self._page

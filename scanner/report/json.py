@@ -136,8 +136,8 @@ def _problems_by(document: Document) -> Plain:
     ]
     return {
         "policies": policies,
-        "namespaces": _grouped("namespace", document.problems_by_namespace()),
-        "owners": _grouped("owner", document.problems_by_owner()),
+        "namespaces": _grouped("namespace", document.problems_by_namespace),
+        "owners": _grouped("owner", document.problems_by_owner),
         "controls": frameworks,
     }
 

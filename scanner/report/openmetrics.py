@@ -44,7 +44,7 @@ def _render(document: Document, out: TextIO, metrics: tuple[Metric, ...]) -> Non
 def document_samples(document: Document) -> dict[str, Samples]:
     """The samples of a report, without those about namespaces and owners."""
     numbers = numbers_in(document)
-    return {**scan_samples(numbers), **register_samples(document.register(), numbers.ended_at)}
+    return {**scan_samples(numbers), **register_samples(document.stored.register(), numbers.ended_at)}
 
 
 def register_samples(register: Register, moment: datetime) -> dict[str, Samples]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from scanner.model.policy import PolicyKey
 from scanner.model.scan import ALONE
 from scanner.posture.problem_rows import strictest
 from scanner.report.chips import chip_of
@@ -19,6 +20,8 @@ FindingOrder: TypeAlias = tuple[int, bool, int, int]
 _ACTIONS: Final = ("Deny", "Warn", "Audit", "")
 _MOST: Final = 4096
 _OPEN, _SET_ASIDE, _PREVIEW, _UNCHECKED, _RESOLVED = range(5)
+COUNTED: Final = ("new", "open", "reopened")
+"""The statuses of problems that the verdict counts, if they are neither waived nor excepted."""
 _PHASES: Final = {"preview": _PREVIEW, "outdated": _PREVIEW, "unchecked": _UNCHECKED, "resolved": _RESOLVED}
 
 
@@ -57,6 +60,30 @@ class ProblemFacts(NamedTuple):
         """The place in a report of a problem with a severity, given as its rank: what the numbers count, refusals, severe ones first."""
         set_aside = _SET_ASIDE if self.waived or self.excepted else _OPEN
         return _PHASES.get(self.status, set_aside), not self.refused, severity, _ACTIONS.index(self.action)
+
+
+class CommonProblem(NamedTuple):
+    """What many problems of a list have in common. `severity` is a rank, 0 for the worst."""
+
+    policy: PolicyKey
+    severity: int
+    facts: ProblemFacts
+
+    @property
+    def order(self) -> tuple[FindingOrder, str, str]:
+        """The place of such problems in the list: those of one place are ordered by their objects."""
+        language, policy = self.policy
+        return self.facts.order(self.severity), policy, language
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether such problems are those of an assumed binding."""
+        return self.facts.status in ALONE
+
+    @property
+    def counted(self) -> bool:
+        """Whether the verdict counts such problems."""
+        return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
 
 
 def problem_facts(findings: Sequence[FindingFacts]) -> ProblemFacts:

@@ -61,7 +61,7 @@ _BASELINE: Final = {"new": "new", "reopened": "new", "open": "unchanged"}
 
 def render(document: Document, out: BinaryIO) -> None:
     """Write one run with a result for each finding in a file. Raises UsageError for a scan without files."""
-    places = document.places()
+    places = document.stored.places()
     if places is None:
         raise UsageError(NO_FILES)
     if not places and document.findings_total.total:

@@ -14,7 +14,7 @@ from scanner.model.method import ClockDifferences
 from scanner.model.outcome import Gap
 from scanner.model.policy import PolicyKey
 from scanner.model.problem_group import ProblemGroup
-from scanner.model.scan import ScanRecord
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.problem_groups import problem_groups
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
@@ -63,17 +63,17 @@ def numbers_in(document: Document) -> ScanNumbers:
         left_out=document.left_out,
         coverage=document.coverage,
         gaps=document.gaps,
-        unmatched=document.unmatched(),
+        unmatched=unmatched_policies(document.stored),
         counts={section.key: document.in_force(section) for section in document.policies},
-        groups=document.groups(),
+        groups=document.groups,
         severity=document.triage.severity,
-        resolutions=document.resolutions(),
+        resolutions=document.stored.resolutions(),
         waivers=document.waivers,
         clocks=document.method.clocks if document.method else ClockDifferences(),
     )
 
 
-def numbers_of(record: ScanRecord, settings: Settings, day: date) -> ScanNumbers:
+def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers:
     """The numbers of a stored scan, as of a day in UTC."""
     scan, triage, coverage = record.scan, Triage(settings, record, day), coverage_of(record)
     return ScanNumbers(
@@ -89,13 +89,13 @@ def numbers_of(record: ScanRecord, settings: Settings, day: date) -> ScanNumbers
         counts=_in_force(record),
         groups=problem_groups(record, triage),
         severity=triage.severity,
-        resolutions=record.resolved_by_reason(),
+        resolutions=record.resolutions(),
         waivers=waivers_of(triage),
         clocks=record.method.clocks if record.method else ClockDifferences(),
     )
 
 
-def _in_force(record: ScanRecord) -> Mapping[PolicyKey, Counts]:
+def _in_force(record: StoredScan) -> Mapping[PolicyKey, Counts]:
     """The counts of policies without previews."""
     assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
     return counts_by(record.tallies, lambda key: None if key.binding_key in assumed else key.policy_key)

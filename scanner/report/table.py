@@ -139,7 +139,7 @@ def _incomplete(console: Console, document: Document) -> None:
 
 
 def _namespaces(console: Console, document: Document) -> None:
-    problems = document.problems_by_namespace()
+    problems = document.problems_by_namespace
     rows = [
         (
             namespace_title(section.namespace),
@@ -191,7 +191,7 @@ def _unmatched(framework: FrameworkSection) -> Iterator[tuple[ControlSection, st
 
 
 def _owners(console: Console, document: Document) -> None:
-    problems = document.problems_by_owner()
+    problems = document.problems_by_owner
     rows = [
         (
             owner_title(section.owner),

@@ -50,12 +50,6 @@ def owned_census(
             yield OwnedCensus(owners.names[number], census)
 
 
-def number_of_resolved(connection: Connection, cluster: int, revision: int) -> int:
-    """The number of findings that the scan of a revision resolved."""
-    counted = select(func.count()).select_from(FINDINGS).where(resolved_in(cluster, revision))
-    return connection.execute(counted).scalar_one()
-
-
 def resolutions_of(connection: Connection, cluster: int, revision: int) -> dict[str, int]:
     """The numbers of the findings that the scan of a revision resolved, by reason."""
     own = FINDINGS.c.resolution

@@ -17,8 +17,9 @@ from scanner.model.census import OwnerOf
 from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex, Numbered
 from scanner.model.policy import PolicyKey
 from scanner.store.engine import listed
-from scanner.store.findings import causes_of, ended_in, seen_in, status_of, times_of
+from scanner.store.findings import PROBLEM, causes_of, ended_in, seen_in, status_of, times_of
 from scanner.store.kept_labels import KeptLabels, PlaceOfObject
+from scanner.store.problem_clocks import FIRST, OPENED
 from scanner.store.read_tallies import checks_of
 from scanner.store.remembered import remembered
 from scanner.store.row_ids import RowIdSet
@@ -125,8 +126,8 @@ def _select(chosen: ColumnElement[bool], revision: int, at: int) -> Any:
     there = and_(interval.object == own.object, interval.since <= at, interval.until > at)
     facts = (
         *(own.check, own.verdict, own.event, own.since == revision),
-        func.coalesce(own.problem_opened, own.opened, own.first),
-        func.coalesce(own.problem_first, own.first) == revision,
+        OPENED,
+        FIRST == revision,
         *(own.resolution, own.cause, own.end_cause),
     )
     places = own.kind, OBJECTS.c.namespace, interval.workload, interval.kept
@@ -134,7 +135,7 @@ def _select(chosen: ColumnElement[bool], revision: int, at: int) -> Any:
         select(
             *(
                 own.id,
-                func.coalesce(own.problem, -own.id),
+                PROBLEM,
                 func.substr(own.fingerprint, 1, _ID_BYTES),
                 own.object,
                 OBJECTS.c.name,
@@ -226,6 +227,7 @@ class _Referred:
             workload="/".join(filter(None, (top.namespace, top.name))) if top else "",
             workload_row=row.workload or 0,
             kept=row.kept or 0,
+            object_kind=self._kinds[row.kind],
         )
 
     def _read_policies(self, checks: set[int]) -> None:

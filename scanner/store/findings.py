@@ -57,6 +57,9 @@ from scanner.store.tables import (
 MOVED: Final = "moved"
 """The resolution of a row whose finding goes on in another problem: see `resolutions`."""
 
+PROBLEM: Final = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
+"""The problem of a row. A row of an older version is a problem of its own."""
+
 SHORT = 12
 """The number of hex digits of a finding's id."""
 
@@ -171,11 +174,9 @@ def by_problem(
 
     `unchecked` are the ids of the open rows that this scan did not check. The `conditions` must hold for whole problems.
     """
-    chosen = (seen_in(cluster, revision) & FINDINGS.c.event.not_in(ALONE)) | ended_in(cluster, revision)
-    # A row of an older version is a problem of its own.
-    problem = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
-    first = (func.min(column).over(partition_by=problem) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
-    order = CHECKS.c.policy, CHECKS.c.language, *first, problem, FINDINGS.c.id
+    chosen = in_problem_at(cluster, revision) | ended_in(cluster, revision)
+    first = (func.min(column).over(partition_by=PROBLEM) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
+    order = CHECKS.c.policy, CHECKS.c.language, *first, PROBLEM, FINDINGS.c.id
     ordered = select_findings().where(chosen, *conditions).order_by(*order)
     shown = _Shown(connection, cluster, revision, unchecked, times_of(connection, cluster))
     with connection.execute(ordered.execution_options(yield_per=CHUNK)) as result:
@@ -279,6 +280,11 @@ def _episode(history: HistoryColumns, revision: int) -> Literal["new", "reopened
 def seen_in(cluster: int, revision: int) -> ColumnElement[bool]:
     """The condition that a finding was open in a revision; its scan may have left the finding unchecked."""
     return (FINDINGS.c.cluster == cluster) & (FINDINGS.c.since <= revision) & (FINDINGS.c.until > revision)
+
+
+def in_problem_at(cluster: int, revision: int) -> ColumnElement[bool]:
+    """The same for a finding that belongs to a problem: previewed and outdated ones belong to their scan alone."""
+    return seen_in(cluster, revision) & FINDINGS.c.event.not_in(ALONE)
 
 
 def ended_in(cluster: int, revision: int) -> ColumnElement[bool]:

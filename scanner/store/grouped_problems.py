@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, select
+from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from scanner.model.census import OwnerOf
 from scanner.model.open_problems import GroupedProblems, OpenProblems
@@ -13,10 +13,9 @@ from scanner.posture.grouped_problems import grouped
 from scanner.store.findings import seen_in
 from scanner.store.kept_labels import KeptLabels
 from scanner.store.object_owners import ObjectOwners
-from scanner.store.problem_counts import PROBLEM, without
-from scanner.store.problem_totals import Place
-from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import ALONE, FINDINGS, OBJECTS, VERDICTS
+from scanner.store.open_problems import NUMBER, Place, counted_findings, is_new, number_of
+from scanner.store.problem_clocks import FIRST, OPENED
+from scanner.store.tables import FINDINGS, OBJECTS, VERDICTS
 
 
 def problems_by_namespace(connection: Connection, place: Place, waived: frozenset[int]) -> GroupedProblems:
@@ -48,8 +47,7 @@ def _counted(
         func.min(own.c.first).over(**of_problem).label("first"),
         func.min(own.c.opened).over(**of_problem).label("opened"),
     ).subquery()
-    new = and_(parts.c.opened == place.revision, parts.c.first == place.revision)
-    numbers = func.count(), func.sum(parts.c.refused), func.sum(case((new, 1), else_=0))
+    numbers = func.count(), number_of(parts.c.refused == 1), number_of(is_new(parts.c, place.revision))
     wanted = select(parts.c.part, parts.c.size, *numbers).group_by(parts.c.part, parts.c.size)
     for name, size, *sums in connection.execute(wanted):
         yield name, size, OpenProblems(*map(int, sums))
@@ -57,26 +55,14 @@ def _counted(
 
 def _parts(connection: Connection, place: Place, waived: frozenset[int], group: ColumnElement[Any]) -> Any:
     """One row for each problem and group: the facts of its findings there."""
-    clocks = FINDINGS.c
-    findings = (
-        select(
-            PROBLEM.label("problem"),
-            group.label("part"),
-            case((VERDICTS.c.denies, 1), else_=0).label("refused"),
-            func.coalesce(clocks.problem_first, clocks.first).label("first"),
-            func.coalesce(clocks.problem_opened, clocks.opened, clocks.first).label("opened"),
-        )
-        .join_from(FINDINGS, VERDICTS, VERDICTS.c.id == clocks.verdict)
-        .join(OBJECTS, OBJECTS.c.id == clocks.object)
-        .where(seen_in(place.cluster, place.revision), clocks.event.not_in(ALONE), VERDICTS.c.excepted_by == "")
-        .where(*without(connection, place.unchecked), *without(connection, RowIdSet(waived)))
-        .subquery()
-    )
+    columns = NUMBER, group.label("part"), VERDICTS.c.denies, FIRST.label("first"), OPENED.label("opened")
+    objects = OBJECTS.c.id == FINDINGS.c.object
+    findings = counted_findings(connection, place, waived, *columns).join(OBJECTS, objects).subquery()
     facts = findings.c
     return select(
         facts.problem,
         facts.part,
-        func.max(facts.refused).label("refused"),
+        func.max(case((facts.denies, 1), else_=0)).label("refused"),
         func.min(facts.first).label("first"),
         func.min(facts.opened).label("opened"),
     ).group_by(facts.problem, facts.part)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, and_, case, func, select
+from sqlalchemy import Connection, and_, func, select
 
 from scanner.model.policy import PolicyKey
-from scanner.store.findings import seen_in
-from scanner.store.problem_counts import PROBLEM, without
-from scanner.store.problem_totals import Place
-from scanner.store.row_ids import RowIdSet
-from scanner.store.tables import ALONE, CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
+from scanner.store.open_problems import FIRST_SEEN, OPENED_AT, REFUSED, Place, is_new, number_of, open_problems
+from scanner.store.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, WORKLOADS
 
 _PORTION: Final = 5_000
 
@@ -31,24 +28,27 @@ class OpenWorkload(NamedTuple):
 
 def open_workloads(connection: Connection, place: Place, waived: frozenset[int]) -> Iterator[OpenWorkload]:
     """The workloads with open problems of a scan, by policy, in no order; waived, excepted and unchecked findings count nowhere."""
-    problem = _problems(connection, place, waived).subquery().c
+    own = FINDINGS.c
+    # All objects of a problem belong to one workload.
+    columns = func.max(own.check).label("check"), func.max(own.object).label("object")
+    problem = open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery().c
     there = and_(
         POPULATION.c.object == problem.object,
         POPULATION.c.since <= place.revision,
         POPULATION.c.until > place.revision,
     )
-    top, own = WORKLOADS.c, OBJECTS.c
+    top, identity = WORKLOADS.c, OBJECTS.c
     workload = (
         func.coalesce(top.kind, KINDS.c.kind).label("kind"),
-        func.coalesce(top.namespace, own.namespace).label("namespace"),
-        func.coalesce(top.name, own.name).label("name"),
+        func.coalesce(top.namespace, identity.namespace).label("namespace"),
+        func.coalesce(top.name, identity.name).label("name"),
     )
     group = *workload, CHECKS.c.language, CHECKS.c.policy
-    new = and_(problem.opened == place.revision, problem.first == place.revision)
+    numbers = func.count(), number_of(problem.refused == 1), number_of(is_new(problem, place.revision))
     wanted = (
-        select(*group, func.count(), func.sum(problem.refused), func.sum(case((new, 1), else_=0)))
-        .join_from(OBJECTS, KINDS, KINDS.c.id == own.kind)
-        .join(problem.object.table, problem.object == own.id)
+        select(*group, *numbers)
+        .join_from(OBJECTS, KINDS, KINDS.c.id == identity.kind)
+        .join(problem.object.table, problem.object == identity.id)
         .join(CHECKS, CHECKS.c.id == problem.check)
         .outerjoin(POPULATION, there)
         .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
@@ -59,22 +59,3 @@ def open_workloads(connection: Connection, place: Place, waived: frozenset[int])
         for portion in result.partitions():
             for kind, namespace, name, language, policy, problems, refused, begun in portion:
                 yield OpenWorkload(kind, namespace, name, (language, policy), problems, int(refused), int(begun))
-
-
-def _problems(connection: Connection, place: Place, waived: frozenset[int]) -> Any:
-    """One row for each problem, with one of its objects: all objects of a problem belong to one workload."""
-    clocks = FINDINGS.c
-    return (
-        select(
-            PROBLEM.label("problem"),
-            func.max(clocks.check).label("check"),
-            func.max(clocks.object).label("object"),
-            func.max(case((VERDICTS.c.denies, 1), else_=0)).label("refused"),
-            func.min(func.coalesce(clocks.problem_first, clocks.first)).label("first"),
-            func.min(func.coalesce(clocks.problem_opened, clocks.opened, clocks.first)).label("opened"),
-        )
-        .join(VERDICTS, VERDICTS.c.id == clocks.verdict)
-        .where(seen_in(place.cluster, place.revision), clocks.event.not_in(ALONE), VERDICTS.c.excepted_by == "")
-        .where(*without(connection, place.unchecked), *without(connection, RowIdSet(waived)))
-        .group_by(PROBLEM)
-    )

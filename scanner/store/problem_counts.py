@@ -17,16 +17,15 @@ from scanner.model.scan import Scan
 from scanner.posture.problems import problem_id
 from scanner.store.comparable import newest_comparable
 from scanner.store.engine import listed
-from scanner.store.findings import MOVED, seen_in
+from scanner.store.findings import MOVED, PROBLEM, in_problem_at, seen_in
+from scanner.store.open_problems import NUMBER, Place, open_problems, without
+from scanner.store.problem_clocks import OPENED
 from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.scans import pruned, scan_of, select_scans
-from scanner.store.tables import ALONE, CHECKS, FINDINGS, SCANS, UNCHECKED, VERDICTS
+from scanner.store.tables import CHECKS, FINDINGS, SCANS, UNCHECKED, VERDICTS
 
 _PORTION: Final = 5000
 NO_WAIVED: Final[Mapping[str, frozenset[int]]] = {}
-
-PROBLEM = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
-"""The problem of a row. A row of an older version stands for itself."""
 
 
 def problem_counts(
@@ -80,7 +79,7 @@ def new_problems(
     counted = _of_scan(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
     every = _of_history(cluster, revision)
     open_now = frozenset(_numbers(connection, every))
-    began = frozenset(_numbers(connection, every.having(_opened() == revision)))
+    began = frozenset(_numbers(connection, every.having(func.min(OPENED) == revision)))
     if ids is None and before is None:
         new = open_now
     else:
@@ -99,14 +98,7 @@ def new_problems(
 
 def _of_history(cluster: int, revision: int) -> Select[Any]:
     """The problems with an open finding at a revision, also those with waivers and exceptions."""
-    open_then = seen_in(cluster, revision), FINDINGS.c.event.not_in(ALONE)
-    return select(PROBLEM.label("problem")).where(*open_then).group_by(PROBLEM)
-
-
-def _opened() -> ColumnElement[Any]:
-    """The revision of the beginning of a problem's latest episode."""
-    own = FINDINGS.c
-    return func.min(func.coalesce(own.problem_opened, own.opened, own.first))
+    return select(NUMBER).where(in_problem_at(cluster, revision)).group_by(PROBLEM)
 
 
 def _gone(connection: Connection, cluster: int, before: Scan, open_now: frozenset[int]) -> int:
@@ -169,20 +161,7 @@ def _of_scan(connection: Connection, number: int, cluster: int, revision: int, w
     }
     columns = (func.max(case((fact, 1), else_=0)).label(name) for name, fact in facts.items())
     unchecked = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == number)).scalar()
-    return (
-        select(PROBLEM.label("problem"), *columns)
-        .join(VERDICTS, verdict.id == FINDINGS.c.verdict)
-        .where(seen_in(cluster, revision), FINDINGS.c.event.not_in(ALONE), verdict.excepted_by == "")
-        .where(*without(connection, unpacked(unchecked)), *without(connection, RowIdSet(waived)))
-        .group_by(PROBLEM)
-    )
-
-
-def without(connection: Connection, rows: RowIdSet) -> Iterator[ColumnElement[bool]]:
-    """The condition that a row is none of these."""
-    if not rows.count:
-        return
-    yield FINDINGS.c.id.not_in(listed(connection, rows))
+    return open_problems(connection, Place(cluster, revision, unpacked(unchecked)), waived, *columns)
 
 
 def _not_of(connection: Connection, policies: Collection[PolicyKey]) -> Iterator[ColumnElement[bool]]:
@@ -207,7 +186,7 @@ def _new_since(
     if other != cluster or revision is None:
         raise UsageError(f"Scan {before.id} is no baseline: it is a scan of another cluster, or it failed.")
     own = counted.subquery()
-    then = select(PROBLEM).where(seen_in(cluster, revision), FINDINGS.c.event.not_in(ALONE))
+    then = select(PROBLEM).where(in_problem_at(cluster, revision))
     then = then.where(*without(connection, RowIdSet(waived)))
     new = connection.execute(select(own.c.problem).where(own.c.problem.not_in(then))).scalars().all()
     moved = _moved_from(connection, cluster, now) if new else {}

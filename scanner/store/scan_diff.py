@@ -49,7 +49,7 @@ from scanner.store.findings import MOVED, SHORT, Times, times_of, verdicts_of
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.kept_labels import KeptLabels
 from scanner.store.object_owners import owners_at
-from scanner.store.reader import StoredScan, stored_scan
+from scanner.store.reader import stored_scan
 from scanner.store.recorded_objects import workloads_at
 from scanner.store.resolution import UnseenFinding, listing_reach
 from scanner.store.resolutions import Resolution
@@ -57,6 +57,7 @@ from scanner.store.row_ids import RowIdSet, unpacked
 from scanner.store.rule_differences import rule_differences
 from scanner.store.scans import abandoned, scan_of, select_scans
 from scanner.store.shared_rows import read_rows
+from scanner.store.sql_scan import ScanRow
 from scanner.store.store_errors import as_store_error
 from scanner.store.tables import (
     ALONE,
@@ -148,7 +149,7 @@ def scan_diff(
         )
 
 
-def _merged(connection: Connection, scan_id: str, now: datetime) -> StoredScan:
+def _merged(connection: Connection, scan_id: str, now: datetime) -> ScanRow:
     """A scan in history. Raises UsageError as a report does, and for a failed scan."""
     scan = stored_scan(connection, scan_id, abandoned(connection, now))
     if scan.revision is None:
@@ -156,7 +157,7 @@ def _merged(connection: Connection, scan_id: str, now: datetime) -> StoredScan:
     return scan
 
 
-def _reject_pair(before: StoredScan, now: StoredScan, before_id: str, now_id: str) -> None:
+def _reject_pair(before: ScanRow, now: ScanRow, before_id: str, now_id: str) -> None:
     if before.cluster != now.cluster:
         raise UsageError(
             f"Scans {before_id} and {now_id} are of different clusters: only scans of one cluster are compared"
@@ -169,7 +170,7 @@ def _reject_pair(before: StoredScan, now: StoredScan, before_id: str, now_id: st
         )
 
 
-def _method(scan: StoredScan) -> Method:
+def _method(scan: ScanRow) -> Method:
     return codec.from_text(Method, scan.method) if scan.method else Method()
 
 
@@ -246,7 +247,7 @@ class _Reading:
     moved: frozenset[bytes] = frozenset()
 
     @classmethod
-    def of(cls, connection: Connection, before: StoredScan, now: StoredScan, owner_of: OwnerOf | None) -> _Reading:
+    def of(cls, connection: Connection, before: ScanRow, now: ScanRow, owner_of: OwnerOf | None) -> _Reading:
         """Read what both passes need."""
         earlier = EarlierScan(connection, before.number, circumstances_of(connection, now.number))
         period = Period(before.revision or 0, now.revision or 0)

@@ -23,7 +23,7 @@ from scanner.model.population import GroupKind, ObjectPage, PlaceOfPage
 from scanner.model.problem import NewProblems, ProblemCounts
 from scanner.model.resource import Kind
 from scanner.model.run import RunDetails
-from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart
+from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart
 from scanner.model.texts import clean
 from scanner.model.waiver import WaiverSet
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
@@ -63,12 +63,12 @@ from scanner.store.engine import (
     writing_shared,
 )
 from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
-from scanner.store.open_workloads import OpenWorkload
 from scanner.store.remembered import OPTION, Remembered
 from scanner.store.scans import abandoned, mark_failed, pruned, with_current_state
 from scanner.store.schema import Upgraded, check, migrate, prepare
 from scanner.store.search import search
 from scanner.store.search_words import WordMatches, search_words
+from scanner.store.sql_scan import SqlScan
 from scanner.store.store_errors import as_store_error
 
 if TYPE_CHECKING:
@@ -266,11 +266,6 @@ class SqlReader:
         with self._reading() as connection:
             return newest_scans.runs_without_scan(connection, most)
 
-    def open_workloads(self, scan_id: str, waived: frozenset[int]) -> tuple[OpenWorkload, ...]:
-        """The workloads with open problems of a finished scan, by its full id, without its waived rows. Raises UsageError."""
-        with as_store_error(self._address):
-            return reader.open_workloads_of(self._engine, scan_id, waived, self._clock())
-
     def clusters_with(self, clusters: Collection[int], kind: str, namespace: str, name: str) -> frozenset[int]:
         """Those of some clusters, by id, in which the newest scan that could see an object saw it; case does not count in `kind`."""
         with self._reading() as connection:
@@ -291,8 +286,8 @@ class SqlReader:
         with as_store_error(self._address):
             check(self._engine, self._address)
 
-    def record(self, scan_id: str) -> ScanRecord:
-        """The record of a finished scan, by its full id. Raises UsageError for an unknown id."""
+    def record(self, scan_id: str) -> SqlScan:
+        """A finished scan, by its full id. Raises UsageError for an unknown id."""
         with as_store_error(self._address):
             return reader.record(self._engine, self._address, clean(scan_id), self._clock())
 

@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, fu
 from sqlalchemy.sql.selectable import NamedFromClause
 
 from scanner.posture.problem_rows import WEAKEST
-from scanner.store.findings import MOVED, SHORT
+from scanner.store.findings import MOVED, PROBLEM, SHORT
+from scanner.store.open_problems import ACTIONS, strictness
 from scanner.store.problem_clocks import FIRST, OPENED, is_last_in_problem
 from scanner.store.tables import (
     CAUSES,
@@ -44,8 +45,6 @@ _NEWEST = (
 )
 """The newest revision of each cluster."""
 _CLUSTER: Final = CLUSTERS.c.name.label("cluster"), CLUSTERS.c.id.label("cluster_id")
-_ACTIONS: Final = "Audit", "Warn", "Deny"
-"""From the mildest to the strictest."""
 
 
 def _fact(condition: _Sql) -> _Sql:
@@ -57,14 +56,8 @@ def _contains(text: _Sql, part: str | Character) -> _Sql:
     return func.replace(text, part, "") != text
 
 
-def _strictness(actions: _Sql) -> _Sql:
-    """The place of the strictest action, from 1 on; 0 if there is none."""
-    ranks = [(_contains(actions, action), _ACTIONS.index(action) + 1) for action in reversed(_ACTIONS)]
-    return case(*ranks, else_=0)
-
-
 def _action(strictness: _Sql) -> _Sql:
-    return case(*((strictness == place, action) for place, action in enumerate(_ACTIONS, 1)), else_="")
+    return case(*((strictness == place, action) for place, action in enumerate(ACTIONS, 1)), else_="")
 
 
 def _filled(template: _Sql) -> _Sql:
@@ -154,7 +147,7 @@ def _findings_open() -> Select[Any]:
         "outcome": verdict.outcome,
         "message": case((verdict.outcome == "wouldChange", null()), else_=_filled(verdict.message)),
         "operation": verdict.operation,
-        "action": _action(_strictness(verdict.actions)),
+        "action": _action(strictness(verdict.actions)),
         "actions": verdict.actions,
         "denies": _fact(verdict.denies),
         "excepted_by": verdict.excepted_by,
@@ -175,13 +168,12 @@ def _findings_open() -> Select[Any]:
 def _latest() -> FromClause:
     """The latest row of each finding in a problem with the clocks of its problem: `last` is the greatest end of a finding of the problem."""
     own = FINDINGS.c
-    number = func.coalesce(own.problem, -own.id)
     names = "cluster", "fingerprint", "until", "check", "kind", "object", "verdict", "problem", "resolution", "moved_to"
     columns = [own[name] for name in names]
-    last = func.max(own.until).over(partition_by=(own.cluster, number))
-    first = func.min(FIRST).over(partition_by=(own.cluster, number))
+    last = func.max(own.until).over(partition_by=(own.cluster, PROBLEM))
+    first = func.min(FIRST).over(partition_by=(own.cluster, PROBLEM))
     counted = last.label("last"), first.label("first"), OPENED.label("opened")
-    rows = select(number.label("number"), *columns, *counted).where(is_last_in_problem())
+    rows = select(PROBLEM.label("number"), *columns, *counted).where(is_last_in_problem())
     return rows.subquery("latest")
 
 
@@ -205,7 +197,7 @@ def _decisive() -> FromClause:
         "check_kind": func.min(check.kind),
         "check_index": func.min(check.index),
         "expression": func.min(check.expression),
-        "action": _action(func.max(_strictness(verdict.actions))),
+        "action": _action(func.max(strictness(verdict.actions))),
         "denies": func.max(_fact(verdict.denies)),
         **{
             f"workload_{name}": func.coalesce(func.min(_known_workload(name, column)), func.min(column))

@@ -13,7 +13,8 @@ from scanner.model.scan import outcome_name
 from scanner.model.waiver import Candidate, CheckOfFinding, Near
 from scanner.store.columns import CheckColumns, KindColumns, columns_of
 from scanner.store.engine import listed, listed_texts
-from scanner.store.findings import seen_in
+from scanner.store.findings import PROBLEM, seen_in
+from scanner.store.open_problems import NO_ROWS, Place, open_problems
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import ALONE, CHECKS, FINDINGS, KEPT, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
 
@@ -120,20 +121,10 @@ def _kept(connection: Connection, labels: frozenset[tuple[str, str]]) -> list[in
     return [number for number, text in stored if not labels.isdisjoint(map(tuple, orjson.loads(text)))]
 
 
-def open_findings(
-    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, problems: frozenset[int]
-) -> Mapping[int, int]:
-    """The numbers of the open findings of problems at a revision, without `unchecked`, previewed and excepted ones."""
-    problem = func.coalesce(FINDINGS.c.problem, -FINDINGS.c.id)
-    conditions = [seen_in(cluster, revision), FINDINGS.c.event.not_in(ALONE), VERDICTS.c.excepted_by == ""]
-    if unchecked.count:
-        conditions.append(FINDINGS.c.id.not_in(listed(connection, unchecked)))
-    counted = (
-        select(problem.label("problem"), func.count().label("number"))
-        .select_from(FINDINGS.join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict))
-        .where(*conditions, problem.in_(listed(connection, problems)))
-        .group_by(problem)
-    )
+def open_findings(connection: Connection, place: Place, problems: frozenset[int]) -> Mapping[int, int]:
+    """The numbers of the findings that make problems open; those with waivers count."""
+    number = func.count().label("number")
+    counted = open_problems(connection, place, NO_ROWS, number).where(PROBLEM.in_(listed(connection, problems)))
     return {row.problem: row.number for row in connection.execute(counted)}
 
 

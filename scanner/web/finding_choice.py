@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scanner.model.scan import ProblemFinding, StoredFinding
+from scanner.report.list_filters import ListFilter
 from scanner.store.clusters import StoredCluster
 from scanner.web.kept_choices import Chosen
 from scanner.web.library import Library
-from scanner.web.problem_list import ListedProblem, ListedProblems, ProblemFilter
-from scanner.web.scan_view import SEVERITIES, ScanView
+from scanner.web.problem_list import ListedProblem, ListedProblems
+from scanner.web.scan_view import ScanView
 
-_WITH_RESOLVED: Final = frozenset({"", "resolved"})
 _PORTION: Final = 500
 """The findings whose texts are in memory at a time."""
 
 
-def chosen_problems(library: Library, cluster: StoredCluster, view: ScanView, wanted: ProblemFilter) -> Chosen:
+def chosen_problems(library: Library, cluster: StoredCluster, view: ScanView, wanted: ListFilter) -> Chosen:
     """The problems that a filter chooses, in its order, and the number of their findings.
 
     A status besides resolved leaves resolved findings out.
@@ -26,9 +26,8 @@ def chosen_problems(library: Library, cluster: StoredCluster, view: ScanView, wa
 
     def choose() -> Chosen:
         words = library.words(cluster, wanted.text) if wanted.text else ()
-        problems = view.problems.chosen(wanted, words, SEVERITIES)
-        whole = wanted.status in _WITH_RESOLVED
-        return Chosen(problems, problems.findings(resolved=whole))
+        problems = view.problems.chosen(wanted, words)
+        return Chosen(problems, problems.findings(resolved=wanted.has_resolved))
 
     return view.choices.get(wanted, choose)
 
@@ -38,7 +37,7 @@ class FindingChoice:
     """Chooses findings of problems: a status besides resolved leaves resolved findings out; `ids` are of problems and findings."""
 
     view: ScanView
-    status: str = ""
+    wanted: ListFilter
     ids: Collection[str] = ()
     _problems: frozenset[int] = field(init=False)
     _findings: frozenset[int] = field(init=False)
@@ -60,7 +59,7 @@ class FindingChoice:
 
     def rows(self, problem: ListedProblem) -> Sequence[int]:
         """The rows of the chosen findings of a problem, the worst first."""
-        rows = problem.rows if self.status in _WITH_RESOLVED else problem.rows[: problem.open]
+        rows = problem.rows if self.wanted.has_resolved else problem.rows[: problem.open]
         if not self.ids or problem.number in self._problems:
             return rows
         numbers = self.view.problems.ids(problem)

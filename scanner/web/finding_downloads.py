@@ -29,7 +29,7 @@ def finding_download(asked: AskedPage, file: str) -> Response:
 
     def write(out: BinaryIO) -> None:
         chosen = chosen_problems(asked.library, asked.cluster, view, wanted)
-        choice = FindingChoice(view, wanted.status)
+        choice = FindingChoice(view, wanted)
         rows = [row for problem in chosen.problems for row in choice.rows(problem)]
         _write(asked, media_type, stream(view, rows), out)
 

@@ -9,12 +9,14 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
+from scanner.posture.severity import Severity
 from scanner.report.finding_list import summary_of
+from scanner.report.list_filters import CLUSTER_SCOPED, UNOWNED, ListFilter
 from scanner.report.sentences import namespace_title
 from scanner.report.worst_rows import in_folder
 from scanner.web.asked_page import AskedPage
 from scanner.web.finding_choice import chosen_problems
-from scanner.web.problem_list import CLUSTER_SCOPED, UNOWNED, ListedProblems, ProblemFilter
+from scanner.web.problem_list import ListedProblems
 from scanner.web.refusals import BadRequest, NotThere
 from scanner.web.timeline import timeline_of
 
@@ -25,18 +27,30 @@ LONGEST: Final = 256
 _ID: Final = re.compile("p-[0-9a-f]{12}")
 _KEY: Final = re.compile(r"(?P<preview>preview-)?(?P<number>-?[0-9]{1,18})")
 """`ListedProblem.key`."""
-FIELDS: Final = ("text", "policy", "namespace", "owner", "severity", "action", "status", "sort", "workload")
+FIELDS: Final = ("text", "policy", "namespace", "owner", "severity", "action", "status", "sort", "workload", "kind")
+_SINGLE: Final = ("text", "sort")
 _LONGEST_OF: Final = {"workload": 3 * LONGEST}
 """A workload has a kind, a namespace and a name."""
 
 
-def filter_of(parameters: Mapping[str, str]) -> ProblemFilter:
+def filter_of(parameters: Mapping[str, str]) -> ListFilter:
     """The filter in the parameters of a request. Raises BadRequest for one that is too long."""
+    return list_filter(_values(parameters))
+
+
+def list_filter(values: Mapping[str, str], min_severity: str = "") -> ListFilter:
+    """The filter of values by field, empty ones for everything."""
+    several = {name: (value,) for name, value in values.items() if value and name not in _SINGLE}
+    least = Severity(min_severity) if min_severity else None
+    return ListFilter(text=values["text"], sort=values["sort"], min_severity=least, **several)
+
+
+def _values(parameters: Mapping[str, str]) -> dict[str, str]:
     for name in FIELDS:
         longest = _LONGEST_OF.get(name, LONGEST)
         if len(parameters.get(name, "")) > longest:
             raise BadRequest(f"{name}: at most {longest} characters.")
-    return ProblemFilter(**{name: parameters.get(name, "").strip() for name in FIELDS})
+    return {name: parameters.get(name, "").strip() for name in FIELDS}
 
 
 def findings_page(asked: AskedPage) -> str:
@@ -53,8 +67,8 @@ def findings_page(asked: AskedPage) -> str:
         "web/findings.html",
         "Findings",
         summary=summary_of(asked.site),
-        wanted=wanted,
-        options=_options(asked),
+        wanted=_values(parameters),
+        options=_options(asked, _values(parameters)),
         rows=Markup("\n".join(view.rows(asked.site, shown))),  # noqa: S704 - made by templates
         shown=_shown(first, len(shown), len(found), filtered=bool(kept)),
         before=_link(kept, found[first - ROWS - 1].key if first > ROWS else None) if first else None,
@@ -88,16 +102,22 @@ def _shown(first: int, shown: int, total: int, *, filtered: bool) -> str:
     return f"Rows {first + 1:,} to {first + shown:,} of {total:,}{' that match' if filtered else ''}"
 
 
-def _options(asked: AskedPage) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """The values of the fields, and their texts."""
+def _options(asked: AskedPage, wanted: Mapping[str, str]) -> Mapping[str, Sequence[tuple[str, str]]]:
+    """The values of the fields, and their texts. A glob of the address is a value of its field, too."""
     places, document = list(asked.view.problems.places), asked.view.document
     namespaces = sorted({each.namespace for each in places})
     owners = sorted({each.owner for each in places})
-    return {
+    offered = {
         "policy": sorted((document.title(section.key), document.title(section.key)) for section in document.policies),
         "namespace": [(each or CLUSTER_SCOPED, namespace_title(each)) for each in namespaces],
         "owner": [(each or UNOWNED, each or UNOWNED) for each in owners],
     }
+    return {name: _with_value(wanted[name], pairs) for name, pairs in offered.items()}
+
+
+def _with_value(value: str, pairs: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    known = not value or any(value == each for each, _ in pairs)
+    return pairs if known else [*pairs, (value, value)]
 
 
 def problem_page(asked: AskedPage, name: str) -> str:

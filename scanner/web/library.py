@@ -29,7 +29,7 @@ from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
 from scanner.web.kept_views import KeptViews
 from scanner.web.limits import QUERY_SECONDS
-from scanner.web.read_ahead import Questions, reading_ahead
+from scanner.web.read_ahead import CountsAhead, Questions
 from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable, reason_of
 from scanner.web.scan_view import ScanView
@@ -217,7 +217,7 @@ class Library:
             moment = record.scan.finished_at or record.scan.started_at
             settings = replace(self.settings, waivers=self.settings.waivers or reader.waivers_at(scan_id, moment))
             triage = Triage(settings, record, day)
-            return ScanView(record, document_with(reading_ahead(self._questions, record, triage), triage))
+            return ScanView(record, document_with(record, triage, counts=CountsAhead(self._questions, record, triage)))
 
     def words(self, cluster: StoredCluster, text: str) -> Sequence[WordMatches]:
         """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""

@@ -25,8 +25,8 @@ from starlette.routing import Route
 
 from scanner.errors import AssayError, UsageError
 from scanner.model.register import Register
-from scanner.model.scan import ScanRecord
 from scanner.model.schedule import Schedule
+from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import WaiverSet
 from scanner.posture.expected_run import ExpectedRun, expected_run
 from scanner.posture.settings import Settings
@@ -62,7 +62,7 @@ class Database(Protocol):
     def all_clusters(self) -> AllClusters:
         """The scans and runs of every cluster in numbers."""
 
-    def record(self, scan_id: str, /) -> ScanRecord:
+    def record(self, scan_id: str, /) -> StoredScan:
         """The record of a finished scan. Raises UsageError if it has none any more."""
 
     def waivers_at(self, scan_id: str, moment: datetime, /) -> WaiverSet | None:

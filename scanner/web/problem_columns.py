@@ -18,37 +18,12 @@ from scanner.model.finding_index import CommonFacts, FindingIndex, Numbered
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ALONE
 from scanner.report.change_counts import ChangeCounts
-from scanner.report.list_filters import COUNTED
-from scanner.report.problem_facts import FindingFacts, FindingOrder, ProblemFacts, problem_facts
+from scanner.report.problem_facts import CommonProblem, FindingFacts, problem_facts
 
 _ValueT = TypeVar("_ValueT")
 _SEVERAL: Final = 2
 Ranks = Callable[[PolicyKey], int]
 """The rank of a policy's severity, 0 for the worst."""
-
-
-class CommonProblem(NamedTuple):
-    """What many problems of a list have in common. `severity` is a rank, 0 for the worst."""
-
-    policy: PolicyKey
-    severity: int
-    facts: ProblemFacts
-
-    @property
-    def order(self) -> tuple[FindingOrder, str, str]:
-        """The place of such problems in the list: those of one place are ordered by their objects."""
-        language, policy = self.policy
-        return self.facts.order(self.severity), policy, language
-
-    @property
-    def is_preview(self) -> bool:
-        """Whether such problems are those of an assumed binding."""
-        return self.facts.status in ALONE
-
-    @property
-    def counted(self) -> bool:
-        """Whether the verdict counts such problems."""
-        return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
 
 
 class ProblemColumns:

@@ -1,7 +1,6 @@
 """The problems of a scan in the order of the list, from which filters choose: without texts, which are read for one page.
 
-The rules are those of the static list: `report.finding_groups` and `reports_templates/findings.js`. A filter decides once about all
-problems that have the same in common.
+A filter (`report.list_filters`) decides once about all problems that have the same in common.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
 from itertools import chain, compress, repeat
 from operator import and_, or_
 from typing import Any, Final, NamedTuple, overload
@@ -19,18 +18,11 @@ from scanner.model.finding_index import CommonPlace, FindingIndex
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ALONE
 from scanner.report.change_counts import ChangeCounts
-from scanner.report.chips import REFUSED
-from scanner.report.list_filters import UNRESOLVED
-from scanner.report.problem_facts import ProblemFacts
+from scanner.report.list_filters import ListFilter
+from scanner.report.problem_facts import CommonProblem, ProblemFacts
 from scanner.store.search_words import WordMatches
-from scanner.web.problem_columns import CommonProblem, ProblemColumns, Ranks
+from scanner.web.problem_columns import ProblemColumns, Ranks
 
-CLUSTER_SCOPED: Final = "_cluster"
-UNOWNED: Final = "unowned"
-_CHIPS: Final = {
-    "Errored": ("refused-error", "error", "preview-refused-error", "preview-error"),
-    "change": ("drift", "preview-drift"),
-}
 _BEGIN_OF_ID: Final = re.compile(r"p|p-[0-9a-f-]*|[0-9a-f]+")
 
 Test = Callable[[CommonProblem], bool]
@@ -60,22 +52,6 @@ class ListedProblem(NamedTuple):
     def key(self) -> str:
         """What tells the problem from all others of the list: a preview has the number of the problem that it would be."""
         return f"preview-{self.number}" if self.is_preview else str(self.number)
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemFilter:
-    """The filter of the list. Empty texts choose everything, resolved problems included."""
-
-    text: str = ""
-    policy: str = ""
-    namespace: str = ""
-    owner: str = ""
-    severity: str = ""
-    action: str = ""
-    status: str = ""
-    sort: str = ""
-    workload: str = ""
-    """Kind, namespace and name as the list shows them, `Deployment shop/web`: exact."""
 
 
 class ProblemList:
@@ -156,47 +132,31 @@ class ProblemList:
         numbers = self._columns.sizes if resolved else self._columns.open
         return sum(map(numbers.__getitem__, places))
 
-    def where(self, tests: Sequence[Test] = (), tests_of_place: Sequence[TestOfPlace] = ()) -> Iterator[int]:
-        """The places of the problems of which all tests hold."""
+    def where(self, test: Test = lambda _: True, test_of_place: TestOfPlace = lambda _: True) -> Iterator[int]:
+        """The places of the problems of which both tests hold."""
         columns = self._columns
-        chosen: Iterator[int] = iter(range(len(self)))
-        if tests:
-            flags = bytes(all(test(each) for test in tests) for each in columns.common_problems)
-            chosen = compress(chosen, map(flags.__getitem__, columns.common))
-        if tests_of_place:
-            own = bytes(all(test(each) for test in tests_of_place) for each in columns.common_places)
-            chosen = filter(lambda place: own[columns.where[place]], chosen)
-        return chosen
+        flags = bytes(map(test, columns.common_problems))
+        own = bytes(map(test_of_place, columns.common_places))
+        every = iter(range(len(self)))
+        chosen = every if all(flags) else compress(every, map(flags.__getitem__, columns.common))
+        return chosen if all(own) else filter(lambda place: own[columns.where[place]], chosen)
 
-    def chosen(
-        self, wanted: ProblemFilter, words: Sequence[WordMatches] = (), severities: Sequence[str] = ()
-    ) -> ListedProblems:
-        """The problems that a filter chooses, in its order; `words` are those of its text, `severities` the names of ranks."""
-        places = self.where(list(self._tests(wanted, severities)), list(_tests_of_place(wanted)))
+    def chosen(self, wanted: ListFilter, words: Sequence[WordMatches] = ()) -> ListedProblems:
+        """The problems that a filter chooses, in its order; `words` are those of its text."""
+        places = self.where(
+            lambda each: wanted.has_facts(each, self._names.get(each.policy, "")),
+            lambda each: wanted.has_place(namespace=each.namespace, owner=each.owner, kind=each.object_kind),
+        )
         if wanted.workload:
-            workloads = self._columns.workloads
-            _, _, workload = wanted.workload.partition(" ")
-            places = (each for each in places if workloads[each] == workload)
+            workloads, kinds = self._columns.workloads, [each.kind for each in self._columns.common_places]
+            # Many problems have one workload.
+            where, is_wanted = self._columns.where, cache(wanted.has_workload)
+            places = (each for each in places if is_wanted(kinds[where[each]], workloads[each]))
         if wanted.text:
-            matching = self._matching(wanted.text.casefold().split(), words)
+            matching = self._matching(wanted.words, words)
             places = (each for each in places if each in matching)
         key = self._key(wanted.sort)
         return ListedProblems(self, array("l", sorted(places, key=key) if key else places))
-
-    def _tests(self, wanted: ProblemFilter, severities: Sequence[str]) -> Iterator[Test]:
-        if wanted.policy:
-            policies = {key for key, name in self._names.items() if wanted.policy in name.split("\n")}
-            yield lambda each: each.policy in policies
-        if wanted.severity:
-            rank = severities.index(wanted.severity) if wanted.severity in severities else -1
-            yield lambda each: each.severity == rank
-        if wanted.action == "refused":
-            yield lambda each: each.facts.chip in REFUSED and each.counted
-        elif chips := _CHIPS.get(wanted.action):
-            yield lambda each: each.facts.chip in chips
-        elif wanted.action:
-            yield lambda each: each.facts.action == wanted.action
-        yield from _status_tests(wanted.status)
 
     def _matching(self, asked: Sequence[str], words: Sequence[WordMatches]) -> Collection[int]:
         """The places of the problems of which one finding has each word, in a text of it or in the names of its problem."""
@@ -250,7 +210,7 @@ class ProblemList:
             return lambda place: owners[columns.where[place]]
         of_common: dict[str, Callable[[CommonProblem], Any]] = {
             "severity": lambda each: each.severity,
-            "rule": lambda each: self._names.get(each.policy, ""),
+            "policy": lambda each: self._names.get(each.policy, ""),
         }
         if sort not in of_common:
             return None
@@ -300,33 +260,3 @@ class ListedProblems(Sequence[ListedProblem]):
     def findings(self, *, resolved: bool) -> int:
         """The number of their findings, with or without the `resolved` ones."""
         return self._source.findings(self._places, resolved=resolved)
-
-
-def _tests_of_place(wanted: ProblemFilter) -> Iterator[TestOfPlace]:
-    if wanted.namespace:
-        namespace = "" if wanted.namespace == CLUSTER_SCOPED else wanted.namespace
-        yield lambda each: each.namespace == namespace
-    if wanted.owner:
-        owner = "" if wanted.owner == UNOWNED else wanted.owner
-        yield lambda each: each.owner == owner
-    if wanted.workload:
-        kind, _, _ = wanted.workload.partition(" ")
-        yield lambda each: each.kind == kind
-
-
-def _status_tests(status: str) -> Iterator[Test]:
-    match status:
-        case "":
-            return
-        case "waived":
-            yield lambda each: each.facts.waived
-        case "excepted":
-            yield lambda each: each.facts.excepted
-        case "open":
-            yield lambda each: each.counted
-        case "new" | "reopened":
-            yield lambda each: each.facts.status == status and each.counted
-        case _ if status == UNRESOLVED:
-            yield lambda each: each.facts.status != "resolved"
-        case _:
-            yield lambda each: each.facts.status == status

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from threading import BoundedSemaphore, Lock, Thread
 from typing import Any, Final, Generic, TypeVar
 
-from scanner.model.scan import ScanRecord
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.triage import Triage
 from scanner.posture.worst_problems import MOST, ranks_of
 
@@ -36,18 +35,6 @@ class Questions:
                 answer.set_exception(error)
 
 
-def reading_ahead(questions: Questions, record: ScanRecord, triage: Triage) -> ScanRecord:
-    """The record with answers that are being read already. Each is given once, and then not kept."""
-    owned, totals, owner_of = record.tallies_by, record.problem_totals, triage.owner_of
-    return replace(
-        record,
-        tallies_by=Asked(questions, lambda by: iter(tuple(owned(by))), owner_of),
-        census_by=Asked(questions, lambda by: iter(tuple(record.counted_by(by))), owner_of),
-        census=Asked(questions, record.counted),
-        problem_totals=totals and Asked(questions, totals, ranks_of(record, triage), triage.waived.rows, MOST),
-    )
-
-
 class Asked(Generic[ValueT]):
     """A function that was asked ahead: the first call with the same arguments gets that answer."""
 
@@ -65,3 +52,15 @@ class Asked(Generic[ValueT]):
             if answer is not None:
                 self._answer = None
         return self._call(*arguments) if answer is None else answer.result()
+
+
+class CountsAhead:
+    """The numbers of a scan, which are being read already. Each answer is given once, and then not kept."""
+
+    def __init__(self, questions: Questions, scan: StoredScan, triage: Triage) -> None:
+        """Ask."""
+        owner_of = triage.owner_of
+        self.tallies_by = Asked(questions, lambda by: iter(tuple(scan.tallies_by(by))), owner_of)
+        self.census_by = Asked(questions, lambda by: iter(tuple(scan.census_by(by))), owner_of)
+        self.census = Asked(questions, scan.census)
+        self.problem_totals = Asked(questions, scan.problem_totals, ranks_of(scan, triage), triage.waived.rows, MOST)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from scanner.errors import UsageError
 from scanner.model.run import RunDetails
-from scanner.model.scan import ScanRecord
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.run_register import RegisterEntry
 from scanner.report.run_document import (
     Period,
@@ -147,7 +147,7 @@ def _key(entry: RegisterEntry) -> str:
     return f"{entry.moment.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}-{entry.run.run.number if entry.run else 0}"
 
 
-def _record(reader: SqlReader, details: RunDetails) -> tuple[ScanRecord | None, str]:
+def _record(reader: SqlReader, details: RunDetails) -> tuple[StoredScan | None, str]:
     """The record of the scan of a run, or the reason why there is none."""
     if not has_ended(details):
         return None, ""

@@ -15,7 +15,8 @@ from typing import Final, NamedTuple, TypeVar
 from scanner.model.policy import Action, Binding, PolicyKey
 from scanner.model.problem_totals import ProblemTotals
 from scanner.model.register import DayCounts
-from scanner.model.scan import PolicyRecord, Scan, ScanRecord, ScanState
+from scanner.model.scan import PolicyRecord, Scan, ScanState
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
@@ -128,18 +129,18 @@ def counts_of(reader: SqlReader, settings: Settings, scan_id: str) -> ScanCounts
     """Count a finished scan, by its full id. Raises UsageError for one without a record, StoreError for errors of the database."""
     record = reader.record(scan_id)
     triage = triage_of(reader, settings, record)
-    workloads = reader.open_workloads(scan_id, triage.waived.rows)
+    workloads = record.open_workloads(triage.waived.rows)
     return _counts(record, triage, workloads)
 
 
-def triage_of(reader: SqlReader, settings: Settings, record: ScanRecord) -> Triage:
+def triage_of(reader: SqlReader, settings: Settings, record: StoredScan) -> Triage:
     """The triage of a scan as of its own day, with the waivers that scans had stored by then unless the settings have some."""
     moment = record.scan.finished_at or record.scan.started_at
     waivers = settings.waivers or reader.waivers_at(record.scan.id, moment)
     return Triage(replace(settings, waivers=waivers), record)
 
 
-def _counts(record: ScanRecord, triage: Triage, workloads: Iterable[OpenWorkload]) -> ScanCounts:
+def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload]) -> ScanCounts:
     totals, _ = problems_of(record, triage)
     coverage = coverage_of(record)
     scope = record.scan.scope
@@ -175,7 +176,7 @@ def _sums(parts: Iterable[tuple[KeyT, OpenWorkload | Numbers]]) -> dict[KeyT, Nu
     return {key: Numbers(*own) for key, own in sums.items()}
 
 
-def _gaps(record: ScanRecord, coverage: CoverageSection) -> int:
+def _gaps(record: StoredScan, coverage: CoverageSection) -> int:
     """The number of items that could not be scanned, as the verdict of the report has it."""
     return len(record.gaps) or len(coverage.unseen)
 
@@ -185,7 +186,7 @@ def _limits(scan: Scan) -> Iterator[str]:
     yield from (f"without {excluded}" for excluded in exclusions_of(scan.scope))
 
 
-def _policies(record: ScanRecord, triage: Triage, numbers: Mapping[PolicyKey, Numbers]) -> Iterator[CountedPolicy]:
+def _policies(record: StoredScan, triage: Triage, numbers: Mapping[PolicyKey, Numbers]) -> Iterator[CountedPolicy]:
     keys = dict.fromkeys((*(used.policy.key for used in record.policies), *(key.policy_key for key in record.tallies)))
     titles = titles_of(keys)
     slugs = slugs_of(titles.get(key, key[1]) for key in keys)

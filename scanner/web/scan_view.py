@@ -14,8 +14,8 @@ from threading import RLock
 from typing import Final
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ProblemFinding, ScanRecord
-from scanner.posture.severity import Severity
+from scanner.model.scan import ProblemFinding
+from scanner.model.stored_scan import StoredScan
 from scanner.report.change_counts import ChangeLines
 from scanner.report.document import Document
 from scanner.report.finding_groups import FindingGroup
@@ -29,7 +29,7 @@ from scanner.report.places import Places
 from scanner.report.site import Site, site_of
 from scanner.report.worst_rows import MOST, Subject, in_folder
 from scanner.web.kept_choices import KeptChoices
-from scanner.web.problem_list import ListedProblem, ProblemList, Test, TestOfPlace
+from scanner.web.problem_list import ListedProblem, ProblemList
 
 OBJECTS: Final = 50
 """The objects that the row of a problem shows; the page of the problem lists all."""
@@ -41,7 +41,7 @@ _CHOICES: Final = 4
 class ScanView:
     """The pages and lists of a scan. Its methods may be called by several threads."""
 
-    def __init__(self, record: ScanRecord, document: Document) -> None:
+    def __init__(self, record: StoredScan, document: Document) -> None:
         self.record: Final = record
         self.document: Final = document
         self.names: Final[Mapping[PolicyKey, str]] = {
@@ -83,7 +83,7 @@ class ScanView:
             self._owners,
             lambda subject, names: self._worst(site, subject, names),
             lambda: self.changes,
-            self.document.policy_days,
+            self.document.stored.policy_days,
         )
         return {page.path: page for page in pages}
 
@@ -139,15 +139,10 @@ class ScanView:
         """The rows of the worst open problems of some policies (by the names of their pages), namespaces or owners."""
         slugs = {site.policies[key]: key for key in site.policies}
         chosen = {slugs[name] for name in names} if subject == "policy" else set(names)
-        tests: list[Test] = [lambda each: each.facts.status != "resolved"]
-        tests_of_place: list[TestOfPlace] = []
-        if subject == "policy":
-            tests.append(lambda each: each.policy in chosen)
-        elif subject == "namespace":
-            tests_of_place.append(lambda each: each.namespace in chosen)
-        else:
-            tests_of_place.append(lambda each: each.owner in chosen)
-        found = self.problems.where(tests, tests_of_place)
+        found = self.problems.where(
+            lambda each: each.facts.status != "resolved" and (subject != "policy" or each.policy in chosen),
+            lambda each: subject == "policy" or (each.namespace if subject == "namespace" else each.owner) in chosen,
+        )
         return in_folder(self.rows(site, [self.problems.at(place) for place in islice(found, MOST)]))
 
 
@@ -158,7 +153,3 @@ def _group(problem: ListedProblem, members: tuple[ProblemFinding, ...]) -> Findi
         opened_at=datetime.fromtimestamp(problem.opened, UTC),
         severity=problem.severity,
     )
-
-
-SEVERITIES: Final = tuple(map(str, Severity))
-"""The names of severities, by rank."""

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from scanner.posture.severity import Severity
+from scanner.report.list_filters import CLUSTER_SCOPED
 from scanner.web.fleet_rows import FleetRow
-from scanner.web.problem_list import CLUSTER_SCOPED
 from scanner.web.scan_counts import CountedWorkload
 
 _GLOB: Final = re.compile(r"[*?\[]")

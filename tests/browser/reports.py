@@ -10,10 +10,11 @@ from pathlib import Path
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.population import Kept, KeptOfObject, Workload
 from scanner.model.register import DayCounts, Register
-from scanner.model.scan import ScanRecord, StoredFinding
+from scanner.model.scan import StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from tests.command import assay
+from tests.report.in_memory import ScanInMemory
 from tests.report.records import STARTED, finding, small_record, with_findings
 
 ROOT = Path(__file__).parents[2]
@@ -45,13 +46,13 @@ spec: {policy: host-access, namespace: platform, reason: Old agents., requestedB
 """
 
 
-def rendered(record: ScanRecord, folder: Path) -> Path:
+def rendered(record: ScanInMemory, folder: Path) -> Path:
     """The folder of a record's report."""
     FORMATS["html"].render(document_of(record), folder / "report")
     return folder / "report"
 
 
-def owned_record() -> ScanRecord:
+def owned_record() -> ScanInMemory:
     """The small scan with owners by namespace, causes, reasons of resolutions, and five days before it."""
     record = small_record()
     days = tuple(
@@ -60,8 +61,8 @@ def owned_record() -> ScanRecord:
     )
     return replace(
         with_findings(record, list(map(_told, record.findings())), list(map(_told, record.resolved()))),
-        register=lambda: Register(days=days),
-        policy_days=lambda _: {("ValidatingAdmissionPolicy", "require-limits"): days},
+        history=Register(days=days),
+        days={("ValidatingAdmissionPolicy", "require-limits"): days},
     )
 
 
@@ -77,7 +78,7 @@ def _told(stored: StoredFinding) -> StoredFinding:
             return replace(stored, kept=kept)
 
 
-def folded_record() -> ScanRecord:
+def folded_record() -> ScanInMemory:
     """The small scan, of which three pods of a workload are one problem."""
     record = small_record()
     web = Workload("apps/v1", "Deployment", "shop", "web")
@@ -87,7 +88,7 @@ def folded_record() -> ScanRecord:
     return with_findings(record, [*pods, *record.findings()])
 
 
-def with_status(record: ScanRecord, change: Callable[[StoredFinding], StoredFinding]) -> ScanRecord:
+def with_status(record: ScanInMemory, change: Callable[[StoredFinding], StoredFinding]) -> ScanInMemory:
     """The record of the next scan, in which the findings of this one have become others."""
     later = list(map(change, record.findings()))
     return with_findings(record, later)

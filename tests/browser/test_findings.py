@@ -154,6 +154,28 @@ def test_findings_are_sorted(page: Page, large: Path) -> None:
     assert [] == report.faults
 
 
+@pytest.mark.parametrize(
+    ("fields", "rows"),
+    [
+        ("namespace=p?y&status=unresolved", ["pay/ledger"]),
+        ("policy=max-*&status=unresolved", ["shop/api", "shop/web"]),
+        ("policy=max-*&owner=pay*&status=unresolved", []),
+        ("owner=*&namespace=pay&status=unresolved", ["pay/ledger"]),
+        ("workload=deployment/w*", ["shop/web", "shop/web"]),
+        ("workload=Deployment pay/ledger&status=unresolved", ["pay/ledger"]),
+        ("workload=Deployment shop/ledger", []),
+    ],
+)
+def test_a_name_may_be_a_glob(report: Opened, fields: str, rows: list[str]) -> None:
+    """As in `assay findings`; the field of a glob keeps it when another field changes."""
+    page = report.open(f"findings.html#{fields}")
+    found = report.shown(f"Rows 1 to {len(rows)} of {len(rows)} that match" if rows else "No row matches")
+    assert rows == sorted(row.split()[4] for row in found)
+    report.choose("sort", "by rule")
+    page.wait_for_url("**sort=policy*")
+    assert rows == sorted(row.split()[4] for row in report.rows())
+
+
 def test_the_list_is_complete_without_the_script(browser: Browser, large: Path) -> None:
     """Every row is on one of the pages, to which the numbers lead, and no filter is shown that does nothing."""
     context = browser.new_context(java_script_enabled=False)

@@ -21,7 +21,8 @@ from scanner.errors import UsageError
 from scanner.model.cause import Cause
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
-from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanRecord, ScanStart, Scope, StoredFinding
+from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, Scope, StoredFinding
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, problems
 from scanner.scan.options import Options
 from scanner.scan.run import run
@@ -42,7 +43,7 @@ class History:
     url: str
     store: SqlStore
     logs: dict[int, list[str]] = field(default_factory=dict)
-    records: dict[int, ScanRecord] = field(default_factory=dict)
+    records: dict[int, StoredScan] = field(default_factory=dict)
     refused: str = ""
 
 
@@ -165,7 +166,7 @@ def refusal(store: SqlStore, identity: ClusterIdentity) -> str:
     return ""
 
 
-def log_of(record: ScanRecord) -> list[str]:
+def log_of(record: StoredScan) -> list[str]:
     """What a scan recorded, in the form of the expected log."""
     names = {each.stored.problem: each.stored.finding.outcome.message for each in record.by_problem()}
     lines = [f"scan {record.scan.state}, {record.unchecked} unchecked"]

@@ -18,7 +18,6 @@ from scanner.model.scan import (
     HealthKind,
     OutcomeName,
     PolicyRecord,
-    ScanRecord,
     ScanState,
     Scope,
     TallyKey,
@@ -26,6 +25,7 @@ from scanner.model.scan import (
 from scanner.model.selector import EVERYTHING
 from scanner.posture.control_facts import facts_of, needs_of
 from scanner.posture.controls import PolicyFacts, ScanFacts
+from tests.report.in_memory import ScanInMemory
 from tests.report.records import binding, check, policy, scan
 
 PODS, SECRETS = "pods", "secrets"
@@ -54,9 +54,9 @@ def tally(name: str, outcome: OutcomeName, kind: str = "Pod", *, requester: bool
     return TallyKey(name, name, "", "", check("true"), "v1", kind, "shop", outcome, requester)
 
 
-def record(*gaps: Gap, pods: CoverageState = LISTED, secrets: CoverageState = LISTED) -> ScanRecord:
+def record(*gaps: Gap, pods: CoverageState = LISTED, secrets: CoverageState = LISTED) -> ScanInMemory:
     """A scan with a policy on Pods and one on Secrets, each with one pass."""
-    return ScanRecord(
+    return ScanInMemory(
         scan=scan(ScanState.INCOMPLETE if gaps else ScanState.COMPLETE),
         previous=None,
         policies=(on(PODS), on(SECRETS)),
@@ -64,17 +64,17 @@ def record(*gaps: Gap, pods: CoverageState = LISTED, secrets: CoverageState = LI
         health=(),
         gaps=gaps,
         tallies={tally(PODS, OutcomeName.PASSED): 1, tally(SECRETS, OutcomeName.PASSED, "Secret"): 1},
-        findings=lambda: iter(()),
-        resolved=lambda: iter(()),
+        found=lambda: (()),
+        ended=lambda: (()),
     )
 
 
-def facts(of: ScanRecord) -> ScanFacts:
+def facts(of: ScanInMemory) -> ScanFacts:
     """What the scan shows."""
     return facts_of(of, needs_of(of, forms), {})
 
 
-def pods(of: ScanRecord) -> PolicyFacts:
+def pods(of: ScanInMemory) -> PolicyFacts:
     """What the scan shows about the policy on Pods."""
     return facts(of).policies[key(PODS)]
 

@@ -14,20 +14,20 @@ from scanner.model.scan import (
     CoverageState,
     OutcomeName,
     PolicyRecord,
-    ScanRecord,
     ScanState,
     TallyKey,
 )
 from scanner.posture.score import Scores, score_of
 from scanner.posture.severity import Severity
 from scanner.report.words import percent_ceil, percent_floor
+from tests.report.in_memory import ScanInMemory
 from tests.report.records import binding, check, policy, scan, small_record
 
 ANNOTATION = Check(CheckKind.AUDIT_ANNOTATION, 0, "'x'")
 CONFIGURATION = Check(CheckKind.CONFIGURATION)
 
 
-def record_of(*counted: tuple[OutcomeName, int], checked: Check | None = None, of: str = "a") -> ScanRecord:
+def record_of(*counted: tuple[OutcomeName, int], checked: Check | None = None, of: str = "a") -> ScanInMemory:
     """A complete scan of one policy with these outcomes."""
     tallies = {
         TallyKey(of, "b", "", "", checked or check("true"), "v1", "Pod", "shop", outcome): number

@@ -13,7 +13,7 @@ import pytest
 from scanner.model.cron import schedule_of
 from scanner.model.method import ClockDifferences, Method
 from scanner.model.register import Register
-from scanner.model.scan import ClusterIdentity, Health, HealthKind, ScanRecord, ScanState
+from scanner.model.scan import ClusterIdentity, Health, HealthKind, ScanState
 from scanner.model.waiver import WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.report import FORMATS
@@ -25,6 +25,7 @@ from scanner.store import open_store
 from scanner.web.metrics import ClusterMetrics
 from tests.posture.waivers import waiver
 from tests.prometheus.programs import check
+from tests.report.in_memory import ScanInMemory
 from tests.report.records import FINISHED, hostile_record, large_record, partial_record, small_record
 from tests.store.made import Round, clock, finding
 
@@ -32,20 +33,20 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 ODD = 'a"b\\c\nd\u202e\x1bé'
 
 
-def full_record() -> ScanRecord:
+def full_record() -> ScanInMemory:
     """A record with a sample of every metric of a report."""
     register = Register({"complete": 2, "failed": 1}, FINISHED, 4096)
     unmatched = Health(HealthKind.NO_OBJECT, "require-owner", "", "nothing matched")
     return replace(
         partial_record(),
-        register=lambda: register,
+        history=register,
         health=(unmatched,),
-        resolutions=lambda: {"fixed": 1},
+        reasons={"fixed": 1},
         method=Method(clocks=ClockDifferences(api_server=-1, database=2)),
     )
 
 
-def rendered(record: ScanRecord, name: str) -> str:
+def rendered(record: ScanInMemory, name: str) -> str:
     """The metrics of a report."""
     out = io.StringIO()
     settings = replace(DEFAULT_SETTINGS, waivers=WaiverSet((waiver(),)))
@@ -62,7 +63,7 @@ def with_samples(text: str) -> set[str]:
 @pytest.mark.parametrize(
     "record", [small_record(), full_record(), hostile_record(), large_record(40, policies=4, namespaces=3)]
 )
-def test_a_report_is_accepted(record: ScanRecord, name: str) -> None:
+def test_a_report_is_accepted(record: ScanInMemory, name: str) -> None:
     """Also one with hostile names."""
     assert "" == check(rendered(record, name))
 

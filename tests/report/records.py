@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -37,9 +37,7 @@ from scanner.model.scan import (
     OutcomeName,
     OutOfScope,
     PolicyRecord,
-    ProblemFinding,
     Scan,
-    ScanRecord,
     ScanState,
     Scope,
     StoredFinding,
@@ -47,6 +45,7 @@ from scanner.model.scan import (
 )
 from scanner.model.selector import EVERYTHING
 from scanner.model.uncovered import UncoveredKind
+from tests.report.in_memory import ScanInMemory, as_problems
 
 STARTED = datetime(2026, 3, 2, 14, 0, 0, tzinfo=UTC)
 FINISHED = STARTED + timedelta(seconds=12.5)
@@ -187,27 +186,10 @@ def _key(finding: Finding) -> TallyKey:
 
 
 def with_findings(
-    record: ScanRecord, findings: Sequence[StoredFinding], resolved: Sequence[StoredFinding] = ()
-) -> ScanRecord:
+    record: ScanInMemory, findings: Sequence[StoredFinding], resolved: Sequence[StoredFinding] = ()
+) -> ScanInMemory:
     """The record with other findings, each a problem of its own."""
-    return replace(
-        record,
-        findings=lambda: iter(findings),
-        resolved=lambda: iter(resolved),
-        by_problem=lambda: as_problems([*findings, *resolved]),
-    )
-
-
-def as_problems(findings: Iterable[StoredFinding]) -> Iterator[ProblemFinding]:
-    """The findings as problems of their own, all of them checked; previews belong to no problem."""
-    for stored in findings:
-        match stored.status:
-            case "preview":
-                pass
-            case "new" | "reopened":
-                yield ProblemFinding(stored, checked=True, episode=stored.status)
-            case _:
-                yield ProblemFinding(stored, checked=True, episode="open")
+    return replace(record, found=lambda: findings, ended=lambda: resolved, joined=None)
 
 
 def _denies(outcome: Violated | WouldChange | Errored) -> bool:
@@ -246,11 +228,11 @@ def scan(state: ScanState = ScanState.COMPLETE, scope: Scope | None = None, sour
     )
 
 
-def small_record() -> ScanRecord:
+def small_record() -> ScanInMemory:
     """Four policies, one with params, one never matched; errors, a passed policy, a cluster-scoped finding."""
     findings = _small_findings()
     resolved = [finding("old-web", status="resolved"), finding("old-api", status="resolved", namespace="pay")]
-    return ScanRecord(
+    return ScanInMemory(
         scan=scan(),
         previous=replace(scan(), id="20260301-140000-9f00", started_at=BEFORE, finished_at=BEFORE),
         policies=_small_policies(),
@@ -277,9 +259,8 @@ def small_record() -> ScanRecord:
                 "require-owner", "require-owner", "", "", check(OWNER), "v1", "Namespace", "", OutcomeName.SKIPPED
             ): 2,
         },
-        findings=lambda: iter(findings),
-        resolved=lambda: iter(resolved),
-        by_problem=lambda: as_problems([*findings, *resolved]),
+        found=lambda: findings,
+        ended=lambda: resolved,
         unchecked=1,
         rules=_small_rules(),
         uncovered=(UncoveredKind("apps/v1", "DaemonSet"), UncoveredKind("v1", "Node")),
@@ -350,7 +331,7 @@ def _small_findings() -> list[StoredFinding]:
     ]
 
 
-def partial_record() -> ScanRecord:
+def partial_record() -> ScanInMemory:
     """The small scan with gaps, as without some permissions."""
     record = small_record()
     return replace(
@@ -396,7 +377,7 @@ HOSTILE = (
 )
 
 
-def previewed() -> ScanRecord:
+def previewed() -> ScanInMemory:
     """The record of a scan in which `--assume-bound` added every binding."""
     record = small_record()
     policies = tuple(
@@ -407,10 +388,10 @@ def previewed() -> ScanRecord:
     return with_findings(replace(record, policies=policies), findings)
 
 
-def hostile_record() -> ScanRecord:
+def hostile_record() -> ScanInMemory:
     """A scan in which every name and message is hostile: policies, bindings, namespaces, objects, params, checks."""
     findings = [_hostile_finding(text) for text in sorted(HOSTILE)]
-    return ScanRecord(
+    return ScanInMemory(
         scan=replace(
             scan(),
             cluster=ClusterIdentity(HOSTILE[0], HOSTILE[1], HOSTILE[2]),
@@ -426,10 +407,10 @@ def hostile_record() -> ScanRecord:
         uncovered=tuple(UncoveredKind(text, text) for text in HOSTILE),
         method=Method(UserInfo(HOSTILE[0], groups=HOSTILE), HOSTILE[1], HOSTILE, HOSTILE[2], network_to=HOSTILE),
         tallies=tally(findings, {}),
-        findings=lambda: iter(findings),
-        resolved=lambda: (replace(finding, status="resolved", resolved_at=FINISHED) for finding in findings),
-        by_problem=lambda: as_problems(findings),
-        places=lambda: EVERYWHERE,
+        found=lambda: findings,
+        ended=lambda: (replace(finding, status="resolved", resolved_at=FINISHED) for finding in findings),
+        joined=lambda: as_problems(findings),
+        files=EVERYWHERE,
     )
 
 
@@ -464,7 +445,7 @@ def _hostile_finding(text: str) -> StoredFinding:
     )
 
 
-def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) -> ScanRecord:
+def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) -> ScanInMemory:
     """Many findings, created while they are read: evenly over policies, then over namespaces."""
     names = [f"policy-{number:03}" for number in range(policies)]
     spaces = [f"team-{number:04}" for number in range(namespaces)]
@@ -479,7 +460,7 @@ def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) ->
         TallyKey(name, name, "", "", check(LIMITS), "apps/v1", "Deployment", space, outcome): 100
         for name, space, outcome in product(names, spaces, (OutcomeName.PASSED, OutcomeName.VIOLATED))
     }
-    return ScanRecord(
+    return ScanInMemory(
         scan=scan(),
         previous=None,
         policies=tuple(PolicyRecord(policy(name, LIMITS), (binding(name, name, "Deny"),), each) for name in names),
@@ -487,9 +468,8 @@ def large_record(findings: int, *, policies: int = 40, namespaces: int = 200) ->
         health=(),
         gaps=(),
         tallies=keys,
-        findings=stream,
-        resolved=lambda: iter(()),
-        by_problem=lambda: as_problems(stream()),
+        found=stream,
+        joined=lambda: as_problems(stream()),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from scanner.model.policy import Policy
 from scanner.model.reading import Auditability, CheckReading, Reading
 from scanner.model.resource import UserInfo
-from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, PolicyRecord, ScanRecord, Scope, TallyKey
+from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, PolicyRecord, Scope, TallyKey
 from scanner.posture.score import score_of
 from scanner.report import FORMATS
 from scanner.report.counts import Counts
@@ -21,6 +21,7 @@ from scanner.report.document import document_of
 from scanner.report.screen import Screen
 from scanner.report.table import render as render_table
 from scanner.report.words import AUDITABILITY, AUDITABILITY_MEANINGS, HEALTH_MEANINGS, HEALTH_TITLES
+from tests.report.in_memory import ScanInMemory
 
 from .pages import places_of
 from .records import binding, check, finding, policy, small_record, with_findings
@@ -29,7 +30,7 @@ ASKS = check("request.userInfo.username == 'bob'")
 PLAIN = check("object.spec.x == 1")
 
 
-def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | None = None) -> ScanRecord:
+def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | None = None) -> ScanInMemory:
     """A record with ten outcomes of a check that reads the user, ten of another check, and one finding of each."""
     shown = of or policy("a", ASKS.expression, PLAIN.expression)
     reading = Reading(
@@ -52,14 +53,14 @@ def record_of(*, requester: bool = True, assumed: bool = False, of: Policy | Non
     return with_findings(record, findings)
 
 
-def in_json(record: ScanRecord) -> Any:
+def in_json(record: ScanInMemory) -> Any:
     """The JSON report."""
     out = BytesIO()
     FORMATS["json"].render(document_of(record), out)
     return json.loads(out.getvalue())
 
 
-def in_table(record: ScanRecord) -> str:
+def in_table(record: ScanInMemory) -> str:
     """The wide table."""
     out = StringIO()
     render_table(document_of(record), out, environ={"COLUMNS": "160"}, screen=Screen(wide=True))

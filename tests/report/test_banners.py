@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
+from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of, places_of
 from .records import partial_record, previewed, small_record
 from .test_drift import drifting
 
 
-def under_other_rules() -> ScanRecord:
+def under_other_rules() -> ScanInMemory:
     """The small scan after one with other rules."""
     record = small_record()
     before = replace(record.scan, id="20260301-140000-aa11", policy_set_digest="other")
     return replace(record, comparable=before)
 
 
-def folder_of(record: ScanRecord, folder: Path) -> Path:
+def folder_of(record: ScanInMemory, folder: Path) -> Path:
     """The folder of a record's report."""
     FORMATS["html"].render(document_of(record), folder / "report")
     return folder / "report"
@@ -41,7 +41,7 @@ def folder_of(record: ScanRecord, folder: Path) -> Path:
         (partial_record(), 'aria-label="State of this scan"'),
     ],
 )
-def test_a_banner_stands_before_the_numbers(record: ScanRecord, words: str, tmp_path: Path) -> None:
+def test_a_banner_stands_before_the_numbers(record: ScanInMemory, words: str, tmp_path: Path) -> None:
     """The summary has the banner above its first list."""
     before = main_of(folder_of(record, tmp_path) / "index.html").partition("<h2")[0]
     assert words in before

@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from scanner.model.method import ClockDifferences, Method
-from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.table import render
+from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of
 from .records import small_record
@@ -28,7 +28,7 @@ DIFFERENT = ClockDifferences(api_server=7200, database=-60)
 METRIC = "assay_scan_clock_difference_seconds"
 
 
-def record_with(clocks: ClockDifferences) -> ScanRecord:
+def record_with(clocks: ClockDifferences) -> ScanInMemory:
     """The small scan with these differences of its clocks."""
     return replace(small_record(), method=replace(small_record().method or Method(), clocks=clocks))
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from scanner.model.outcome import Check
 from scanner.model.population import EvaluatedObjects
-from scanner.model.scan import OutcomeName, ScanRecord, TallyKey
+from scanner.model.scan import OutcomeName, TallyKey
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.controls import Control, ControlState, Framework, PolicySelector, SelectorKind
 from scanner.posture.settings import Settings
@@ -24,6 +24,7 @@ from scanner.report.screen import Screen
 from scanner.report.sentences import controls_line
 from scanner.report.table import render as render_table
 from scanner.store.row_ids import RowIdSet
+from tests.report.in_memory import ScanInMemory
 
 from .records import HOSTILE, LIMITS, OWNER, binding, check, hostile_record, policy, small_record
 from .test_json import SCHEMA, strict
@@ -53,12 +54,12 @@ def html(page: Path) -> str:
     return page.read_text("utf-8")
 
 
-def document(record: ScanRecord, *frameworks: Framework) -> Document:
+def document(record: ScanInMemory, *frameworks: Framework) -> Document:
     """The report of a scan by some frameworks."""
     return document_of(record, Settings(frameworks=frameworks or (FRAMEWORK,)))
 
 
-def as_json(record: ScanRecord, *frameworks: Framework) -> dict[str, Any]:
+def as_json(record: ScanInMemory, *frameworks: Framework) -> dict[str, Any]:
     """The JSON report."""
     out = BytesIO()
     FORMATS["json"].render(document(record, *frameworks), out)
@@ -69,7 +70,7 @@ def as_json(record: ScanRecord, *frameworks: Framework) -> dict[str, Any]:
     return read_back
 
 
-def as_table(record: ScanRecord, *frameworks: Framework) -> str:
+def as_table(record: ScanInMemory, *frameworks: Framework) -> str:
     """The report for a terminal."""
     out = StringIO()
     render_table(document(record, *frameworks), out, screen=Screen(wide=True))
@@ -125,7 +126,7 @@ def test_objects_are_counted_once() -> None:
         evaluated("require-owner", "require-owner", check(OWNER), 2, 9),
         evaluated("require-limits", "require-limits-everywhere", check(LIMITS), 7),
     )
-    recorded = replace(small_record(), evaluated=lambda: iter(sets))
+    recorded = replace(small_record(), sets=sets)
     numbers = {each.id: each.objects for each in document(recorded).controls[0].controls}
     assert {"1": 1, "2": 3, "3": 0, "4": 1, "5": 0} == numbers
     assert None is document(small_record()).controls[0].controls[0].objects
@@ -156,7 +157,7 @@ def test_previewed_findings_never_count() -> None:
     previewed = replace(
         record,
         policies=(assumed,),
-        findings=lambda: iter(
+        found=lambda: (
             [replace(each, status="preview") for each in record.findings() if each.finding.policy == "require-limits"]
         ),
     )
@@ -237,7 +238,7 @@ def test_a_clean_policy_shows_its_control_as_met() -> None:
         tallies={
             TallyKey("clean", "clean", "", "", check(LIMITS), "apps/v1", "Deployment", "shop", OutcomeName.PASSED): 2
         },
-        findings=lambda: iter(()),
+        found=lambda: (()),
     )
     [framework] = document(clean, Framework("a", "A", "", (control("1", "clean"),))).controls
     assert "1 met" == controls_line(framework)

@@ -10,14 +10,14 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.population import EvaluatedObjects, RecordedObject, Workload
-from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
+from tests.report.in_memory import ScanInMemory
 
 from .records import LIMITS, check, hostile_record, partial_record, small_record
 
 
-def rendered(record: ScanRecord, name: str = "csv") -> str:
+def rendered(record: ScanInMemory, name: str = "csv") -> str:
     """The report of a scan."""
     out = io.StringIO(newline="")
     FORMATS[name].render(document_of(record), out)
@@ -60,7 +60,7 @@ def test_every_finding_is_a_line() -> None:
 @pytest.mark.parametrize("name", ["csv", "csv-population"])
 def test_no_cell_is_a_formula(name: str) -> None:
     """Texts that a spreadsheet would run begin with a quote."""
-    record = replace(hostile_record(), population=lambda: iter([item("=cmd()"), item("@SUM(1)"), item("\t=1")]))
+    record = replace(hostile_record(), objects=[item("=cmd()"), item("@SUM(1)"), item("\t=1")])
     cells = [cell for row in csv.reader(io.StringIO(rendered(record, name), newline="")) for cell in row]
 
     assert [] == [
@@ -94,9 +94,9 @@ def test_the_population_has_every_examined_object() -> None:
     """Each with the number of checks that evaluated it, of those that did not, and of its findings."""
     record = replace(
         small_record(),
-        population=lambda: iter([item("web", 1), item("calm", 2), item("other", 3)]),
-        findings_by_object=lambda: {1: 2},
-        evaluated=lambda: iter([evaluated(1, 2), evaluated(2, skipped=(3,))]),
+        objects=[item("web", 1), item("calm", 2), item("other", 3)],
+        by_object={1: 2},
+        sets=[evaluated(1, 2), evaluated(2, skipped=(3,))],
     )
     columns = ("name", "evaluated", "notEvaluated", "findings")
 
@@ -109,8 +109,8 @@ def test_the_population_of_a_small_scan(snapshot: SnapshotAssertion) -> None:
     """The file of some objects equals the recorded one."""
     record = replace(
         partial_record(),
-        population=lambda: iter([item("web", 1), item("calm", 2)]),
-        evaluated=lambda: iter([evaluated(1, 2)]),
+        objects=[item("web", 1), item("calm", 2)],
+        sets=[evaluated(1, 2)],
     )
 
     assert rendered(record, "csv-population") == snapshot

@@ -159,7 +159,7 @@ def test_an_unfinished_scan_has_no_end() -> None:
 
 def test_first_scan_has_no_predecessor() -> None:
     """The provenance names no previous scan."""
-    record = replace(small_record(), previous=None, findings=lambda: iter([finding("web", status="new")]))
+    record = replace(small_record(), previous=None, found=lambda: ([finding("web", status="new")]))
     assert ("", None) == (
         document_of(record).provenance.previous_scan_id,
         document_of(record).provenance.previous_finished_at,

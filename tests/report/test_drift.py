@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from scanner.model.outcome import Change, Check, CheckKind, WouldChange
-from scanner.model.scan import OutcomeName, ScanRecord, TallyKey
+from scanner.model.scan import OutcomeName, TallyKey
 from scanner.report import FORMATS
 from scanner.report.document import document_of
+from tests.report.in_memory import ScanInMemory
 
 from .pages import places_of
 from .records import finding, small_record, with_findings
@@ -27,7 +28,7 @@ DRIFT = replace(
 )
 
 
-def drifting() -> ScanRecord:
+def drifting() -> ScanInMemory:
     """A small scan with drift of one object."""
     small = small_record()
     key = TallyKey("require-limits", "b", "", "", MUTATION, "apps/v1", "Deployment", "shop", OutcomeName.WOULD_CHANGE)

@@ -11,22 +11,22 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.outcome import Gap, GapKind, Violated
-from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.templates import content_hash
+from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of, places_of, read
 from .records import finding, hostile_record, large_record, partial_record, small_record, with_findings
 
-Render = Callable[[ScanRecord], Path]
+Render = Callable[[ScanInMemory], Path]
 
 
 @pytest.fixture
 def render(tmp_path: Path) -> Render:
     """Render a scan into a folder of its own."""
 
-    def rendered(record: ScanRecord) -> Path:
+    def rendered(record: ScanInMemory) -> Path:
         folder = tmp_path / "report"
         FORMATS["html"].render(document_of(record), folder)
         return folder
@@ -76,7 +76,7 @@ def test_the_state_comes_first(render: Render) -> None:
 @pytest.mark.parametrize(
     "record", [small_record(), partial_record(), hostile_record(), large_record(700, policies=1, namespaces=2)]
 )
-def test_pages_are_well_formed(render: Render, record: ScanRecord) -> None:
+def test_pages_are_well_formed(render: Render, record: ScanInMemory) -> None:
     """Every page closes its tags, has one main and one h1, and no id twice."""
     for path in pages_of(render(record)):
         page = read(path)
@@ -86,7 +86,7 @@ def test_pages_are_well_formed(render: Render, record: ScanRecord) -> None:
 
 
 @pytest.mark.parametrize("record", [small_record(), hostile_record(), large_record(700, policies=1, namespaces=2)])
-def test_every_link_leads_somewhere(render: Render, record: ScanRecord) -> None:
+def test_every_link_leads_somewhere(render: Render, record: ScanInMemory) -> None:
     """Links lead to pages or files of the report, and to an id of the page or to a filter of the list."""
     folder = render(record)
     ids = {path.resolve(): set(read(path).ids()) for path in pages_of(folder)}
@@ -100,7 +100,7 @@ def test_every_link_leads_somewhere(render: Render, record: ScanRecord) -> None:
 
 
 @pytest.mark.parametrize("record", [small_record(), hostile_record()])
-def test_no_request_leaves_a_page(render: Render, record: ScanRecord) -> None:
+def test_no_request_leaves_a_page(render: Render, record: ScanInMemory) -> None:
     """No page has an image or a frame, only the list of findings has a script, and only links refer to other addresses."""
     for path in pages_of(render(record)):
         page = read(path)
@@ -230,8 +230,8 @@ def test_an_empty_scan_has_pages(render: Render) -> None:
         tallies={},
         coverage=(),
         health=(),
-        findings=lambda: iter(()),
-        by_problem=lambda: iter(()),
+        found=lambda: (()),
+        joined=lambda: (),
     )
     text = read(render(empty) / "index.html").text
     assert "No policies were found" in text

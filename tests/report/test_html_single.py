@@ -10,12 +10,12 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.errors import UsageError
-from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.html_single import MOST
 from scanner.report.place_pages import place_path
 from scanner.report.words import visible
+from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of, read
 from .records import HOSTILE, hostile_record, large_record, partial_record, small_record
@@ -24,7 +24,7 @@ RECORDS = pytest.mark.parametrize("record", [small_record(), partial_record(), h
 
 
 @pytest.fixture
-def file(tmp_path: Path, record: ScanRecord) -> Path:
+def file(tmp_path: Path, record: ScanInMemory) -> Path:
     """The report of a scan as one file."""
     out = io.StringIO()
     FORMATS["html-single"].render(document_of(record), out)
@@ -56,7 +56,7 @@ def test_every_link_leads_to_a_part_of_the_file(file: Path) -> None:
 
 
 @RECORDS
-def test_every_page_of_the_folder_is_a_section(record: ScanRecord, file: Path, tmp_path: Path) -> None:
+def test_every_page_of_the_folder_is_a_section(record: ScanInMemory, file: Path, tmp_path: Path) -> None:
     """And no page is there twice."""
     folder = tmp_path / "folder"
     FORMATS["html"].render(document_of(record), folder)
@@ -66,7 +66,7 @@ def test_every_page_of_the_folder_is_a_section(record: ScanRecord, file: Path, t
 
 
 @RECORDS
-def test_a_finding_has_the_id_that_it_has_everywhere(record: ScanRecord, file: Path) -> None:
+def test_a_finding_has_the_id_that_it_has_everywhere(record: ScanInMemory, file: Path) -> None:
     """A citation of a finding is found in each form of the report."""
     ids = {stored.id for stored in record.findings()}
 

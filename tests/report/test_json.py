@@ -14,17 +14,18 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.scan import ScanRecord, StoredFinding
+from scanner.model.scan import StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.json import SCHEMA_VERSION
+from tests.report.in_memory import ScanInMemory
 
 from .records import HOSTILE, finding, hostile_record, large_record, partial_record, small_record
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text("utf-8"))
 
 
-def rendered(record: ScanRecord) -> bytes:
+def rendered(record: ScanInMemory) -> bytes:
     """The JSON report of a scan."""
     out = BytesIO()
     FORMATS["json"].render(document_of(record), out)
@@ -42,7 +43,7 @@ def strict(schema: Any) -> Any:
 
 
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
-def test_report_follows_its_schema(record: ScanRecord) -> None:
+def test_report_follows_its_schema(record: ScanInMemory) -> None:
     """A report has every required property, and none that the schema does not describe."""
     validator = Draft202012Validator(strict(deepcopy(SCHEMA)), format_checker=Draft202012Validator.FORMAT_CHECKER)
     assert [] == [error.message for error in validator.iter_errors(json.loads(rendered(record)))]
@@ -82,7 +83,7 @@ def test_hostile_texts_come_back_whole() -> None:
 
 def test_lone_surrogates_are_escaped() -> None:
     """UTF-8 cannot express a lone surrogate."""
-    record = replace(small_record(), findings=lambda: iter([finding("web\ud800")]))
+    record = replace(small_record(), found=lambda: ([finding("web\ud800")]))
     text = rendered(record)
     assert b'"name":"web\\ud800"' in text
 
@@ -98,5 +99,6 @@ def test_findings_are_written_while_they_are_read() -> None:
             sizes.append(out.tell())
             yield stored
 
-    FORMATS["json"].render(replace(document_of(record), findings=watched), out)
+    document = document_of(record)
+    FORMATS["json"].render(replace(document, stored=replace(record, found=watched)), out)
     assert sizes[1_000] - sizes[1] > 100_000

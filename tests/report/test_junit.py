@@ -12,11 +12,12 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, Violated, WouldChange
-from scanner.model.scan import Health, HealthKind, ScanRecord, ScanState
+from scanner.model.scan import Health, HealthKind, ScanState
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.options import ReportOptions
 from scanner.report.words import visible
+from tests.report.in_memory import ScanInMemory
 
 from .records import HOSTILE, finding, hostile_record, partial_record, scan, small_record, tally
 from .test_drift import PATCH
@@ -38,7 +39,7 @@ CASE = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 ALL = ReportOptions(fail_all=True)
 
 
-def rendered(record: ScanRecord, options: ReportOptions = ALL) -> str:
+def rendered(record: ScanInMemory, options: ReportOptions = ALL) -> str:
     """The report of a scan."""
     out = io.StringIO()
     FORMATS["junit"].render(document_of(record, options=options), out)
@@ -51,7 +52,7 @@ def test_report_of_a_small_scan(snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
-def test_numbers_are_those_of_the_cases(record: ScanRecord) -> None:
+def test_numbers_are_those_of_the_cases(record: ScanInMemory) -> None:
     """Readers show the numbers of a suite without counting its cases."""
     for suite in JUnitXml.fromstring(rendered(record).encode()):
         kinds = [CASE[child.tag] for case in suite._elem.iter("testcase") for child in case]
@@ -61,7 +62,7 @@ def test_numbers_are_those_of_the_cases(record: ScanRecord) -> None:
 
 
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
-def test_no_element_or_attribute_is_unknown(record: ScanRecord) -> None:
+def test_no_element_or_attribute_is_unknown(record: ScanInMemory) -> None:
     """CI servers that check files refuse others; the attributes that must be there are."""
     root = ET.fromstring(rendered(record))  # noqa: S314 - written by the test
     required = {"testsuite": {"name", "tests", "failures", "errors"}, "testcase": {"name"}}
@@ -74,7 +75,7 @@ def test_no_element_or_attribute_is_unknown(record: ScanRecord) -> None:
 def test_each_param_has_a_case_of_its_own() -> None:
     """CI servers follow a case by its name."""
     params = (("shop", "limits"), ("shop", "quota"))
-    record = replace(small_record(), findings=lambda: iter([finding("web", param=param) for param in params]))
+    record = replace(small_record(), found=lambda: ([finding("web", param=param) for param in params]))
     names = [case.name for suite in JUnitXml.fromstring(rendered(record).encode()) for case in suite]
 
     assert [
@@ -85,7 +86,7 @@ def test_each_param_has_a_case_of_its_own() -> None:
 
 def test_an_incomplete_scan_is_never_green() -> None:
     """A suite of errors has what was not examined, whatever the policies found."""
-    record = replace(small_record(), scan=scan(ScanState.INCOMPLETE), findings=lambda: iter(()))
+    record = replace(small_record(), scan=scan(ScanState.INCOMPLETE), found=lambda: (()))
     suites = {suite.name: suite for suite in JUnitXml.fromstring(rendered(record).encode())}
 
     assert (1, 1) == (suites["Not examined"].tests, suites["Not examined"].errors)
@@ -101,7 +102,7 @@ def test_a_policy_without_findings_has_a_case_that_passes() -> None:
 def test_drift_is_no_failure() -> None:
     """A mutation that would change an object is skipped, with its message."""
     drift = finding("web", outcome=WouldChange(PATCH))
-    record = replace(small_record(), findings=lambda: iter([drift]), tallies=tally([drift], {}))
+    record = replace(small_record(), found=lambda: ([drift]), tallies=tally([drift], {}))
     suites = {suite.name: suite for suite in JUnitXml.fromstring(rendered(record).encode())}
 
     assert (0, 0, 1) == tuple(getattr(suites["require-limits"], name) for name in ("failures", "errors", "skipped"))
@@ -131,7 +132,7 @@ def test_a_gate_names_the_cases_that_fail(gate: Gate, failing: set[str]) -> None
         "errored": finding("errored", outcome=Errored("no such key", would_deny=False), actions=("Warn",)),
         "drift": finding("drift", outcome=WouldChange(PATCH), actions=()),
     }
-    record = replace(small_record(), findings=lambda: iter(outcomes.values()))
+    record = replace(small_record(), found=outcomes.values)
     root = ET.fromstring(rendered(record, ReportOptions(frozenset({gate}))))  # noqa: S314 - written by the test
     cases = [
         case for case in root.iter("testcase") if case.find("failure") is not None or case.find("error") is not None
@@ -156,7 +157,7 @@ def test_the_gate_health_fails_for_its_entries() -> None:
 
 def test_every_text_is_text() -> None:
     """Elements, entities and control characters of names stay text, also the end of a CDATA section."""
-    record = replace(hostile_record(), findings=lambda: iter([finding("]]>&lt;x/>", of=text) for text in HOSTILE]))
+    record = replace(hostile_record(), found=lambda: ([finding("]]>&lt;x/>", of=text) for text in HOSTILE]))
     root = ET.fromstring(rendered(record))  # noqa: S314 - written by the test
 
     assert {visible(text) for text in HOSTILE} <= {suite.get("name") for suite in root}

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from scanner.model.method import Method
-from scanner.model.scan import Coverage, CoverageState, ScanRecord, Scope
+from scanner.model.scan import Coverage, CoverageState, Scope
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.left_out import left_out_of
 from scanner.report.sentences import verdict_of
+from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of
 from .records import partial_record, small_record
@@ -28,7 +29,7 @@ def skipped(*kinds: str) -> tuple[Coverage, ...]:
     return tuple(Coverage("example.dev/v1", kind, CoverageState.SKIPPED, note="left out") for kind in kinds)
 
 
-def scanned(scope: Scope = Scope(), *kinds: str) -> ScanRecord:  # noqa: B008 - frozen
+def scanned(scope: Scope = Scope(), *kinds: str) -> ScanInMemory:  # noqa: B008 - frozen
     """A complete scan with this scope, without these kinds."""
     record = small_record()
     return replace(record, scan=replace(record.scan, scope=scope), coverage=(_LISTED, *skipped(*kinds)), previous=None)

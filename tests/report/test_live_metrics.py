@@ -28,7 +28,7 @@ def values(text: str) -> dict[str, float]:
 
 def test_a_push_of_a_scan_has_its_run_and_the_schedule() -> None:
     """Beside the metrics of the report."""
-    record = replace(small_record(), register=lambda: Register({"complete": 1}, FINISHED))
+    record = replace(small_record(), history=Register({"complete": 1}, FINISHED))
     samples = document_samples(document_of(record))
     found = values(text_of_run(RunEnd(NOW, 1), EXPECTED, "harbour", samples))
 

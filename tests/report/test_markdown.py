@@ -10,16 +10,17 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.scan import Coverage, CoverageState, ScanRecord, ScanState
+from scanner.model.scan import Coverage, CoverageState, ScanState
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.markdown import LONGEST
 from scanner.report.markdown_text import escaped
+from tests.report.in_memory import ScanInMemory
 
 from .records import hostile_record, large_record, partial_record, previewed, scan, small_record
 
 
-def rendered(record: ScanRecord) -> str:
+def rendered(record: ScanInMemory) -> str:
     """The report of a scan."""
     out = io.StringIO()
     FORMATS["markdown"].render(document_of(record), out)
@@ -32,7 +33,7 @@ def test_report_of_a_small_scan(snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.parametrize(("record", "word"), [(small_record(), "Complete"), (partial_record(), "Incomplete")])
-def test_the_first_line_is_the_verdict(record: ScanRecord, word: str) -> None:
+def test_the_first_line_is_the_verdict(record: ScanInMemory, word: str) -> None:
     """The first word tells whether everything was examined."""
     assert rendered(record).startswith(f"# {word}: ")
 
@@ -42,7 +43,7 @@ UNLISTED = tuple(
 )
 
 
-def incomplete(record: ScanRecord) -> ScanRecord:
+def incomplete(record: ScanInMemory) -> ScanInMemory:
     """The same scan, of which many kinds were not listed."""
     return replace(record, scan=scan(ScanState.INCOMPLETE), coverage=UNLISTED)
 
@@ -56,7 +57,7 @@ def incomplete(record: ScanRecord) -> ScanRecord:
     ],
     ids=["gaps", "policies", "namespaces"],
 )
-def test_a_long_list_counts_its_rest(record: ScanRecord, heading: str, row: str, total: str) -> None:
+def test_a_long_list_counts_its_rest(record: ScanInMemory, heading: str, row: str, total: str) -> None:
     """GitHub refuses a longer text. No list displaces another one, or the facts, and none is cut in silence."""
     text = rendered(record)
     section = text.split(heading)[1].split("\n#")[0].split("\n**")[0]
@@ -80,7 +81,7 @@ def test_a_report_that_fits_is_whole() -> None:
 
 def test_policies_without_a_failing_check_are_counted() -> None:
     """Also if no policy has one."""
-    passing = replace(small_record(), findings=lambda: iter(()), tallies={})
+    passing = replace(small_record(), found=lambda: (()), tallies={})
 
     assert "\n4 policies without a failing check.\n" in rendered(passing)
     assert "\n1 other policy without a failing check.\n" in rendered(small_record())
@@ -117,7 +118,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
-def test_a_renderer_reads_headings_lists_and_tables_alone(record: ScanRecord) -> None:
+def test_a_renderer_reads_headings_lists_and_tables_alone(record: ScanInMemory) -> None:
     """Every table is one, and no text of an object is a link, an image, HTML, code or emphasis."""
     text = rendered(record)
     tokens = tokens_of(text)

@@ -21,7 +21,7 @@ FIRST, SECOND = "object.spec.replicas > 1", "has(object.metadata.labels)\n  && '
 def section_of(shown: Policy) -> PolicySection:
     """The section of a policy in a report."""
     used = PolicyRecord(shown, (binding("b", shown.name, "Deny"),), 0)
-    (section,) = document_of(replace(small_record(), policies=(used,), tallies={}, findings=lambda: iter(()))).policies
+    (section,) = document_of(replace(small_record(), policies=(used,), tallies={}, found=lambda: (()))).policies
     return section
 
 

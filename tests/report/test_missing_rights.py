@@ -10,12 +10,13 @@ import pytest
 
 from scanner.model.missing_right import MissingRight
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import ScanRecord, ScanState
+from scanner.model.scan import ScanState
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.screen import Screen
 from scanner.report.sentences import nothing_line, verdict_line
 from scanner.report.table import render
+from tests.report.in_memory import ScanInMemory
 
 from .records import partial_record, scan
 
@@ -23,10 +24,10 @@ SCREEN = Screen(rights="rbac check --as jane")
 LISTS = tuple(MissingRight("list", f"kind{number}.shop.example", "", "jane") for number in range(6))
 
 
-def without_rights(*, state: ScanState = ScanState.INCOMPLETE) -> ScanRecord:
+def without_rights(*, state: ScanState = ScanState.INCOMPLETE) -> ScanInMemory:
     """A scan that could list nothing."""
     gaps = tuple(Gap(GapKind.LIST, f"shop.example/v1/Kind{number}", str(right)) for number, right in enumerate(LISTS))
-    return ScanRecord(
+    return ScanInMemory(
         scan=scan(state),
         previous=None,
         policies=(),
@@ -34,18 +35,18 @@ def without_rights(*, state: ScanState = ScanState.INCOMPLETE) -> ScanRecord:
         health=(),
         gaps=gaps,
         tallies={},
-        findings=lambda: iter(()),
-        resolved=lambda: iter(()),
+        found=lambda: (()),
+        ended=lambda: (()),
     )
 
 
-def lacking_params() -> ScanRecord:
+def lacking_params() -> ScanInMemory:
     """The small scan, which lacks the params of a policy."""
     why = f"its params (configmaps) could not be listed: {MissingRight('list', 'configmaps', 'settings', 'jane')}"
     return replace(partial_record(), gaps=(Gap(GapKind.EVALUATION, "policy limits", why),))
 
 
-def table(record: ScanRecord, screen: Screen = SCREEN) -> str:
+def table(record: ScanInMemory, screen: Screen = SCREEN) -> str:
     """The summary on a terminal of 80 columns."""
     out = io.StringIO()
     render(document_of(record), out, environ={"COLUMNS": "80"}, screen=screen)
@@ -110,6 +111,6 @@ def test_a_missing_kind_of_params_is_named_beside_the_problems() -> None:
 
 
 @pytest.mark.parametrize("record", [without_rights(), lacking_params()])
-def test_a_stored_report_recommends_no_check_of_rights(record: ScanRecord) -> None:
+def test_a_stored_report_recommends_no_check_of_rights(record: ScanInMemory) -> None:
     """It has no flags of a cluster: the command would check whichever cluster is current."""
     assert "rbac check" not in table(record, Screen())

@@ -7,27 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from scanner.model.register import Register, ScanLine
-from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.navigation import section_of
 from scanner.report.sentences import verdict_line, verdict_parts
+from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of, read
 from .records import partial_record, small_record, with_findings
 
 
-def rendered(record: ScanRecord, folder: Path) -> Path:
+def rendered(record: ScanInMemory, folder: Path) -> Path:
     """The folder of the pages of a record."""
     FORMATS["html"].render(document_of(record), folder / "report")
     return folder / "report"
 
 
-def with_register(record: ScanRecord) -> ScanRecord:
+def with_register(record: ScanInMemory) -> ScanInMemory:
     """A record of a cluster with two scans, the second under other rules."""
     first = ScanLine("a", "complete", record.scan.started_at, None, "0.1.0", 9, 9, 0, alike=True, rules_changed=False)
     second = replace(first, id="b", findings=4, rules_changed=True, alike=False)
-    return replace(record, register=lambda: Register(lines=(second, first)))
+    return replace(record, history=Register(lines=(second, first)))
 
 
 def test_four_pages_come_first(tmp_path: Path) -> None:

@@ -16,17 +16,18 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.register import Register
-from scanner.model.scan import ScanRecord, ScanState, Scope
+from scanner.model.scan import ScanState, Scope
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.metric_families import IN_DETAIL, METRICS, Metric
+from tests.report.in_memory import ScanInMemory
 
 from .records import FINISHED, hostile_record, large_record, partial_record, previewed, scan, small_record
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
-def rendered(record: ScanRecord, name: str = "openmetrics") -> str:
+def rendered(record: ScanInMemory, name: str = "openmetrics") -> str:
     """The metrics of a scan."""
     out = io.StringIO()
     FORMATS[name].render(document_of(record), out)
@@ -56,7 +57,7 @@ def test_metrics_of_a_small_scan(snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
-def test_every_metric_is_read_with_its_type_and_labels(record: ScanRecord) -> None:
+def test_every_metric_is_read_with_its_type_and_labels(record: ScanInMemory) -> None:
     """The table of metrics tells the truth about what is written."""
     families = list(parsed(rendered(record, "openmetrics-detailed")))
 
@@ -66,7 +67,7 @@ def test_every_metric_is_read_with_its_type_and_labels(record: ScanRecord) -> No
 
 
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
-def test_collectors_of_text_files_read_every_metric(record: ScanRecord) -> None:
+def test_collectors_of_text_files_read_every_metric(record: ScanInMemory) -> None:
     """The node exporter and push gateways know the older text format alone, and refuse a file with a type that it lacks."""
     text = rendered(record, "openmetrics-detailed")
     families = {family.name: family for family in text_format(text)}
@@ -124,7 +125,7 @@ def test_problems_are_counted_by_action_and_outcome() -> None:
 def test_the_age_of_the_last_complete_scan_is_that_at_the_end_of_this_one() -> None:
     """An incomplete scan does not make a cluster look fresh."""
     register = Register({"complete": 3, "incomplete": 1}, FINISHED - timedelta(hours=2), 4096)
-    text = rendered(replace(partial_record(), register=lambda: register))
+    text = rendered(replace(partial_record(), history=register))
 
     assert {(): 7200} == samples(text, "assay_last_complete_scan_age_seconds")
     assert {("running",): 0, ("complete",): 3, ("incomplete",): 1, ("failed",): 0} == samples(text, "assay_scans")
@@ -132,7 +133,7 @@ def test_the_age_of_the_last_complete_scan_is_that_at_the_end_of_this_one() -> N
 
 def test_resolved_findings_are_counted_by_reason() -> None:
     """By the database, where there is one, else from the stream."""
-    counted = replace(small_record(), resolutions=lambda: {"fixed": 7, "objectGone": 2})
+    counted = replace(small_record(), reasons={"fixed": 7, "objectGone": 2})
 
     assert {("fixed",): 7, ("objectGone",): 2} == samples(rendered(counted), "assay_findings_resolved")
     assert {("unknown",): 2} == samples(rendered(small_record()), "assay_findings_resolved")

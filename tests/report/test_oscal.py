@@ -12,10 +12,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.scan import OutcomeName, ScanRecord
+from scanner.model.scan import OutcomeName
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.report import FORMATS
 from scanner.report.document import document_of
+from tests.report.in_memory import ScanInMemory
 
 from .records import hostile_record, partial_record, previewed, small_record
 from .test_controls import FRAMEWORK
@@ -23,10 +24,10 @@ from .test_controls import FRAMEWORK
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "oscal-assessment-results-1.2.1.json").read_text("utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
 ALL_PASS = {key._replace(outcome=OutcomeName.PASSED): number for key, number in small_record().tallies.items()}
-CLEAN = replace(small_record(), policies=(), tallies={}, findings=lambda: iter(()))
+CLEAN = replace(small_record(), policies=(), tallies={}, found=lambda: (()))
 
 
-def rendered(record: ScanRecord, settings: Settings = DEFAULT_SETTINGS) -> str:
+def rendered(record: ScanInMemory, settings: Settings = DEFAULT_SETTINGS) -> str:
     """The report of a scan."""
     out = BytesIO()
     FORMATS["oscal"].render(document_of(record, settings), out)
@@ -52,14 +53,14 @@ def test_report_of_an_incomplete_scan(snapshot: SnapshotAssertion) -> None:
 
 @pytest.mark.parametrize("settings", [DEFAULT_SETTINGS, Settings(frameworks=(FRAMEWORK,))])
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record(), CLEAN])
-def test_a_report_follows_the_schema(record: ScanRecord, settings: Settings) -> None:
+def test_a_report_follows_the_schema(record: ScanInMemory, settings: Settings) -> None:
     """No field is unknown, none is missing, and no list is empty."""
     assert [] == [error.message for error in VALIDATOR.iter_errors(json.loads(rendered(record, settings)))]
 
 
 def test_a_policy_is_satisfied_only_if_the_scan_shows_it() -> None:
     """A policy that matched nothing is not, and none is after an incomplete scan."""
-    passing = replace(small_record(), findings=lambda: iter(()), tallies=ALL_PASS)
+    passing = replace(small_record(), found=lambda: (()), tallies=ALL_PASS)
 
     assert {
         "ValidatingAdmissionPolicy_max-replicas": ("satisfied", "pass"),

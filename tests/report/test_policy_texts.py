@@ -9,11 +9,11 @@ from pathlib import Path
 from scanner.model.json import JsonObject
 from scanner.model.register import DayCounts
 from scanner.model.rule import RuleType
-from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.method import RuleSection
 from scanner.report.policy_texts import texts_of
+from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of
 from .records import small_record
@@ -21,7 +21,7 @@ from .records import small_record
 BINDING: JsonObject = {"kind": "ValidatingAdmissionPolicyBinding", "spec": {"validationActions": ["Deny"]}}
 
 
-def bound(record: ScanRecord) -> ScanRecord:
+def bound(record: ScanInMemory) -> ScanInMemory:
     """The record with a text for each binding."""
     policies = tuple(
         replace(used, bindings=tuple(replace(each, manifest=BINDING) for each in used.bindings))
@@ -56,7 +56,7 @@ def test_a_policy_has_a_history(tmp_path: Path) -> None:
     record = small_record()
     days = tuple(DayCounts(date(2026, 3, day), number, 0, 0) for day, number in ((1, 41), (2, 37)))
     key = record.policies[0].policy.key
-    FORMATS["html"].render(document_of(replace(record, policy_days=lambda _: {key: days})), tmp_path / "report")
+    FORMATS["html"].render(document_of(replace(record, days={key: days})), tmp_path / "report")
     page = main_of(tmp_path / "report" / "policies" / f"{key[1]}.html")
 
     assert "Failing checks at the end of each day with a complete scan: 41 on 2026-03-01, 37 on 2026-03-02" in page

@@ -15,9 +15,10 @@ from syrupy.assertion import SnapshotAssertion
 from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Errored
 from scanner.model.population import Kept, KeptOfObject
-from scanner.model.scan import PolicyRecord, ScanRecord
+from scanner.model.scan import PolicyRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
+from tests.report.in_memory import ScanInMemory
 
 from .records import (
     STARTED,
@@ -74,7 +75,7 @@ REPORT = {
 }
 
 
-def rendered(record: ScanRecord, name: str = "policyreport") -> list[Any]:
+def rendered(record: ScanInMemory, name: str = "policyreport") -> list[Any]:
     """The reports of a scan."""
     out = BytesIO()
     FORMATS[name].render(document_of(record), out)
@@ -94,7 +95,7 @@ def test_reports_of_a_small_scan(name: str, snapshot: SnapshotAssertion) -> None
 
 @pytest.mark.parametrize("name", ["policyreport", "openreports"])
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
-def test_reports_have_the_shape_of_their_definitions(record: ScanRecord, name: str) -> None:
+def test_reports_have_the_shape_of_their_definitions(record: ScanInMemory, name: str) -> None:
     """No field is unknown, and no required field is missing."""
     validator = Draft202012Validator(REPORT)
     assert [] == [error.message for report in rendered(record, name) for error in validator.iter_errors(report)]
@@ -120,7 +121,7 @@ def test_each_namespace_has_its_report(kinds: set[str], api_version: str, name: 
     }
 
 
-def _record(*findings: Any, language: str = "ValidatingAdmissionPolicy", annotations: Any = None) -> ScanRecord:
+def _record(*findings: Any, language: str = "ValidatingAdmissionPolicy", annotations: Any = None) -> ScanInMemory:
     small = small_record()
     of = findings[0].finding.policy
     theirs = [replace(stored, finding=stored.finding._replace(language=language)) for stored in findings]
@@ -131,7 +132,7 @@ def _record(*findings: Any, language: str = "ValidatingAdmissionPolicy", annotat
         small,
         policies=(PolicyRecord(made, (), 1),),
         tallies={**tallies, **tally(theirs, {})},
-        findings=lambda: iter(theirs),
+        found=lambda: theirs,
     )
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.json import render as render_json
 from scanner.report.table import render as render_table
+from tests.report.in_memory import ScanInMemory
 
 from .pages import read
 from .records import scan, small_record
@@ -21,20 +21,20 @@ from .records import scan, small_record
 NOTE = "The server is Kubernetes 1.41, which is newer than Assay supports. Assay applied the rules of Kubernetes 1.37."
 
 
-def record_of(version: str) -> ScanRecord:
+def record_of(version: str) -> ScanInMemory:
     """The small record, of a server with some version."""
     recorded = scan()
     return replace(small_record(), scan=replace(recorded, cluster=replace(recorded.cluster, server_version=version)))
 
 
-def table(record: ScanRecord) -> str:
+def table(record: ScanInMemory) -> str:
     """The table, wide enough that no sentence is broken."""
     out = StringIO()
     render_table(document_of(record), out, environ={"COLUMNS": "200"})
     return out.getvalue()
 
 
-def first_page(record: ScanRecord, tmp_path: Path) -> str:
+def first_page(record: ScanInMemory, tmp_path: Path) -> str:
     """The text of the first page of the HTML report."""
     FORMATS["html"].render(document_of(record), tmp_path / "report")
     return read(tmp_path / "report" / "index.html").text

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.screen import Screen
 from scanner.report.table import render as render_table
+from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of
 from .records import partial_record, small_record
 
 
-def as_json(record: ScanRecord) -> dict[str, Any]:
+def as_json(record: ScanInMemory) -> dict[str, Any]:
     """The JSON report."""
     out = BytesIO()
     FORMATS["json"].render(document_of(record), out)
@@ -27,14 +27,14 @@ def as_json(record: ScanRecord) -> dict[str, Any]:
     return read
 
 
-def as_text(name: str, record: ScanRecord) -> str:
+def as_text(name: str, record: ScanInMemory) -> str:
     """The report in a format of text."""
     out = StringIO()
     FORMATS[name].render(document_of(record), out)
     return out.getvalue()
 
 
-def as_html(record: ScanRecord, folder: Path) -> str:
+def as_html(record: ScanInMemory, folder: Path) -> str:
     """The main part of the first page."""
     FORMATS["html"].render(document_of(record), folder / "report")
     return main_of(folder / "report" / "index.html")

@@ -14,9 +14,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.errors import UsageError
 from scanner.model.outcome import WouldChange
-from scanner.model.scan import ScanRecord
 from scanner.report import FORMATS
 from scanner.report.document import document_of
+from tests.report.in_memory import ScanInMemory
 
 from .records import EVERYWHERE, HOSTILE, finding, hostile_record, partial_record, small_record
 from .test_drift import PATCH
@@ -25,14 +25,14 @@ SCHEMA = json.loads((Path(__file__).parent / "schemas" / "sarif-2.1.0.json").rea
 VALIDATOR = Draft4Validator(SCHEMA)
 
 
-def rendered(record: ScanRecord) -> str:
+def rendered(record: ScanInMemory) -> str:
     """The report of a scan whose objects have files."""
     out = BytesIO()
-    FORMATS["sarif"].render(document_of(replace(record, places=lambda: EVERYWHERE)), out)
+    FORMATS["sarif"].render(document_of(replace(record, files=EVERYWHERE)), out)
     return out.getvalue().decode()
 
 
-def run_of(record: ScanRecord) -> Any:
+def run_of(record: ScanInMemory) -> Any:
     """The only run of a report."""
     [run] = json.loads(rendered(record))["runs"]
     return run
@@ -44,7 +44,7 @@ def test_report_of_an_incomplete_scan(snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.parametrize("record", [small_record(), partial_record(), hostile_record()])
-def test_a_report_follows_the_schema(record: ScanRecord) -> None:
+def test_a_report_follows_the_schema(record: ScanInMemory) -> None:
     """No field is unknown, and none is missing."""
     assert [] == [error.message for error in VALIDATOR.iter_errors(json.loads(rendered(record)))]
 
@@ -79,7 +79,7 @@ def test_every_result_has_its_rule() -> None:
 def test_drift_is_no_failure() -> None:
     """A mutation that would change an object is a review without a level."""
     drift = finding("web", outcome=WouldChange(PATCH))
-    [result] = run_of(replace(small_record(), findings=lambda: iter([drift])))["results"]
+    [result] = run_of(replace(small_record(), found=lambda: ([drift])))["results"]
 
     assert ("review", "none") == (result["kind"], result["level"])
 
@@ -87,7 +87,7 @@ def test_drift_is_no_failure() -> None:
 def test_a_path_is_a_uri() -> None:
     """Spaces and other characters are encoded; a file outside the checkout has an absolute URI."""
     paths = ("a b/ü.yaml", "/etc/x.yaml")
-    results = run_of(replace(small_record(), findings=lambda: iter([finding(path) for path in paths])))["results"]
+    results = run_of(replace(small_record(), found=lambda: ([finding(path) for path in paths])))["results"]
 
     assert [{"uri": "a%20b/%C3%BC.yaml", "uriBaseId": "%SRCROOT%"}, {"uri": "file:///etc/x.yaml"}] == [
         result["locations"][0]["physicalLocation"]["artifactLocation"] for result in results

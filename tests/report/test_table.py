@@ -13,13 +13,13 @@ from scanner.model.outcome import Gap, GapKind, Violated, WouldChange
 from scanner.model.scan import (
     Coverage,
     CoverageState,
-    ScanRecord,
     ScanState,
     Scope,
 )
 from scanner.report.document import document_of
 from scanner.report.screen import Screen
 from scanner.report.table import render
+from tests.report.in_memory import ScanInMemory
 
 from .records import hostile_record, large_record, partial_record, previewed, scan, small_record, with_findings
 
@@ -35,7 +35,7 @@ class Terminal(StringIO):
         return True
 
 
-def shown(record: ScanRecord, *, screen: Screen = SCREEN, **environ: str) -> str:
+def shown(record: ScanInMemory, *, screen: Screen = SCREEN, **environ: str) -> str:
     """The summary that is written to a file."""
     out = StringIO()
     render(document_of(record), out, environ=environ, screen=screen)
@@ -129,7 +129,7 @@ def test_long_lists_state_their_length() -> None:
 )
 def test_a_scan_without_policies_or_objects_has_advice(change: dict[str, object], advice: str) -> None:
     """The summary names the remedy."""
-    record = replace(small_record(), tallies={}, findings=lambda: iter(()), **change)  # type: ignore[arg-type]
+    record = replace(small_record(), tallies={}, found=lambda: (()), **change)  # type: ignore[arg-type]
     assert advice in shown(record)
 
 
@@ -209,7 +209,7 @@ def test_commands_that_print_findings_have_the_rules_of_the_user() -> None:
     ],
     ids=["preview", "nothing", "clean"],
 )
-def test_a_scan_without_problems_recommends_the_next_thing(record: ScanRecord, command: str) -> None:
+def test_a_scan_without_problems_recommends_the_next_thing(record: ScanInMemory, command: str) -> None:
     """The findings of previews, the help if nothing was evaluated, else the policies."""
     clean = record if "preview" in command else with_findings(record, [])
 

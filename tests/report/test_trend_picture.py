@@ -49,7 +49,7 @@ def test_days_without_findings_are_a_line_at_the_bottom() -> None:
 
 def test_the_first_page_has_the_numbers_behind_the_picture(tmp_path: Path) -> None:
     """In a table, for readers who do not see the picture."""
-    record = replace(small_record(), register=lambda: Register(days=days(5, 6)))
+    record = replace(small_record(), history=Register(days=days(5, 6)))
     FORMATS["html"].render(document_of(record), tmp_path / "report")
     page = (tmp_path / "report" / "index.html").read_text("utf-8")
 

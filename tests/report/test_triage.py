@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.model.population import Kept, KeptOfObject
-from scanner.model.scan import HealthKind, ScanRecord
+from scanner.model.scan import HealthKind
 from scanner.posture.owners import PLACES, OwnerKey
 from scanner.posture.settings import Settings
 from scanner.posture.severity import DescriptionOverride, Severity
 from scanner.report.counts import FindingCounts
 from scanner.report.document import document_of
 from scanner.report.sentences import worst_owners, worst_policies
+from tests.report.in_memory import ScanInMemory
 
 from .records import small_record, with_findings
 
@@ -55,7 +56,7 @@ settings_of_users = st.builds(
 )
 
 
-def with_labels(labels: list[KeptOfObject | None]) -> ScanRecord:
+def with_labels(labels: list[KeptOfObject | None]) -> ScanInMemory:
     """The small record, whose objects have these labels in turn."""
     record = small_record()
     findings = [

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import Coverage, CoverageState, Health, HealthKind, ScanRecord, Scope
+from scanner.model.scan import Coverage, CoverageState, Health, HealthKind, Scope
 from scanner.report.document import document_of
 from scanner.report.scan_numbers import numbers_in
 from scanner.report.unmatched import unmatched_policies
+from tests.report.in_memory import ScanInMemory
 
 from .records import binding, small_record
 
@@ -18,14 +19,14 @@ NAME = "no-host-network"
 KEY = "ValidatingAdmissionPolicy", NAME
 
 
-def unmatched(record: ScanRecord) -> frozenset[tuple[str, str]]:
+def unmatched(record: ScanInMemory) -> frozenset[tuple[str, str]]:
     """The policies that match nothing, which a document and a record must agree on."""
     found = unmatched_policies(record)
     assert found == numbers_in(document_of(record)).unmatched
     return found
 
 
-def with_scope(scope: Scope) -> ScanRecord:
+def with_scope(scope: Scope) -> ScanInMemory:
     """The small scan, in which one policy on `apps` matched no object, with a scope."""
     record = small_record()
     return replace(record, scan=replace(record.scan, scope=scope))

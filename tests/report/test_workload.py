@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from scanner.model.population import Workload
-from scanner.model.scan import ScanRecord, StoredFinding
+from scanner.model.scan import StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.report.words import workload_name
+from tests.report.in_memory import ScanInMemory
 from tests.report.records import finding, small_record, with_findings
 
 OF_POD = Workload("apps/v1", "Deployment", "shop", "web")
@@ -26,7 +27,7 @@ def about(workload: Workload | None, kind: str = "Pod", name: str = "web-6b7f9c-
     return replace(finding(name, kind=kind), workload=workload)
 
 
-def record(*findings: StoredFinding) -> ScanRecord:
+def record(*findings: StoredFinding) -> ScanInMemory:
     """A scan with these findings."""
     return with_findings(small_record(), findings)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any, cast
@@ -12,12 +12,13 @@ from typing import Any, cast
 from sqlalchemy import Engine, text
 
 from scanner.model.population import Workload
-from scanner.model.scan import ScanRecord, StoredFinding
+from scanner.model.scan import StoredFinding
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem as ProblemRow
 from scanner.posture.problem_rows import problems
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
-from scanner.posture.worst_problems import problems_of
+from scanner.posture.worst_problems import MOST, problems_of, ranks_of, totals_among
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.store import SqlStore
@@ -41,7 +42,7 @@ class Answers:
     strays: Collection[Problem]
     known: dict[str, Problem] = field(default_factory=dict)
 
-    def recorded(self, record: ScanRecord, expected: Expected) -> Expected:
+    def recorded(self, record: StoredScan, expected: Expected) -> Expected:
         """What a scan recorded."""
         found = list(record.findings())
         ended = list(record.resolved())
@@ -79,7 +80,7 @@ class Answers:
         """The workload of a problem as an answer has it; None for one that strayed."""
         return None if problem in self.strays else workload
 
-    def differences(self, record: ScanRecord, replay: Replay) -> Iterator[str]:
+    def differences(self, record: StoredScan, replay: Replay) -> Iterator[str]:
         """One line for each answer after the newest scan that is not that of the replay."""
         yield from self.lasting_differences(replay, replay.concerned)
         yield from _differing("finding in v_findings_open", _expected_findings(replay), self._findings())
@@ -148,7 +149,7 @@ class Answers:
         times = self.store.times_to_fix(cluster, DAWN.date())
         return {each.policy: (each.problems, each.median) for each in times}
 
-    def _difference(self, record: ScanRecord, replay: Replay) -> Iterator[str]:
+    def _difference(self, record: StoredScan, replay: Replay) -> Iterator[str]:
         """What the gate and the difference from the baseline say about new problems."""
         counts = self.store.problem_counts(record.scan.id)
         open_now = {state.problem for name, state in replay.states.items() if name in replay.seen}
@@ -254,10 +255,13 @@ def _place(workload: Workload) -> tuple[str, ...]:
     return workload.api_version.rpartition("/")[0], workload.kind, workload.namespace, workload.name
 
 
-def check_problem_totals(record: ScanRecord) -> None:
+def check_problem_totals(record: StoredScan) -> None:
     """Compare the numbers and the worst problems that the database finds with those of all findings."""
     triage = Triage(DEFAULT_SETTINGS, record)
-    assert problems_of(replace(record, problem_totals=None), triage) == problems_of(record, triage)
+    totals, worst = problems_of(record, triage)
+    expected, findings = totals_among(record.by_problem(), ranks_of(record, triage), triage.waives, MOST)
+    ids = dict.fromkeys(each.stored.problem or each.stored.id for each in findings)
+    assert (expected, [*ids]) == (totals, [each.problem.id for each in worst])
 
 
 def differing_facts(expected: Expected, found: Expected) -> list[str]:
@@ -283,7 +287,7 @@ def cause(stored: StoredFinding) -> tuple[str, ...]:
     return tuple(kind.value for kind in stored.cause.kinds) if stored.cause else ()
 
 
-def report(record: ScanRecord) -> list[str]:
+def report(record: StoredScan) -> list[str]:
     """The lines of the JSON report."""
     out = BytesIO()
     FORMATS["json"].render(document_of(record), out)

@@ -12,7 +12,8 @@ from typing import Any
 from scanner.model.outcome import Finding
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
-from scanner.model.scan import ClusterIdentity, CoverageState, PageResult, Scan, ScanEnd, ScanRecord, ScanStart, Scope
+from scanner.model.scan import ClusterIdentity, CoverageState, PageResult, Scan, ScanEnd, ScanStart, Scope
+from scanner.model.stored_scan import StoredScan
 from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import SqlStore
@@ -349,7 +350,7 @@ def scan(
     *,
     takes: timedelta = timedelta(),
     meanwhile: Callable[[], object] = lambda: None,
-) -> tuple[ScanRecord, Kept]:
+) -> tuple[StoredScan, Kept]:
     """Scan the cluster as it is now, which `takes` some time. Returns the record, and everything that decided.
 
     `meanwhile` happens after the lists, before the scan ends; it may change the cluster and scan it.

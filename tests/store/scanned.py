@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from scanner import __version__
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind
-from scanner.model.scan import ClusterIdentity, Scan, ScanEnd, ScanRecord, ScanStart, Scope, StoredFinding
+from scanner.model.scan import ClusterIdentity, Scan, ScanEnd, ScanStart, Scope, StoredFinding
+from scanner.model.stored_scan import StoredScan
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.options import Options
 from scanner.scan.run import run
@@ -75,7 +76,7 @@ class Story:
         resource_version: str = "100",
         allow_empty: bool = True,
         **options: Any,
-    ) -> ScanRecord:
+    ) -> StoredScan:
         """Scan these documents with a version of the server and of Assay.
 
         The cluster does not serve the kinds in `without`, and refuses the lists in `refused`; `gaps` are those of discovery. `meanwhile` happens before the end.
@@ -99,7 +100,7 @@ class Story:
         return self.store.record(scanned.id)
 
 
-def facts(record: ScanRecord) -> Facts:
+def facts(record: StoredScan) -> Facts:
     """What a scan changed."""
     changed = {_key(stored, stored.status): _cause(stored) for stored in record.findings() if stored.cause}
     resolved = {_key(stored, "resolved"): (stored.resolution, *_cause(stored)) for stored in record.resolved()}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
-from scanner.model.scan import ScanRecord, Scope, census_of
+from scanner.model.scan import Scope, census_of
+from scanner.model.stored_scan import StoredScan
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
 
@@ -29,12 +30,12 @@ def test_the_numbers_of_a_scan_are_those_of_its_findings(store: SqlStore) -> Non
         each.record(store, number)
     for number in range(1, len(rounds) + 1):
         record = store.record(f"scan-{number}")
-        assert dict(census_of(record.findings())) == dict(record.counted())
-        assert len(list(record.resolved())) == record.resolved_total
+        assert dict(census_of(record.findings())) == dict(record.census())
+        assert len(list(record.resolved())) == sum(record.resolutions().values())
         assert Counter(each.finding.name for each in record.findings()) == _by_name(record)
 
 
-def _by_name(record: ScanRecord) -> Counter[str]:
+def _by_name(record: StoredScan) -> Counter[str]:
     """The numbers of findings of the examined objects, by the names of these."""
     names = {item.id: item.name for item in record.population()}
     numbers = record.findings_by_object()

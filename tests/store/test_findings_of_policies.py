@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from scanner.model.scan import ProblemFinding
@@ -20,10 +19,9 @@ def test_the_database_chooses_the_findings_of_some_policies(store: SqlStore) -> 
     """They are those of all findings, in the same order, and the resolved ones too."""
     Round(FOUND).record(store, 1)
     record = store.record(Round(FOUND[1:]).record(store, 2).id)
-    chosen, filtered = (
-        [list(each.problem_findings(policies)) for policies in (LABELS, OTHERS)]
-        for each in (record, replace(record, by_problem_of=None))
-    )
+    chosen = [list(record.by_problem(policies)) for policies in (LABELS, OTHERS)]
+    every = list(record.by_problem())
+    filtered = [[each for each in every if each.stored.finding.policy_key in policies] for policies in (LABELS, OTHERS)]
     assert [3, 6] == list(map(len, chosen))
     assert filtered == chosen
 
@@ -33,7 +31,7 @@ def test_a_forked_process_reads_with_connections_of_its_own(store: SqlStore, tmp
     record = store.record(Round(FOUND).record(store, 1).id)
 
     def work(half: int) -> None:
-        names = [_name(each) for each in record.problem_findings((LABELS, OTHERS)[half])]
+        names = [_name(each) for each in record.by_problem((LABELS, OTHERS)[half])]
         (tmp_path / str(half)).write_text(" ".join(names))
 
     in_halves(work)

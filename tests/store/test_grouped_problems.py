@@ -19,10 +19,11 @@ from scanner.model.open_problems import GroupedProblems, OpenProblems
 from scanner.model.outcome import Errored, Finding
 from scanner.model.population import Controller, Examined
 from scanner.model.resource import Kind
-from scanner.model.scan import ClusterIdentity, ScanRecord, ScanState
+from scanner.model.scan import ClusterIdentity, ScanState
+from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import WaiverSet
 from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
-from scanner.posture.grouped_problems import problems_by_namespace, problems_by_owner
+from scanner.posture.grouped_problems import problems_among, problems_by_namespace, problems_by_owner
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
 from scanner.report import FORMATS
@@ -90,7 +91,7 @@ pods = st.lists(
 )
 
 
-def scanned(store: SqlStore, *scans: list[Pod]) -> ScanRecord:
+def scanned(store: SqlStore, *scans: list[Pod]) -> StoredScan:
     """The record of the last of some scans of a cluster; one of no pods is incomplete, and leaves all findings unchecked."""
     cluster = ClusterIdentity(f"cluster-{next(NUMBERS)}", source=PROD.source)
     for each in scans:
@@ -151,12 +152,12 @@ def test_every_grouping_adds_up_to_the_verdict(
     settings = replace(DEFAULT_SETTINGS, frameworks=(framework,), waivers=given_waivers)
     document = document_of(scanned(store, *scans), settings)
     by_policy = [document.open_problems(section.key) for section in document.policies]
-    groups = [OpenProblems(group.number, group.refused, group.new) for group in document.groups()]
+    groups = [OpenProblems(group.number, group.refused, group.new) for group in document.groups]
 
     assert of_verdict(document) == total(by_policy) == total(groups)
     for problems in (
-        document.problems_by_namespace(),
-        document.problems_by_owner(),
+        document.problems_by_namespace,
+        document.problems_by_owner,
         document.problems_by_control(document.controls[0]),
     ):
         assert explained(document, problems) == total([*problems.groups.values()])
@@ -170,11 +171,11 @@ def test_the_database_groups_the_problems_of_the_stream(
 ) -> None:
     """Waived, excepted and unchecked findings belong to no problem."""
     record = scanned(store, *scans)
-    streamed = replace(record, problems_by_namespace=None, problems_by_owner=None)
-    settings = replace(DEFAULT_SETTINGS, waivers=given_waivers)
+    triage = Triage(replace(DEFAULT_SETTINGS, waivers=given_waivers), record)
 
-    for of in (problems_by_namespace, problems_by_owner):
-        assert of(streamed, Triage(settings, streamed)) == of(record, Triage(settings, record))
+    by_namespace = problems_among(record.by_problem(), triage.waives, lambda stored: stored.finding.namespace)
+    assert by_namespace == problems_by_namespace(record, triage)
+    assert problems_among(record.by_problem(), triage.waives, triage.owner) == problems_by_owner(record, triage)
 
 
 @pytest.fixture
@@ -195,14 +196,12 @@ def rendered(document: Document, name: str) -> str:
 
 def test_a_problem_in_two_groups_counts_in_each_and_the_reason_is_given(document: Document) -> None:
     """Two problems would be refused, and the namespaces have three of them."""
-    by_namespace = document.problems_by_namespace()
+    by_namespace = document.problems_by_namespace
 
     assert 2 == document.problems.refused
     assert {"pay": 1, "shop": 2} == {name: numbers.refused for name, numbers in by_namespace.groups.items()}
     assert "1 refused problem is in several namespaces and counts in each" == sums_note(by_namespace, "namespace")
-    assert "1 refused problem is in several owners and counts in each" == sums_note(
-        document.problems_by_owner(), "owner"
-    )
+    assert "1 refused problem is in several owners and counts in each" == sums_note(document.problems_by_owner, "owner")
     assert (
         "1 refused problem is in several controls and counts in each; 1 refused problem is in no control"
         == sums_note(document.problems_by_control(document.controls[0]), "control")

@@ -10,7 +10,8 @@ from sqlalchemy import func, select
 from scanner.audit import packed_objects
 from scanner.model.population import NOTHING_KEPT, Controller, Examined, Kept, KeptOfObject, Pairs
 from scanner.model.resource import NAMESPACES, Kind
-from scanner.model.scan import PageResult, ScanRecord, Scope, owned_census_of
+from scanner.model.scan import PageResult, Scope, owned_census_of
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.owners import Owners
 from scanner.store import SqlStore
 from scanner.store.tables import OPEN, POPULATION
@@ -59,12 +60,12 @@ class Labelled:
         return replace(page, examined=packed_objects.packed([examined]))
 
 
-def kept(record: ScanRecord) -> dict[str, KeptOfObject | None]:
+def kept(record: StoredScan) -> dict[str, KeptOfObject | None]:
     """The labels of the objects of findings, by name."""
     return {stored.finding.name: stored.kept for stored in record.findings()}
 
 
-def owners(record: ScanRecord) -> dict[str, str]:
+def owners(record: StoredScan) -> dict[str, str]:
     """The owners of the objects of findings, by name."""
     return {name: OWNER_OF(labels) for name, labels in kept(record).items()}
 
@@ -150,7 +151,7 @@ def test_findings_without_a_population_are_counted(store: SqlStore, url: str) ->
     execute(url, "UPDATE population SET until = since")
     record = store.record("scan-1")
 
-    assert dict(owned_census_of(record.findings(), OWNER_OF)) == dict(record.counted_by(OWNER_OF))
+    assert dict(owned_census_of(record.findings(), OWNER_OF)) == dict(record.census_by(OWNER_OF))
 
 
 @pytest.mark.parametrize("labels", [Labelled(TEAM), Labelled(deployment=TEAM), Labelled(namespace=TEAM), Labelled()])
@@ -160,7 +161,7 @@ def test_findings_are_counted_by_owner_without_being_read(store: SqlStore, label
     replace(labels, scope=Scope(exclude_namespaces=("kube-*",)), findings=False).record(store, 2)
     for number in (1, 2):
         record = store.record(f"scan-{number}")
-        assert dict(owned_census_of(record.findings(), OWNER_OF)) == dict(record.counted_by(OWNER_OF))
+        assert dict(owned_census_of(record.findings(), OWNER_OF)) == dict(record.census_by(OWNER_OF))
 
 
 def test_equal_labels_are_one_object(store: SqlStore) -> None:

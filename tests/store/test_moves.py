@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scanner.model.scan import ScanRecord, Scope
+from scanner.model.scan import Scope
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, problems
 from scanner.report import FORMATS
 from scanner.report.document import document_of
@@ -81,7 +82,7 @@ def test_an_open_problem_keeps_its_age_when_an_older_one_moves_to_it(store: SqlS
     assert (younger.first_seen, younger.opened_at, 2) == (joined.first_seen, joined.opened_at, joined.findings)
 
 
-def by_workload(record: ScanRecord) -> dict[str, Problem]:
+def by_workload(record: StoredScan) -> dict[str, Problem]:
     """The problems of a scan by the name of their workload."""
     return {each.workload.name: each for each in problems(record.by_problem())}
 

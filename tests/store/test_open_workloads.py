@@ -35,7 +35,7 @@ def test_the_sums_by_policy_are_those_of_the_problems(store: SqlStore, scans: li
     by_policy, by_workload = Counter[object](), Counter[object]()
     for group in problem_groups(read, Triage(DEFAULT_SETTINGS, read)):
         by_policy.update(_named((group.language, group.policy), group.number, group.refused, group.new))
-    for each in store.open_workloads(stored[-1].id, frozenset()):
+    for each in store.record(stored[-1].id).open_workloads(frozenset()):
         by_workload.update(_named(each.policy, each.problems, each.refused, each.new))
 
     assert +by_policy == +by_workload
@@ -49,8 +49,8 @@ def test_the_objects_of_a_workload_are_one_problem_of_it(store: SqlStore) -> Non
     """Two pods of a rollout count once, under the name of the top of their controllers; an object alone has its own."""
     record_pods(store, 1, [finding(name, kind="Pod") for name in ("web-5d4f-1", "web-5d4f-2")])
     Round((finding("alone"),), cluster=ClusterIdentity("other")).record(store, 2)
-    [rollout] = store.open_workloads("scan-1", frozenset())
-    [alone] = store.open_workloads("scan-2", frozenset())
+    [rollout] = store.record("scan-1").open_workloads(frozenset())
+    [alone] = store.record("scan-2").open_workloads(frozenset())
 
     assert ("ReplicaSet", "shop", "web-5d4f", 1) == (rollout.kind, rollout.namespace, rollout.name, rollout.problems)
     assert ("Deployment", "shop", "alone", 1) == (alone.kind, alone.namespace, alone.name, alone.problems)
@@ -63,4 +63,4 @@ def test_waived_rows_count_nowhere(store: SqlStore) -> None:
     read = store.record("scan-1")
     waived = Triage(replace(DEFAULT_SETTINGS, waivers=waivers), read).waived.rows
 
-    assert ["b"] == [each.name for each in store.open_workloads("scan-1", waived)]
+    assert ["b"] == [each.name for each in store.record("scan-1").open_workloads(waived)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from scanner.model.scan import ScanRecord, Scope
+from scanner.model.scan import Scope
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore
 from scanner.store.retention import prune
@@ -30,9 +31,9 @@ def story(store: SqlStore) -> Story:
 
 def overlapping(
     own: Story, listed: tuple[Document, ...], later: tuple[Document, ...], **options: Scope
-) -> tuple[ScanRecord, ScanRecord]:
+) -> tuple[StoredScan, StoredScan]:
     """A scan, and one that begins after its lists and ends first, maybe with other options."""
-    found: list[ScanRecord] = []
+    found: list[StoredScan] = []
     first = own.scan(
         listed,
         resource_version="200",
@@ -41,7 +42,7 @@ def overlapping(
     return first, found[0]
 
 
-def orphaned(store: SqlStore) -> tuple[ScanRecord, ScanRecord]:
+def orphaned(store: SqlStore) -> tuple[StoredScan, StoredScan]:
     """The Deployment is deleted without its Pods between the lists of two scans."""
     own = story(store)
     own.scan((*RULES, WEB, OLD, POD))

@@ -16,7 +16,8 @@ from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated
 from scanner.model.policy import VALIDATING
 from scanner.model.population import Controller, Examined
 from scanner.model.resource import NAMESPACES, Kind
-from scanner.model.scan import ClusterIdentity, OutcomeName, OwnedTally, PageResult, ScanRecord, TallyKey
+from scanner.model.scan import ClusterIdentity, OutcomeName, OwnedTally, PageResult, TallyKey
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.owner_scores import owner_scores
 from scanner.posture.owners import Owners
 from scanner.posture.score import Score, Scores, default_severity
@@ -132,7 +133,7 @@ def key_of(policy: str, check: Check, namespace: str, outcome: str) -> TallyKey:
     )
 
 
-def scanned(store: SqlStore, pods: list[Pod], teams: dict[str, str], number: int) -> ScanRecord:
+def scanned(store: SqlStore, pods: list[Pod], teams: dict[str, str], number: int) -> StoredScan:
     """The record of a scan of a cluster; `teams` are the labels of its namespaces."""
     each = Round(coverage=(listed("Pod"),), cluster=ClusterIdentity(f"cluster-{number}", source=PROD.source))
     store.begin(each.start(number))
@@ -171,7 +172,7 @@ def test_outcomes_by_owner_are_those_of_every_object(store: SqlStore, pods: list
     assert sum(record.tallies.values()) == counted.total()
 
 
-def naive_scores(record: ScanRecord, counted: Counter[tuple[str, TallyKey]]) -> dict[str, Score]:
+def naive_scores(record: StoredScan, counted: Counter[tuple[str, TallyKey]]) -> dict[str, Score]:
     """The score of each owner, as of a scan of its objects alone."""
     owners = {owner for owner, _ in counted}
     return {

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
+from typing import Final
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scanner.model.outcome import Errored, Finding
-from scanner.model.problem_group import ProblemGroup
 from scanner.model.register import PolicyDays
 from scanner.model.scan import ClusterIdentity, ScanState
-from scanner.posture.problem_groups import problem_groups
-from scanner.posture.settings import DEFAULT_SETTINGS
-from scanner.posture.triage import Triage
+from scanner.posture.problem_groups import groups_among
 from scanner.store import SqlStore
 from tests.store.made import Round, ended, finding
 
@@ -33,11 +30,7 @@ versions = st.sampled_from(ITEMS).flatmap(
 found = st.lists(versions, unique_by=lambda item: item.fingerprint, max_size=8).map(tuple)
 
 
-def groups_of(store: SqlStore, scan: str, *, counted_here: bool) -> tuple[ProblemGroup, ...]:
-    """The groups of a scan, from the stream of its findings if `counted_here`."""
-    record = store.record(scan)
-    record = replace(record, problem_groups=None) if counted_here else record
-    return problem_groups(record, Triage(DEFAULT_SETTINGS, record))
+NO_ROWS: Final[frozenset[int]] = frozenset()
 
 
 @given(scans=st.lists(found, min_size=1, max_size=3))
@@ -47,7 +40,8 @@ def test_the_database_counts_what_the_stream_has(store: SqlStore, scans: list[tu
     cluster = ClusterIdentity(f"cluster-{next(NUMBERS)}")
     stored = [Round(each, cluster=cluster).record(store, next(NUMBERS)) for each in scans]
 
-    assert groups_of(store, stored[-1].id, counted_here=True) == groups_of(store, stored[-1].id, counted_here=False)
+    scan = store.record(stored[-1].id)
+    assert groups_among(scan.by_problem(), lambda _: False) == scan.problem_groups(NO_ROWS)
 
 
 def test_a_problem_has_the_strictest_action_and_the_worst_outcome(store: SqlStore) -> None:
@@ -55,7 +49,7 @@ def test_a_problem_has_the_strictest_action_and_the_worst_outcome(store: SqlStor
     denied, warned = ITEMS[0], ITEMS[1]._replace(outcome=errored)
     Round((denied, warned)).record(store, 1)
 
-    [group] = groups_of(store, "scan-1", counted_here=False)
+    [group] = store.record("scan-1").problem_groups(NO_ROWS)
     assert ("Deny", "violated", 1, 1, 1) == group[2:]
 
 

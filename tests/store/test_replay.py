@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from scanner.model.scan import ScanRecord
+from scanner.model.stored_scan import StoredScan
 from scanner.store import SqlStore, prune
 from scanner.store.address import address_of
 from scanner.store.engine import reading_engine_for
@@ -140,7 +140,7 @@ def test_a_history_is_that_of_a_replay(store: SqlStore, url: str, history: list[
     with _reading(url) as engine:
         answers = Answers(store, engine, name, replay.strays)
 
-        def compare(record: ScanRecord, kept: Kept, *, overtaken: bool = False) -> None:
+        def compare(record: StoredScan, kept: Kept, *, overtaken: bool = False) -> None:
             expected = replay.scan(kept, overtaken=overtaken)
             assert [] == differing_facts(expected, answers.recorded(record, expected))
             reports[kept.at] = report(record)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from scanner.model.scan import ScanRecord
+from scanner.model.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, problems
 from scanner.store import SqlStore
 from scanner.store.retention import prune
@@ -37,12 +37,12 @@ def story(store: SqlStore) -> Story:
     return Story(store, kinds=SERVED)
 
 
-def ended(record: ScanRecord) -> dict[str, str]:
+def ended(record: StoredScan) -> dict[str, str]:
     """The resolutions of the problems that a scan resolved, by the name of the workload."""
     return {each.workload.name: each.resolution for each in problems(record.by_problem()) if each.status == "resolved"}
 
 
-def only(record: ScanRecord) -> Problem:
+def only(record: StoredScan) -> Problem:
     """The only problem of a scan."""
     [problem] = problems(record.by_problem())
     return problem
@@ -60,7 +60,7 @@ def test_a_fix_by_rollout_is_fixed(store: SqlStore) -> None:
     after = own.scan([*RULES, WEB, OLD, NEW, running("web-2b-x", NEW, broken=False)])
 
     assert {"web": "fixed"} == ended(after)
-    assert {"fixed": 2} == dict(after.resolved_by_reason())
+    assert {"fixed": 2} == dict(after.resolutions())
     assert 1 == fixes(store)
     assert ("objectChanged",) == only(after).cause.kinds  # type: ignore[union-attr]
 
@@ -180,7 +180,7 @@ def test_a_workload_that_a_scan_sees_replaces_the_known_one(store: SqlStore) -> 
     assert ["orders"] == [each.workload.name for each in problems(seen.by_problem()) if each.status == "open"]
 
 
-def orphaned(store: SqlStore) -> tuple[ScanRecord, ScanRecord]:
+def orphaned(store: SqlStore) -> tuple[StoredScan, StoredScan]:
     """The scans before and after `kubectl delete deployment --cascade=orphan`."""
     own = story(store)
     before = own.scan([*RULES, WEB, OLD, running("web-1a-x", OLD)])
@@ -363,9 +363,9 @@ def test_a_restored_cluster_is_accepted(store: SqlStore) -> None:
     assert "complete" == later.scan.state
 
 
-def overlapping(store: SqlStore, *, earlier: str, later: str) -> tuple[ScanRecord, ScanRecord]:
+def overlapping(store: SqlStore, *, earlier: str, later: str) -> tuple[StoredScan, StoredScan]:
     """A scan that lists the pod as it was, and one that begins later, sees it corrected and ends first."""
-    own, found = story(store), list[ScanRecord]()
+    own, found = story(store), list[StoredScan]()
     broken, correct = (
         running("web-1a-x", OLD, broken=each, version=number) for number, each in ((1, True), (2, False))
     )
@@ -423,7 +423,7 @@ def test_the_scan_after_overlapping_ones_finds_what_is_there(store: SqlStore, ur
 
 def test_a_finding_that_a_later_scan_does_not_have_is_not_opened(store: SqlStore) -> None:
     """It was never open: the pod was created broken and corrected between two scans."""
-    own, found = story(store), list[ScanRecord]()
+    own, found = story(store), list[StoredScan]()
     own.scan([*RULES, WEB, OLD], resource_version="10")
     broken, correct = (running("web-1a-x", OLD, broken=each) for each in (True, False))
     first = own.scan(

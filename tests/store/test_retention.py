@@ -301,13 +301,13 @@ def is_pruned(store: SqlStore, number: int) -> bool:
 
 
 def whole(store: SqlStore, number: int) -> dict[str, Any]:
-    """The record of a scan with its streams; ids of rows are left out."""
+    """The record of a scan with the answers of the database; ids of rows are left out."""
     record = store.record(f"scan-{number}")
-    values = {name: value for name, value in recorded(record) if not callable(value)}
+    values = {item.name: getattr(record, item.name) for item in fields(ScanRecord)}
     streams = {name: list(getattr(record, name)()) for name in ("findings", "resolved", "by_problem")}
     everywhere = Near(frozenset(EVERY_POLICY), frozenset(), frozenset(), frozenset(), frozenset(), any=True)
     numbers = {
-        "census": record.counted(),
+        "census": record.census(),
         "excepted": record.excepted(),
         "candidates": sorted(str(each._replace(row=0)) for each in record.candidates(everywhere)),
     }
@@ -319,11 +319,6 @@ def whole(store: SqlStore, number: int) -> dict[str, Any]:
     population = sorted(str(replace(each, id=0)) for each in objects.values())
     problems = store.problem_counts(f"scan-{number}")
     return {**values, **streams, **numbers, "population": population, "evaluated": evaluated, "problems": problems}
-
-
-def recorded(record: ScanRecord) -> Iterator[tuple[str, Any]]:
-    """The fields of a record with their names."""
-    return ((item.name, getattr(record, item.name)) for item in fields(record))
 
 
 def difference_of(store: SqlStore, before: int, now: int) -> dict[str, Any]:

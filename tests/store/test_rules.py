@@ -13,7 +13,8 @@ from sqlalchemy import Connection, text
 from scanner.model.method import Method
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scan import ScanEnd, ScanRecord, ScanStart
+from scanner.model.scan import ScanEnd, ScanStart
+from scanner.model.stored_scan import StoredScan
 from scanner.model.uncovered import UncoveredKind
 from scanner.posture.check_names import LADDER
 from scanner.store import SqlStore, open_store, upgrade
@@ -51,7 +52,7 @@ class Kept(Round):
         return replace(super().end(number), coverage=coverage, uncovered=uncovered)
 
 
-def recorded(store: SqlStore, number: int, *rules: RuleObject) -> ScanRecord:
+def recorded(store: SqlStore, number: int, *rules: RuleObject) -> StoredScan:
     """Store a scan with rules and read it."""
     store.begin(Kept().start(number, rules))
     store.page(f"scan-{number}", Kept().page())

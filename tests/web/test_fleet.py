@@ -122,7 +122,7 @@ def test_the_numbers_are_those_of_the_clusters_own_summary(fleet: Served, name: 
     document = library.view(library.scan(cluster, Moment())).document
     counts = FleetCounts(library).one(document.provenance.scan_id)
     severities = Counter[str]()
-    for group in document.groups():
+    for group in document.groups:
         severities[document.triage.severity((group.language, group.policy))] += group.number
     assert document.problems == counts.totals
     assert {severity: severities[severity] for severity in Severity} == {
@@ -131,7 +131,7 @@ def test_the_numbers_are_those_of_the_clusters_own_summary(fleet: Served, name: 
     assert document.problems.refused == sum(each.refused for each in counts.severities.values())
     assert document.problems.open == sum(each.problems for each in counts.workloads)
     assert (coverage_line(document), document.complete) == (counts.coverage, counts.complete)
-    assert document.register().days == counts.days
+    assert document.stored.register().days == counts.days
     assert {policy.key: policy.actions for policy in document.policies} == {
         key: policy.actions for key, policy in counts.policies.items()
     }

@@ -18,7 +18,8 @@ from starlette.testclient import TestClient
 
 from scanner.errors import StoreError, UsageError
 from scanner.model.cron import schedule_of
-from scanner.model.scan import ClusterIdentity, ScanRecord, ScanState
+from scanner.model.scan import ClusterIdentity, ScanState
+from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.report.document import document_of
@@ -52,7 +53,7 @@ class Watched:
             raise self.trouble
         return self.reader.all_clusters()
 
-    def record(self, scan_id: str) -> ScanRecord:
+    def record(self, scan_id: str) -> StoredScan:
         self.read.append(scan_id)
         if self.wait is not None:
             self.wait.wait(5)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -12,17 +11,16 @@ from hypothesis import strategies as st
 
 from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex
 from scanner.model.policy import PolicyKey
-from scanner.report.list_filters import COUNTED
-from scanner.report.problem_facts import FindingFacts, problem_facts
+from scanner.report.list_filters import SEVERITIES, ListFilter
+from scanner.report.problem_facts import COUNTED, FindingFacts, problem_facts
 from scanner.store.search_words import WordMatches
-from scanner.web.problem_list import ListedProblem, ProblemFilter, ProblemList
+from scanner.web.problem_list import ListedProblem, ProblemList
 
 POLICIES: tuple[PolicyKey, ...] = (
     ("ValidatingAdmissionPolicy", "a"),
     ("ValidatingAdmissionPolicy", "b"),
     ("Kyverno", "a"),
 )
-SEVERITIES = "critical", "high"
 NOTHING = WordMatches("", *(frozenset[int]() for _ in range(6)))
 
 
@@ -63,6 +61,7 @@ PLACES = st.builds(
     workload=st.sampled_from(("", "shop/web")),
     workload_row=st.integers(0, 1),
     kept=st.integers(0, 1),
+    object_kind=st.sampled_from(("Pod", "ReplicaSet")),
 )
 FINDINGS = st.lists(
     st.builds(Made, st.integers(-3, 5), FACTS, PLACES, st.sampled_from("xyz"), st.booleans(), st.booleans()),
@@ -86,6 +85,12 @@ def listed(findings: list[Made]) -> ProblemList:
     index.common_facts, index.common_places = common_facts, common_places
     waived = frozenset(row for row, each in enumerate(findings) if each.waived)
     return ProblemList(index, rank, {key: f"{key[1]} of {key[0]}\n{key[1]}" for key in POLICIES}, waived)
+
+
+def by(field: str, *values: str) -> ListFilter:
+    """A filter of one field."""
+    fields: dict[str, Any] = {field: values}
+    return ListFilter(**fields)
 
 
 def rank(policy: PolicyKey) -> int:
@@ -150,7 +155,7 @@ def without_places(problems: list[ListedProblem]) -> list[ListedProblem]:
 def test_findings_are_joined_to_problems(findings: list[Made]) -> None:
     """With their facts, in the order of the list; every finding is in one problem."""
     made = listed(findings)
-    everything = made.chosen(ProblemFilter())
+    everything = made.chosen(ListFilter())
     assert shown(simple(findings)) == without_places(list(everything))
     assert list(range(len(findings))) == sorted(row for each in everything for row in each.rows)
     assert len(findings) == everything.findings(resolved=True)
@@ -163,7 +168,7 @@ def test_findings_are_joined_to_problems(findings: list[Made]) -> None:
 @given(FINDINGS)
 def test_a_problem_is_found_by_its_number(findings: list[Made]) -> None:
     """A preview with the same number is another one."""
-    everything = listed(findings).chosen(ProblemFilter())
+    everything = listed(findings).chosen(ListFilter())
     for place, each in enumerate(everything):
         assert place == everything.place(each.number, is_preview=each.is_preview)
     assert everything.place(99) is None
@@ -186,12 +191,14 @@ def test_a_problem_is_found_by_its_number(findings: list[Made]) -> None:
         ("status", "resolved"),
         ("status", "preview"),
         ("workload", "Pod shop/web"),
+        ("workload", "Pod/web"),
+        ("kind", "ReplicaSet"),
     ],
 )
 @given(FINDINGS)
 def test_a_filter_chooses_problems_one_by_one(field: str, value: str, findings: list[Made]) -> None:
     """By what the list shows of them, which is that of the worst finding."""
-    chosen = listed(findings).chosen(replace(ProblemFilter(), **{field: value}), severities=SEVERITIES)
+    chosen = listed(findings).chosen(by(field, value))
     expected = [each for each in simple(findings) if _has(each, field, value)]
     assert shown(expected) == without_places(list(chosen))
 
@@ -206,13 +213,36 @@ def _has(each: Simple, field: str, value: str) -> bool:
         "owner": (worst.place.owner or "unowned",),
         "severity": (SEVERITIES[each.problem.severity],),
         "action": (own.action,),
-        "workload": (f"{worst.place.kind} {worst.place.workload or path}",),
+        "workload": (
+            f"{worst.place.kind} {worst.place.workload or path}",
+            f"{worst.place.kind}/{(worst.place.workload or path).rpartition('/')[2]}",
+        ),
+        "kind": (worst.place.object_kind,),
     }
     if field in values:
         return value in values[field]
     if value == "open":
         return own.status in COUNTED and not own.waived and not own.excepted
     return own.status != "resolved" if value == "unresolved" else own.status == value
+
+
+GLOBS = {"policy": "[ab]*", "namespace": "s?op", "owner": "pay*", "workload": "deployment/w*", "kind": "*Set"}
+
+
+@pytest.mark.parametrize("field", GLOBS)
+@given(FINDINGS)
+def test_a_glob_chooses_each_problem_of_a_name_that_it_matches(field: str, findings: list[Made]) -> None:
+    """A glob of owners does not choose objects without an owner."""
+    names = {
+        "policy": ("a", "b"),
+        "namespace": ("shop",),
+        "owner": ("payments",),
+        "workload": ("Deployment shop/web",),
+        "kind": ("ReplicaSet",),
+    }
+    listing = listed(findings)
+    chosen = listing.chosen(by(field, GLOBS[field]))
+    assert list(listing.chosen(by(field, *names[field]))) == list(chosen)
 
 
 @given(
@@ -224,7 +254,7 @@ def test_words_are_those_of_one_finding(findings: list[Made], text: str) -> None
     words = [
         NOTHING._replace(verdicts=frozenset({11}), objects=odd) if each == "word" else NOTHING for each in text.split()
     ]
-    chosen = listed(findings).chosen(ProblemFilter(text=text), words)
+    chosen = listed(findings).chosen(ListFilter(text=text), words)
     expected = [each for each in simple(findings) if _matches(each, text.split(), odd)]
     assert shown(expected) == without_places(list(chosen))
 

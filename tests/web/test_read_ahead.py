@@ -10,7 +10,7 @@ from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
 from scanner.report.document import document_of, document_with
 from scanner.web.library import Library
-from scanner.web.read_ahead import Asked, Questions, reading_ahead
+from scanner.web.read_ahead import Asked, CountsAhead, Questions
 
 SECONDS = 20.0
 
@@ -74,7 +74,10 @@ def test_the_document_is_the_same(examples: str) -> None:
         assert scan is not None
         record = reader.record(scan.id)
         triage = Triage(DEFAULT_SETTINGS, record)
-        now, ahead = document_of(record), document_with(reading_ahead(Questions(4), record, triage), triage)
+        now, ahead = (
+            document_of(record),
+            document_with(record, triage, counts=CountsAhead(Questions(4), record, triage)),
+        )
         for name in ("totals", "findings_total", "policies", "namespaces", "severities", "problems", "worst", "score"):
             assert getattr(now, name) == getattr(ahead, name), name
         assert now.owners == ahead.owners

@@ -37,7 +37,7 @@ def findings(asked: Asked[ProblemQuery]) -> Findings:
     """A page of findings."""
     view, query = asked.view, asked.query
     chosen = chosen_problems(asked.library, asked.cluster, view, query.filter)
-    choice = FindingChoice(view, query.status, query.id)
+    choice = FindingChoice(view, query.filter, query.id)
     places = list(islice(_places(choice, chosen.problems, asked.cursor), query.limit + 1))
     shown = places[: query.limit]
     rows = findings_of(view, [place.row for place in shown])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from scanner.model.scan import ALONE, ProblemFinding
-from scanner.posture.problem_rows import Problem, problem_of
+from scanner.posture.problem_rows import joined
 from scanner.report.problem_columns import PROBLEMS
 from scanner.report.words import iso
 from scanner.web.api.asked import Asked, of_scan, of_scan_and_newest
@@ -59,7 +57,7 @@ def problems(asked: Asked[ProblemQuery]) -> Problems:
     """A page of problems."""
     view, query = asked.view, asked.query
     chosen = chosen_problems(asked.library, asked.cluster, view, query.filter)
-    found = FindingChoice(view, query.status, query.id).problems(chosen.problems)
+    found = FindingChoice(view, query.filter, query.id).problems(chosen.problems)
     first = 0 if asked.cursor is None else place_of(found, *asked.cursor.numbers(2)) + 1
     shown = _portion(found[first : first + query.limit])
     more = first + len(shown) < len(found)
@@ -105,14 +103,8 @@ def _with_texts(view: ScanView, problems: Sequence[ListedProblem]) -> list[Item]
     by_row = dict(view.record.of_rows([row for each in problems for row in each.rows]))
     # The report joins the findings of a problem in the order of their rows.
     read = ([by_row[row] for row in sorted(each.rows) if row in by_row] for each in problems)
-    joined = (_joined(view, each, findings) for each, findings in zip(problems, read, strict=True) if findings)
-    return [PROBLEMS.json(each, document) for each in joined]
-
-
-def _joined(view: ScanView, listed: ListedProblem, findings: Sequence[ProblemFinding]) -> Problem:
-    """The problem of some findings; `preview` and `unchecked` are statuses that a report has no problems of."""
-    joined = problem_of(findings[0].stored.problem or findings[0].stored.id, findings, view.document.triage.waiver)
-    return replace(joined, status=listed.facts.status) if listed.facts.status in (*ALONE, "unchecked") else joined
+    shown = (joined(findings, document.triage.waiver) for findings in read if findings)
+    return [PROBLEMS.json(each, document) for each in shown]
 
 
 def _event(moment: Moment) -> ProblemEvent:

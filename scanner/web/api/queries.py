@@ -9,9 +9,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from scanner.report.list_filters import ListFilter
 from scanner.web.addresses import Moment
-from scanner.web.finding_pages import LONGEST
-from scanner.web.problem_list import ProblemFilter
+from scanner.web.finding_pages import FIELDS, LONGEST, list_filter
 
 MOST: Final = 1_000
 """The items of the longest page."""
@@ -94,14 +94,25 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
     """The filters of findings and problems, which are those of the page of findings."""
 
     text: Annotated[Text, Meta(description="Words of objects, workloads, messages, policies, owners or ids.")] = ""
-    policy: Annotated[Text, Meta(description="The name or the title of a policy.")] = ""
-    namespace: Annotated[Text, Meta(description="A namespace; `_cluster` for cluster-scoped objects.")] = ""
+    policy: Annotated[Text, Meta(description="The name or the title of a policy, or a glob such as `require-*`.")] = ""
+    namespace: Annotated[Text, Meta(description="A namespace or a glob; `_cluster` for cluster-scoped objects.")] = ""
     owner: Annotated[
-        Text, Meta(description="The team that owns the objects; `unowned` for objects without an owner.")
+        Text, Meta(description="The team that owns the objects, or a glob; `unowned` for objects without an owner.")
     ] = ""
-    workload: Annotated[Text, Meta(description="A workload as the list shows it, such as `Deployment shop/web`.")] = ""
+    workload: Annotated[
+        Text,
+        Meta(
+            description="A workload as the list shows it, such as `Deployment shop/web`, or without its namespace, "
+            "`Deployment/web`; the name may be a glob."
+        ),
+    ] = ""
+    kind: Annotated[Text, Meta(description="The kind of the objects, or a glob.")] = ""
     severity: Annotated[
         Literal["", "critical", "high", "medium", "low", "info"], Meta(description="The severity of the policy.")
+    ] = ""
+    min_severity: Annotated[
+        Literal["", "critical", "high", "medium", "low", "info"],
+        Meta(description="The lowest severity of the policy."),
     ] = ""
     action: Annotated[
         Literal["", "refused", "Deny", "Warn", "Audit", "Errored", "change"],
@@ -130,8 +141,8 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
         ),
     ] = ""
     sort: Annotated[
-        Literal["", "oldest", "newest", "severity", "workload", "rule", "owner"],
-        Meta(description="The order of problems. Default: the worst first."),
+        Literal["", "worst", "oldest", "newest", "severity", "workload", "policy", "owner"],
+        Meta(description="The order of problems. Default: `worst`, the worst first."),
     ] = ""
     id: Annotated[
         tuple[Annotated[str, Meta(pattern="^(p-)?[0-9a-f]{12}$")], ...],
@@ -139,7 +150,6 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
     ] = ()
 
     @property
-    def filter(self) -> ProblemFilter:
+    def filter(self) -> ListFilter:
         """The filter without the ids."""
-        names = self.text.strip(), self.policy, self.namespace, self.owner
-        return ProblemFilter(*names, self.severity, self.action, self.status, self.sort, self.workload)
+        return list_filter({name: getattr(self, name).strip() for name in FIELDS}, self.min_severity)

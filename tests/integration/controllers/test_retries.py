@@ -12,7 +12,8 @@ from typing import NamedTuple
 import pytest
 
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
-from scanner.model.scan import ScanRecord, ScanState
+from scanner.model.scan import ScanState
+from scanner.model.stored_scan import StoredScan
 from scanner.store import open_reader, open_store
 from tests.deploy.programs import NAMESPACE
 from tests.integration.controllers.cluster import Cluster, Ended
@@ -142,7 +143,7 @@ def begin(installed: Installed, name: str, url: str, name_in_pod: str) -> None:
     wait_until(lambda: bool(rows(url, "SELECT id FROM scans WHERE state = 'running'")), seconds=60)
 
 
-def newest(url: str) -> ScanRecord:
+def newest(url: str) -> StoredScan:
     """The newest scan in history."""
     with open_reader(url) as store:
         scan = store.latest()

@@ -25,7 +25,7 @@ _FILTERS = st.fixed_dictionaries(
         "policy": st.sampled_from(["replicas", "labels", "none"]),
         "namespace": st.sampled_from(["shop", "bank", "team-1", "_cluster"]),
         "action": st.sampled_from(["Deny", "Errored"]),
-        "sort": st.sampled_from(["oldest", "newest", "workload", "rule", "owner", "severity"]),
+        "sort": st.sampled_from(["oldest", "newest", "workload", "policy", "owner", "severity"]),
     },
 )
 
