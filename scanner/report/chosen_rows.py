@@ -98,10 +98,10 @@ class ChosenRows:
         match Sort(self._wanted.sort):
             case Sort.WORST:
                 return 0
-            case Sort.OLDEST:
-                return group.opened_at
+            case Sort.OLDEST:  # in whole seconds, as the lists of the pages keep them
+                return int(group.opened_at.timestamp())
             case Sort.NEWEST:
-                return -group.opened_at.timestamp()
+                return -int(group.opened_at.timestamp())
             case Sort.SEVERITY:
                 return group.severity
             case Sort.WORKLOAD:
