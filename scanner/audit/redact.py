@@ -18,7 +18,7 @@ from scanner.admission.dispatch import BoundPolicy, InvocationResult, Together
 from scanner.admission.results import written_message
 from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, fields_of, hidden_values, is_secret, without
 from scanner.audit.sensitive_fields import MASK, without_named_secrets
-from scanner.audit.taint import Taint, carried_texts, documents_of, leads_to_secret, sensitive_texts, taint
+from scanner.audit.taint import Taint, carried_texts, documents_of, leads_to_secret, overlaps, sensitive_texts, taint
 from scanner.model.json import Json
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
 from scanner.model.resource import LAST_APPLIED, Resource
@@ -325,12 +325,7 @@ def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:
     roots = {root, "oldObject"} if root == "object" else {root}
     # Kyverno's request contains the object.
     paths = [(path[1:] or ("object",)) if path[0] == "request" else path for path in reads]
-    return any(path[0] in roots and _overlaps(path[1:], area) for path in paths for area in _AREAS)
-
-
-def _overlaps(path: tuple[str, ...], area: tuple[str, ...]) -> bool:
-    """Return whether a path leads to an area, to a parent of an area, or into an area."""
-    return all(step == area_step for step, area_step in zip(path, area, strict=False))
+    return any(path[0] in roots and overlaps(path[1:], area) for path in paths for area in _AREAS)
 
 
 def masked(text: str, *resources: Resource | None) -> str:

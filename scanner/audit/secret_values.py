@@ -16,7 +16,8 @@ from scanner.model.resource import Resource
 
 # Shorter values are no secrets, and masking them would leave nothing readable.
 SHORTEST_SECRET = 3
-_SHORTEST_ENV = 6
+# Shorter values of environment variables without the name of a secret are settings.
+SHORTEST_ENV = 6
 # The most characters of Base64 for a character of text, which has four bytes at most, and for the end of a text.
 _ENCODED_CHARACTER = 6
 _PADDED = 4
@@ -146,7 +147,7 @@ def _env_values(body: JsonObject) -> list[str]:
     return values + _long_values(named, SHORTEST_SECRET) if named else values
 
 
-def _long_values(variables: Iterable[Any], shortest: int = _SHORTEST_ENV) -> list[str]:
+def _long_values(variables: Iterable[Any], shortest: int = SHORTEST_ENV) -> list[str]:
     try:
         values = [variable.get("value") for variable in variables]
     except AttributeError:  # a variable is no object

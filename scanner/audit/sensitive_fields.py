@@ -39,11 +39,11 @@ _PARTS_OF_NAMES = (
 """One of them is a part of each name."""
 _NAME = re.compile(rf"{_NAMES_OF_SECRETS}$", re.IGNORECASE)
 _QUOTE = r"(?:\\*[\"'])?"
-_NAMED_SECRETS = (
-    re2.compile(
-        rf"(?i)({_NAMES_OF_SECRETS}{_QUOTE}[\s\pZ]*(?:=[\s\pZ]*{_QUOTE}|:[\s\pZ]+{_QUOTE}|:[\s\pZ]*\\*[\"']))"
-        r"(?:(?:basic|bearer|digest|token)[\s\pZ]+)?[^\s\pZ\"',;&]+",
-    ),
+_NAMED = re2.compile(
+    rf"(?i)({_NAMES_OF_SECRETS}{_QUOTE}[\s\pZ]*(?:=[\s\pZ]*{_QUOTE}|:[\s\pZ]+{_QUOTE}|:[\s\pZ]*\\*[\"']))"
+    r"((?:(?:basic|bearer|digest|token)[\s\pZ]+)?[^\s\pZ\"',;&]+)",
+)
+_OTHER_SECRETS = (
     re2.compile(r"(\bBearer[\s\pZ]+)[\w.~+/=-]{8,}"),
     re2.compile(r"()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
     re2.compile(r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)"),
@@ -81,6 +81,7 @@ _REFERENCES: Mapping[str, frozenset[str]] = {
     "serviceAccountToken": frozenset({"audience", "expirationSeconds", "path"}),
 }
 """Fields of Kubernetes whose names are those of secrets, and what they have where they only refer to one."""
+_FLAGS = ("true", "false")
 _DEEPEST = 32
 _MOST_CONTAINERS = 100_000
 _NAMES = 4096
@@ -135,7 +136,7 @@ def _is_open(value: object, referring: frozenset[str], depth: int) -> bool:
 
     `referring` are the fields that such a reference may have.
     """
-    if value is None or isinstance(value, bool) or value in ("", [], {}):
+    if value is None or isinstance(value, bool) or value in ("", [], {}, *_FLAGS):
         return True
     if depth > _DEEPEST:
         return False
@@ -183,7 +184,8 @@ def without_named_secrets(text: str) -> str:
     if _ENCODED.search(text) or _COPY.search(text):
         return MASK
     text = _PASSWORD.sub(_without_password, text)
-    for pattern in _NAMED_SECRETS:
+    text = _NAMED.sub(_without_named, text)
+    for pattern in _OTHER_SECRETS:
         text = pattern.sub(_KEPT, text)
     return _WORD.sub(_without_url_password, text) if "://" in text and "@" in text else text
 
@@ -197,6 +199,12 @@ def holds_secret(text: str) -> bool:
 def _short_holds_secret(text: str) -> bool:
     """Remembered, because objects have many short texts in common."""
     return without_named_secrets(text) != text
+
+
+def _without_named(match: re2._Match[str]) -> str:
+    """A name without its value; true and false are no secrets, as in `--anonymous-auth=false`."""
+    name, value = match.groups()
+    return match[0] if value.rstrip("]})\\").lower() in _FLAGS else f"{name}{MASK}"
 
 
 def _without_password(match: re2._Match[str]) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.secret_values import SHORTEST_SECRET, fields_of
+from scanner.audit.secret_values import SHORTEST_ENV, SHORTEST_SECRET, fields_of
 from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, Fields, Trail, holds_secret, items, names_secret
 from scanner.model.json import Json, as_text
 from scanner.model.resource import Resource
@@ -25,8 +25,6 @@ _EVERYTHING = frozenset({("object",), ("params",), ("namespaceObject",)})
 _TOO_MUCH = cel.Flow(frozenset(), _EVERYTHING)
 _REMEMBERED = 2048
 _KEPT = 4
-# Shorter values of environment variables are settings, not secrets.
-_SHORTEST_ENV = 6
 _OPEN_ROOTS = frozenset({"authorizer", "authorizer.requestResource"})
 """Decisions of the API server about the requester, with its reasons."""
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
@@ -109,14 +107,14 @@ def is_secret_elsewhere(root: str, steps: Sequence[str | int], compiled: Compile
     if root in _DOCUMENTS or root in _OPEN_ROOTS or root in compiled.open_roots or cel.SHAPE in steps:
         return False
     if root == "request":
-        return any(_overlaps((root, *steps), area) for area in _IDENTITY)
+        return any(overlaps((root, *steps), area) for area in _IDENTITY)
     if root not in compiled.object_roots:
         return True
     inside = tuple(steps[2:] if steps[:1] == ("items",) else steps)
     return not any(inside[: len(names)] == names for names in _NAMES)
 
 
-def _overlaps(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
+def overlaps(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
     """Return whether a place is an area, a parent of an area, or inside an area."""
     return all(step == area_step for step, area_step in zip(place, area, strict=False))
 
@@ -145,12 +143,12 @@ class Documents:
     A document that does not exist is None.
     """
 
-    __slots__ = ("_namespace", "_param", "_resource", "by_name", "fields", "secrets", "taints")
+    __slots__ = ("_namespace", "by_name", "fields", "param", "resource", "secrets", "taints")
 
-    def __init__(self, resource: Resource | None, param: Resource | None, namespace: Json) -> None:
+    def __init__(self, resource: Resource, param: Resource | None, namespace: Json) -> None:
         """Take an object, its param and the namespace of the request."""
-        self._resource, self._param, self._namespace = resource, param, namespace
-        body = None if resource is None else resource.body
+        self.resource, self.param, self._namespace = resource, param, namespace
+        body = resource.body
         self.by_name: Mapping[str, Json] = {
             "object": body,
             "oldObject": body,
@@ -170,17 +168,17 @@ class Documents:
 
     def are(self, resource: Resource, param: Resource | None, namespace: Json) -> bool:
         """Return whether these are the documents of an object, a param and a namespace."""
-        return self._resource is resource and self._param is param and self._namespace is namespace
+        return self.resource is resource and self.param is param and self._namespace is namespace
 
 
 class _Latest:
     """The latest documents: several findings concern one object."""
 
     def __init__(self) -> None:
-        self._documents = Documents(None, None, None)
+        self._documents: Documents | None = None
 
     def of(self, resource: Resource, param: Resource | None, namespace: Json) -> Documents:
-        if not self._documents.are(resource, param, namespace):
+        if self._documents is None or not self._documents.are(resource, param, namespace):
             self._documents = Documents(resource, param, namespace)
         return self._documents
 
@@ -189,7 +187,7 @@ _LATEST = _Latest()
 
 
 def documents_of(invocation_result: InvocationResult) -> Documents:
-    """The documents that the expressions of an invocation read."""
+    """The documents that the expressions of an invocation read; the same instance until one of them is another."""
     request = invocation_result.request
     namespace = None if request is None else request.namespace_object
     return _LATEST.of(invocation_result.resource, invocation_result.invocation.param, namespace)
@@ -276,7 +274,7 @@ def _texts(document: Json) -> Iterator[str]:
     stack: list[tuple[Json, Trail, bool]] = [(document, (), False)]
     while stack:
         value, trail, hidden = stack.pop()
-        shortest = _SHORTEST_ENV if trail[-2:-1] == ("env",) and not _names_secret(value) else SHORTEST_SECRET
+        shortest = SHORTEST_ENV if trail[-2:-1] == ("env",) and not _names_secret(value) else SHORTEST_SECRET
         for key, item in items(value):
             hides = hidden or FIELDS.hides(value, key, trail)
             if isinstance(item, str):

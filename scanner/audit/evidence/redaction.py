@@ -24,11 +24,10 @@ from scanner.audit.sensitive_fields import (
     Trail,
     is_secret_named,
 )
-from scanner.audit.taint import Documents, is_secret_elsewhere
+from scanner.audit.taint import Documents, documents_of, is_secret_elsewhere
 from scanner.cel.explanation.explained import path_of
 from scanner.model.evidence import Evidence, Reason
-from scanner.model.json import Json, JsonObject
-from scanner.model.resource import Resource
+from scanner.model.json import Json
 
 WITHHELD: Final = WITHHELD_ANY
 _LONGEST_EXPRESSION = 200
@@ -49,9 +48,9 @@ _NO_REASON: Final = (None, None)
 class _Documents:
     """The documents of an object, its param and its namespace, and what is known about them."""
 
-    def __init__(self, resource: Resource, param: Resource | None, namespace: JsonObject | None) -> None:
-        self.resource, self.param, self.namespace = resource, param, namespace
-        documents = Documents(resource, param, namespace)
+    def __init__(self, documents: Documents) -> None:
+        self.of = documents
+        self.resource, self.param = documents.resource, documents.param
         self.by_name: Mapping[str, Json] = documents.by_name
         self.fields: Mapping[str, Fields] = documents.fields
         self.secrets = documents.secrets
@@ -80,21 +79,10 @@ class _Latest:
         self._documents: _Documents | None = None
 
     def of(self, invocation_result: InvocationResult) -> _Documents:
-        """The documents of an evaluation; the same instance until the object, the param or the namespace is another."""
-        resource, param, request = (
-            invocation_result.resource,
-            invocation_result.invocation.param,
-            invocation_result.request,
-        )
-        namespace = None if request is None else request.namespace_object
-        latest = self._documents
-        if (
-            latest is None
-            or latest.resource is not resource
-            or latest.param is not param
-            or latest.namespace is not namespace
-        ):
-            latest = self._documents = _Documents(resource, param, namespace)
+        """The documents of an evaluation; the same instance until one of them is another."""
+        documents, latest = documents_of(invocation_result), self._documents
+        if latest is None or latest.of is not documents:
+            latest = self._documents = _Documents(documents)
         return latest
 
 

@@ -140,7 +140,7 @@ class _Planner(Planner[Evaluate]):
             return operators.compare_sum(run, function.on_joined, *arguments)
         if tracker is not None:
             return operators.apply_tracked(tracker, run, arguments)
-        if len(arguments) == 2 and self._around is None:  # noqa: PLR2004
+        if len(arguments) == 2 and self._around is None:  # noqa: PLR2004 - both operands
             constant = self._constant(call.arguments[1])
             if constant is not None:
                 return operators.apply_to_constant(run, arguments[0], *constant)

@@ -69,7 +69,7 @@ class Absorbing(OptionalSteps):
         return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0] if tests else None
 
     def _first_path(self, node: Node, *, alone: bool = False) -> tuple[str, ...]:
-        """Return the path that a node reads before it does anything else; empty where there is none, or an error of it may not count.
+        """Return the first path that a node reads, before any other step; empty if it reads none first, or if an error of it may not count.
 
         With `alone`, also where the closures evaluate anything but paths after an error: it might end the evaluation in another way.
         """
