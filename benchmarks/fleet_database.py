@@ -25,6 +25,8 @@ from benchmarks.memory_cluster import MemoryCluster, paged
 from benchmarks.objects import namespaces
 from benchmarks.report_cluster import policies
 from scanner.model.json import JsonObject, as_object
+from scanner.model.method import ClockDifferences
+from scanner.scan.clocks import ScanClock
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from scanner.scan.run import run
@@ -83,7 +85,9 @@ def fill(url: str, *, clusters: int, scans: int, findings: int) -> None:
             cluster = MemoryCluster(paged(population.objects()))
             of_run = store.begin_run(name)
             store.begin_scan_of_run(of_run, name)
-            run(cluster, store, Options(manifests=manifests), scan_id=name, clock=partial(_at, moment))
+            clock = partial(_at, moment)
+            dated = ScanClock(moment, timedelta(), clock, ClockDifferences())  # PostgreSQL's own clock is later
+            run(cluster, store, Options(manifests=manifests), scan_id=name, clock=clock, dated=dated)
             store.end_run(of_run, exit_code=0, scan_id=name)
             population.age(number)
     say(f"one cluster is scanned {scans} times")
