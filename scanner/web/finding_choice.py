@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.report.list_filters import ListFilter
 from scanner.store.clusters import StoredCluster
-from scanner.web.kept_choices import Chosen
 from scanner.web.library import Library
 from scanner.web.problem_list import ListedProblem, ListedProblems
 from scanner.web.scan_view import ScanView
@@ -18,18 +17,21 @@ _PORTION: Final = 500
 """The findings whose texts are in memory at a time."""
 
 
+class Chosen(NamedTuple):
+    """The problems that a filter chooses, and the number of their findings that it chooses."""
+
+    problems: ListedProblems
+    findings: int
+
+
 def chosen_problems(library: Library, cluster: StoredCluster, view: ScanView, wanted: ListFilter) -> Chosen:
     """The problems that a filter chooses, in its order, and the number of their findings.
 
     A status besides resolved leaves resolved findings out.
     """
-
-    def choose() -> Chosen:
-        words = library.words(cluster, wanted.text) if wanted.text else ()
-        problems = view.problems.chosen(wanted, words)
-        return Chosen(problems, problems.findings(resolved=wanted.has_resolved))
-
-    return view.choices.get(wanted, choose)
+    words = library.words(cluster, wanted.text) if wanted.text else ()
+    problems = view.problems.chosen(wanted, words)
+    return Chosen(problems, problems.findings(resolved=wanted.has_resolved))
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,10 @@ from scanner.report.place_texts import PlaceTexts
 from scanner.report.places import Places
 from scanner.report.site import Site, site_of
 from scanner.report.worst_rows import MOST, Subject, in_folder
-from scanner.web.kept_choices import KeptChoices
 from scanner.web.problem_list import ListedProblem, ProblemList
 
 OBJECTS: Final = 50
 """The objects that the row of a problem shows; the page of the problem lists all."""
-
-_CHOICES: Final = 4
-"""The results of filters that are kept, if each has every problem. They go with the view, which alone has these problems."""
 
 
 class ScanView:
@@ -50,7 +46,6 @@ class ScanView:
         self.lock: Final = RLock()
         self._marked: Final[dict[int, MarkedText]] = {}
         """The texts of policies on the pages of findings, which take long to make."""
-        self.choices: Final = KeptChoices(_CHOICES * self.size)
 
     @property
     def scan_id(self) -> str:
