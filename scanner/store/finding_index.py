@@ -21,7 +21,6 @@ from scanner.store.findings import PROBLEM, causes_of, ended_in, seen_in, status
 from scanner.store.kept_labels import KeptLabels, PlaceOfObject
 from scanner.store.problem_clocks import FIRST, OPENED
 from scanner.store.read_tallies import checks_of
-from scanner.store.remembered import remembered
 from scanner.store.row_ids import RowIdSet
 from scanner.store.tables import (
     ALONE,
@@ -165,8 +164,7 @@ class _Referred:
     def facts(self, rows: Sequence[_Facts], *, resolved: bool) -> Iterable[CommonFacts]:
         """The facts of some combinations, in their order."""
         self._read_policies({row.check for row in rows} - self._policies.keys())
-        verdicts = sorted({row.verdict for row in rows} - self._verdicts.keys())
-        self._verdicts.update(remembered(self._connection, "verdicts without texts", verdicts, self._read_verdicts))
+        self._read_verdicts({row.verdict for row in rows} - self._verdicts.keys())
         causes = {row.end_cause if resolved else row.cause if row.begins else None for row in rows}
         self._causes.update(causes_of(self._connection, causes - self._causes.keys()))
         return [self._fact(row, resolved=resolved) for row in rows]
@@ -208,15 +206,13 @@ class _Referred:
 
     def _read_tops(self, numbers: set[int]) -> Mapping[int, _Top]:
         """Workloads by id."""
-
-        def read(missing: Sequence[int]) -> Mapping[int, _Top]:
-            own = WORKLOADS.c
-            wanted = select(own.id, own.kind, own.namespace, own.name).where(
-                own.id.in_(listed(self._connection, missing))
-            )
-            return {number: _Top(*columns) for number, *columns in self._connection.execute(wanted)}
-
-        return remembered(self._connection, "workloads", sorted(numbers), read)
+        if not numbers:
+            return {}
+        own = WORKLOADS.c
+        wanted = select(own.id, own.kind, own.namespace, own.name).where(
+            own.id.in_(listed(self._connection, sorted(numbers)))
+        )
+        return {number: _Top(*columns) for number, *columns in self._connection.execute(wanted)}
 
     def _place(self, row: _Place, owner: str, tops: Mapping[int, _Top]) -> CommonPlace:
         top = tops.get(row.workload or 0)
@@ -234,8 +230,10 @@ class _Referred:
         rows = checks_of(self._connection, checks)
         self._policies.update((number, (row.language, row.policy)) for number, row in rows.items())
 
-    def _read_verdicts(self, numbers: Sequence[int]) -> Mapping[int, _Verdict]:
+    def _read_verdicts(self, numbers: set[int]) -> None:
+        if not numbers:
+            return
         own = VERDICTS.c
         columns = (own[name] for name in _Verdict._fields)
-        wanted = select(own.id, *columns).where(own.id.in_(listed(self._connection, numbers)))
-        return {row[0]: _Verdict._make(row[1:]) for row in self._connection.execute(wanted)}
+        wanted = select(own.id, *columns).where(own.id.in_(listed(self._connection, sorted(numbers))))
+        self._verdicts.update((row[0], _Verdict._make(row[1:])) for row in self._connection.execute(wanted))

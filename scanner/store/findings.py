@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, Select, case, func, select
@@ -33,7 +32,6 @@ from scanner.store.engine import among
 from scanner.store.interning import CHUNK, chunks
 from scanner.store.kept_labels import KeptLabels, PlaceOfObject
 from scanner.store.recorded_objects import INTERVAL, IntervalOfObject, interval_of, intervals_at
-from scanner.store.remembered import remembered
 from scanner.store.row_ids import RowIdSet
 from scanner.store.sightings import last_seen
 from scanner.store.tables import (
@@ -470,27 +468,22 @@ def causes_of(connection: Connection, numbers: set[int | None]) -> dict[int | No
     """The causes by id; None for None."""
     there = sorted(number for number in numbers if number is not None)
     causes: dict[int | None, Cause | None] = {None: None}
-    found = remembered(connection, "causes", there, partial(_causes, connection))
-    causes.update(found.items())
-    return causes
-
-
-def _causes(connection: Connection, numbers: Sequence[int]) -> dict[int, Cause]:
-    wanted = select(CAUSES.c.id, CAUSES.c.kind, CAUSES.c.also).where(among(connection, CAUSES.c.id, numbers))
-    return {
-        number: Cause(CauseKind(kind), tuple(map(CauseKind, also.split(","))) if also else ())
+    if not there:
+        return causes
+    wanted = select(CAUSES.c.id, CAUSES.c.kind, CAUSES.c.also).where(among(connection, CAUSES.c.id, there))
+    causes.update(
+        (number, Cause(CauseKind(kind), tuple(map(CauseKind, also.split(","))) if also else ()))
         for number, kind, also in connection.execute(wanted)
-    }
+    )
+    return causes
 
 
 def verdicts_of(connection: Connection, numbers: set[int]) -> Mapping[int, VerdictColumns]:
     """Verdicts by id."""
-    return remembered(connection, "verdicts", sorted(numbers), partial(_verdicts, connection))
-
-
-def _verdicts(connection: Connection, numbers: Sequence[int]) -> dict[int, VerdictColumns]:
+    if not numbers:
+        return {}
     wanted = select(VERDICTS.c.id, *columns_of(VERDICTS, VerdictColumns)).where(
-        among(connection, VERDICTS.c.id, numbers)
+        among(connection, VERDICTS.c.id, sorted(numbers))
     )
     return {number: VerdictColumns._make(columns) for number, *columns in connection.execute(wanted)}
 

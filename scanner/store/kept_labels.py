@@ -7,10 +7,10 @@ the latest are remembered: memory does not grow with the cluster.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, select
@@ -18,7 +18,6 @@ from sqlalchemy import ColumnElement, Connection, select
 from scanner.model.population import NOTHING_KEPT, GroupKind, Kept, KeptOfObject, Pairs
 from scanner.store.engine import among
 from scanner.store.interning import chunks
-from scanner.store.remembered import remembered
 from scanner.store.tables import KEPT, KINDS, OBJECTS, POPULATION, WORKLOADS
 
 _NAMESPACE: Final = ("", "Namespace")
@@ -27,7 +26,6 @@ _MOST: Final = 10_000
 
 
 _NO_PAIRS: Final = "[]"
-_KeyT = TypeVar("_KeyT", int, str)
 
 KeptTexts: TypeAlias = tuple[str | None, str | None]
 """The columns `labels` and `annotations` of a row of `kept`."""
@@ -64,11 +62,7 @@ class KeptLabels:
 
     @cached_property
     def _kinds(self) -> Mapping[GroupKind, Sequence[int]]:
-        """The ids of kinds by group and kind, in any version. Objects of a revision have no kinds that were stored later."""
-        place = self.cluster, self.revision
-        return remembered(self.connection, "kinds of a revision", [place], lambda _: {place: self._read_kinds()})[place]
-
-    def _read_kinds(self) -> Mapping[GroupKind, Sequence[int]]:
+        """The ids of kinds by group and kind, in any version."""
         kinds: defaultdict[GroupKind, list[int]] = defaultdict(list)
         wanted = select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)
         for number, api_version, kind in self.connection.execute(wanted):
@@ -112,7 +106,7 @@ class KeptLabels:
         return joined
 
     def _read_workloads(self, missing: set[int]) -> None:
-        self._of_workloads.update(self._remembered("labels of workloads", missing, self._kept_by_workload))
+        self._of_workloads.update(self._kept_by_workload(sorted(missing)))
 
     def _kept_by_workload(self, missing: Sequence[int]) -> Mapping[int, int]:
         """The ids of `kept` of workloads, 0 for those that were not examined."""
@@ -142,7 +136,7 @@ class KeptLabels:
         return {row.id: row.kept for row in rows}
 
     def _read_namespaces(self, missing: set[str]) -> None:
-        self._of_namespaces.update(self._remembered("labels of namespaces", missing, self._kept_by_namespace))
+        self._of_namespaces.update(self._kept_by_namespace(sorted(missing)))
 
     def _kept_by_namespace(self, missing: Sequence[str]) -> Mapping[str, int]:
         """The ids of `kept` of Namespaces by name, 0 for those that were not examined."""
@@ -159,12 +153,6 @@ class KeptLabels:
             found.update((name, kept) for name, kept in self.connection.execute(wanted))
         return found
 
-    def _remembered(
-        self, what: str, keys: set[_KeyT], read: Callable[[Sequence[_KeyT]], Mapping[_KeyT, int]]
-    ) -> Mapping[_KeyT, int]:
-        """What was read of the revision, which stays as it is."""
-        return remembered(self.connection, (what, self.cluster, self.revision), sorted(keys), read)
-
     def _of_kinds(self, kinds: Sequence[int]) -> tuple[ColumnElement[bool], ...]:
         """The conditions of the objects of some kinds at the revision."""
         identity, interval = OBJECTS.c, POPULATION.c
@@ -173,7 +161,7 @@ class KeptLabels:
 
     def _read_rows(self, missing: set[int], texts: Mapping[int, KeptTexts]) -> None:
         self._rows.update((number, self._kept(*texts[number])) for number in missing if number in texts)
-        read = remembered(self.connection, ("labels", self._names), sorted(missing - texts.keys()), self._rows_of)
+        read = self._rows_of(sorted(missing - texts.keys()))
         self._rows.update(
             (number, self._equal.setdefault((kept.labels, kept.annotations), kept)) for number, kept in read.items()
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Table, select
@@ -10,7 +10,6 @@ from sqlalchemy import Connection, Table, select
 from scanner.model.scan import OutcomeName, TallyKey
 from scanner.store.columns import CheckColumns, KindColumns, columns_of
 from scanner.store.engine import listed
-from scanner.store.remembered import remembered
 from scanner.store.tables import CHECKS, KINDS, TALLIES
 
 _RowT = TypeVar("_RowT", CheckColumns, KindColumns)
@@ -56,12 +55,10 @@ def checks_of(connection: Connection, ids: Collection[int]) -> Mapping[int, Chec
 
 def _by_id(connection: Connection, table: Table, columns: type[_RowT], ids: Collection[int]) -> Mapping[int, _RowT]:
     """Rows of a table by id."""
-
-    def read(missing: Sequence[int]) -> dict[int, _RowT]:
-        wanted = select(table.c.id, *columns_of(table, columns)).where(table.c.id.in_(listed(connection, missing)))
-        return {number: columns(*own) for number, *own in connection.execute(wanted)}
-
-    return remembered(connection, table.name, sorted(ids), read)
+    if not ids:
+        return {}
+    wanted = select(table.c.id, *columns_of(table, columns)).where(table.c.id.in_(listed(connection, sorted(ids))))
+    return {number: columns(*own) for number, *own in connection.execute(wanted)}
 
 
 def _invocation(check: CheckColumns) -> tuple[str, str, str, str]:

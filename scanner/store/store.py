@@ -63,7 +63,6 @@ from scanner.store.engine import (
     writing_shared,
 )
 from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
-from scanner.store.remembered import OPTION, Remembered
 from scanner.store.scans import abandoned, mark_failed, pruned, with_current_state
 from scanner.store.schema import Upgraded, check, migrate, prepare
 from scanner.store.search import search
@@ -609,12 +608,10 @@ def open_reader(url: str, clock: Clock | None = None, *, most_seconds: float | N
     """Open an existing database to read it, which needs neither write permission nor free space. The clock is that of `open_store`.
 
     Raises UsageError for an invalid URL, StoreError when this version cannot read the database. A reader that many people share has
-    a limit of `most_seconds`: it raises QueryTooLong for a query that takes longer, and remembers rows that never change.
+    a limit of `most_seconds`: it raises QueryTooLong for a query that takes longer.
     """
     address = address_of(url)
     engine = reading_engine_for(address, most_seconds)
-    if most_seconds is not None:
-        engine = engine.execution_options(**{OPTION: Remembered()})
     try:
         with as_store_error(address):
             check(engine, address)
