@@ -40,10 +40,10 @@ from scanner.web.compared_scans import (
     comparison_of,
     shown_rules,
 )
-from scanner.web.library import RECENT, Library
+from scanner.web.kept import Kept, recent
+from scanner.web.library import Library
 from scanner.web.moments import LATEST, moment_of
 from scanner.web.parameters import query_of, text_of
-from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest
 from scanner.web.rendered import RenderedPages
 from scanner.web.shell import query_link, render
@@ -85,7 +85,7 @@ class ComparePages:
 
     library: Library
     rendered: RenderedPages
-    pairs: Recent[_Chosen] = field(default_factory=lambda: Recent(RECENT))
+    pairs: Kept[_Chosen] = field(default_factory=recent)
 
     def compare(self, request: Request) -> Response:
         """The page: by default of the two newest comparable scans."""

@@ -27,10 +27,10 @@ from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
 from scanner.store.search_text import MOST_WORDS
 from scanner.store.search_words import WordMatches
 from scanner.web.addresses import Moment, cluster_key, find_cluster
+from scanner.web.kept import Kept, recent
 from scanner.web.kept_views import KeptViews
 from scanner.web.limits import QUERY_SECONDS
 from scanner.web.read_ahead import CountsAhead, Questions
-from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere, Unavailable, reason_of
 from scanner.web.scan_view import ScanView
 from scanner.web.turns import give_up
@@ -38,9 +38,6 @@ from scanner.web.turns import give_up
 _LOG: Final = logging.getLogger("assay.web")
 _CHECK_AFTER: Final = 10.0
 """The seconds after which the schema of the database is checked again."""
-RECENT: Final = 2.0
-"""The seconds for which clusters and their newest scans are remembered: a page follows a new scan that much later."""
-
 _QUESTIONS: Final = 4
 """The questions of new views that the database is asked at one time."""
 _UNSCANNED: Final = 20
@@ -92,9 +89,9 @@ class Library:
         self._checked = 0.0
         self._ended = False
         self._views: Final[KeptViews[ScanView]] = KeptViews()
-        self._clusters: Final[Recent[tuple[StoredCluster, ...]]] = Recent(RECENT)
-        self._scans: Final[Recent[Scan | None]] = Recent(RECENT)
-        self._fleet: Final[Recent[Fleet]] = Recent(RECENT)
+        self._clusters: Final[Kept[tuple[StoredCluster, ...]]] = recent()
+        self._scans: Final[Kept[Scan | None]] = recent()
+        self._fleet: Final[Kept[Fleet]] = recent()
         self._making: Final[dict[_Key, RLock]] = {}
         self._questions: Final = Questions(_QUESTIONS)
 

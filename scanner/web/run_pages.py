@@ -27,9 +27,9 @@ from scanner.store import SqlReader
 from scanner.store.clusters import StoredCluster
 from scanner.web.addresses import beginning_of
 from scanner.web.answers import page_answer
-from scanner.web.library import RECENT, Library
+from scanner.web.kept import Kept, recent
+from scanner.web.library import Library
 from scanner.web.parameters import after_key, query_of, text_of
-from scanner.web.recent import Recent
 from scanner.web.refusals import BadRequest, NotThere
 from scanner.web.rendered import Rendered, RenderedPages, rendered
 from scanner.web.shell import Shell, query_link, render
@@ -50,7 +50,7 @@ class RunPages:
 
     library: Library
     rendered: RenderedPages
-    registers: Recent[Rendered] = field(default_factory=lambda: Recent(RECENT))
+    registers: Kept[Rendered] = field(default_factory=recent)
 
     def runs(self, request: Request) -> Response:
         """The register since a date, the newest entry first: beside the schedule of the configuration, if there is one."""
