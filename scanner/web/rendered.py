@@ -1,16 +1,19 @@
 """Rendered pages in memory: a page about a finished scan never changes, so the pages that are read often are made once.
 
 They are kept compressed: ten times as many pages fit, and unpacking one takes a small part of the time of making it.
+Row 12: without kept pages a request takes 23 ms of processor time in place of 12, and 22 ms if they are not compressed.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from hashlib import sha256
-from threading import Lock
 from typing import Final, NamedTuple
+
+from cachetools import LRUCache
+
+from scanner.web.kept import Kept
 
 MOST: Final = 16_000_000
 """The bytes of all kept pages, compressed."""
@@ -26,36 +29,22 @@ class Rendered(NamedTuple):
 
 
 class RenderedPages:
-    """The latest pages by key. Two threads may render one page at the same time; both results are equal."""
+    """The latest pages by key."""
 
     def __init__(self, most: int = MOST) -> None:
-        self._most: Final = most
-        self._pages: Final[OrderedDict[Hashable, Rendered]] = OrderedDict()
-        """With compressed bodies."""
-        self._size = 0
-        self._lock: Final = Lock()
+        self._packed: Final[Kept[Rendered]] = Kept(LRUCache(most, getsizeof=lambda page: len(page.body)))
 
     def page(self, key: Hashable, render: Callable[[], str | bytes]) -> Rendered:
         """The page with a key, rendered if it is not kept."""
-        with self._lock:
-            kept = self._pages.get(key)
-            if kept is not None:
-                self._pages.move_to_end(key)
-        if kept is not None:
-            return Rendered(zlib.decompress(kept.body), kept.etag)
-        made = rendered(render())
-        packed = Rendered(zlib.compress(made.body, _LEVEL), made.etag)
-        with self._lock:
-            if key not in self._pages:
-                self._pages[key] = packed
-                self._size += len(packed.body)
-            while self._size > self._most:
-                _, oldest = self._pages.popitem(last=False)
-                self._size -= len(oldest.body)
-        return made
+        packed = self._packed.value(key, lambda: _packed(rendered(render())))
+        return Rendered(zlib.decompress(packed.body), packed.etag)
 
 
 def rendered(content: str | bytes) -> Rendered:
     """A page with its entity tag."""
     body = content.encode() if isinstance(content, str) else content
     return Rendered(body, f'"{sha256(body).hexdigest()[:32]}"')
+
+
+def _packed(page: Rendered) -> Rendered:
+    return Rendered(zlib.compress(page.body, _LEVEL), page.etag)
