@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from datetime import datetime
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
+
+from cachetools import Cache
 
 MOST_VIEWS: Final = 64
 """The views that are kept: those of the newest scans of a fleet, and some of other dates."""
 MOST_PROBLEMS: Final = 1_000_000
-"""The problems of all kept views together: a bound of their memory."""
+"""The problems of all kept views together: a bound of their memory. A view counts as a 64th of it at least."""
 
 
 class View(Protocol):
@@ -35,42 +36,35 @@ class View(Protocol):
 ViewT = TypeVar("ViewT", bound=View)
 
 
-class KeptViews(Generic[ViewT]):
-    """The views that were read last, by key. Its methods may not be called by several threads at once."""
+class KeptViews(Cache[Hashable, ViewT]):
+    """The views that were read last, in that order. Its methods may not be called by several threads at once.
+
+    Row 12: without the rule for newest scans, one session in nine about a newest scan would wait half a second for its view (ADR 68).
+    """
 
     def __init__(self, most_views: int = MOST_VIEWS, most_problems: int = MOST_PROBLEMS) -> None:
         """Keep at most so many views, and views of so many problems; always one."""
-        self._most_views: Final = most_views
-        self._most_problems: Final = most_problems
-        self._views: Final[OrderedDict[Hashable, ViewT]] = OrderedDict()
+        least = most_problems // most_views
+        super().__init__(most_problems, lambda view: min(max(view.size, least), most_problems))
+        self._newest: Final[dict[Hashable, datetime]] = {}
 
-    def get(self, key: Hashable) -> ViewT | None:
-        """The view with a key, if it is kept."""
-        view = self._views.get(key)
-        if view is not None:
-            self._views.move_to_end(key)
+    def __getitem__(self, key: Hashable) -> ViewT:
+        """The view with a key, which is now the one that was read last."""
+        view = super().__getitem__(key)
+        super().__delitem__(key)
+        super().__setitem__(key, view)
         return view
 
-    def keep(self, key: Hashable, view: ViewT) -> None:
+    def __setitem__(self, key: Hashable, view: ViewT) -> None:
         """Keep a view, and drop others while there are too many."""
-        self._views[key] = view
-        self._views.move_to_end(key)
-        while len(self._views) > 1 and self._is_full():
-            del self._views[self._least_needed()]
+        self._newest[view.cluster] = max(view.ended, self._newest.get(view.cluster, view.ended))
+        super().__setitem__(key, view)
 
-    def clear(self) -> None:
-        """Drop all views."""
-        self._views.clear()
+    def popitem(self) -> tuple[Hashable, ViewT]:
+        """Drop the view of an earlier scan of its cluster that was not read for the longest time; else any such view."""
+        key = next(filter(self._is_earlier, self), None) or next(iter(self))
+        return key, self.pop(key)
 
-    def _is_full(self) -> bool:
-        problems = sum(view.size for view in self._views.values())
-        return len(self._views) > self._most_views or problems > self._most_problems
-
-    def _least_needed(self) -> Hashable:
-        """The view of an earlier scan of its cluster that was not read for the longest time; else any such view. Never the last one."""
-        newest: dict[Hashable, datetime] = {}
-        for view in self._views.values():
-            newest[view.cluster] = max(view.ended, newest.get(view.cluster, view.ended))
-        *others, _ = self._views
-        earlier = (key for key in others if self._views[key].ended < newest[self._views[key].cluster])
-        return next(earlier, others[0])
+    def _is_earlier(self, key: Hashable) -> bool:
+        view = super().__getitem__(key)
+        return view.ended < self._newest[view.cluster]

@@ -201,7 +201,7 @@ class Library:
             if view is None:
                 view = self._made(scan.id, day)
                 with self._lock:
-                    self._views.keep(key, view)
+                    self._views[key] = view
         finally:
             making.release()
         with self._lock:
