@@ -2,6 +2,7 @@
 
 A thread that works for long, or waits for another one, gives its turn up. It goes on without one: it may hold what others wait for.
 So does a thread that has waited for a second: queries that take long must not stop all other pages.
+Row 12: without turns, the slowest 95th percentile of newest scans is 3.7 and 4.2 s (two runs) in place of 1.0 to 2.0 (four runs).
 """
 
 from __future__ import annotations
