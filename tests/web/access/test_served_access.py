@@ -22,6 +22,23 @@ def test_pages_are_read_by_those_who_may(examples: str) -> None:
         assert (303, False) == (refused.status_code, "shop" in refused.text)
 
 
+def test_kept_pages_are_for_authenticated_readers_alone(examples: str) -> None:
+    """Pages and answers that are in memory, also with their entity tags, have nothing for a request without a token."""
+    with closing(Library(examples)) as library:
+        key = library.key(library.clusters()[0])
+        report, api = f"/clusters/{key}/latest", f"/api/v1/clusters/{key}"
+        paths = ("/", f"{report}/index.html", f"{report}/findings.html", f"/clusters/{key}/runs", f"{api}/findings")
+        with running(access(tokens=TOKENS), app=application(library)) as server:
+            for path in paths:
+                kept = server.get(path, authorization=f"Bearer {TOKEN}")
+                refused = server.get(path, if_none_match=kept.headers["etag"])
+
+                assert 200 == kept.status_code
+                assert refused.status_code in {303, 401}
+                assert "etag" not in refused.headers
+                assert not {"shop", "grafana"} & set(re.findall(r"[a-z]+", refused.text))
+
+
 def test_a_page_may_run_no_script(examples: str) -> None:
     """The policy in the header forbids all, and the one in the page allows one style sheet."""
     with closing(Library(examples)) as library, running(access(), app=application(library)) as server:
