@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import weakref
+from functools import partial
 
 import pytest
 from cachetools import LRUCache
@@ -66,7 +67,7 @@ def test_a_value_that_is_larger_than_the_map_is_made_again() -> None:
         made.append(text)
         return text
 
-    texts = [kept.value(text, lambda text=text: make(text)) for text in ("abc", "long", "abc", "long")]
+    texts = [kept.value(text, partial(make, text)) for text in ("abc", "long", "abc", "long")]
 
     assert ["abc", "long", "abc", "long"] == texts
     assert ["abc", "long", "long"] == made
