@@ -105,15 +105,16 @@ class MetricsPush:
     def _sent(self, gateway: Gateway, error: BaseException | None) -> str:
         """The reason why the metrics were not sent, or an empty text."""
         from scanner.notify.pushgateway import push
-        from scanner.report.live_metrics import RunEnd, text_of_run
+        from scanner.report.live_metrics import RunEnd, families_of_run
         from scanner.report.metric_families import printable
 
         if not self._name:
             return "the name of the cluster is not known. Give it one with --cluster-name"
         try:
             now = datetime.now(UTC)
-            text = text_of_run(RunEnd(now, _exit_code(error)), expected_now(now), self._name, self._samples)
-            return push(gateway, printable(self._name), text, replace=bool(self._samples.get(_LAST_COMPLETE)))
+            run = RunEnd(now, _exit_code(error))
+            metrics = families_of_run(run, expected_now(now), self._name, self._samples)
+            return push(gateway, printable(self._name), metrics, replace=bool(self._samples.get(_LAST_COMPLETE)))
         except KeyboardInterrupt:
             return "interrupted"
 

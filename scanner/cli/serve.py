@@ -45,7 +45,7 @@ EPILOG: Final = (
     "Exit codes: 0 ended by SIGINT or SIGTERM · 2 usage or configuration · 4 could not run."
 )
 LISTEN: Final = "127.0.0.1:8080"
-_EXTRA: Final = frozenset({"authlib", "httpx2", "itsdangerous", "joserfc", "prometheus_client", "starlette", "uvicorn"})
+_EXTRA: Final = frozenset({"authlib", "httpx2", "itsdangerous", "joserfc", "starlette", "uvicorn"})
 _ACCESS: Final = "Access"
 
 

@@ -4,8 +4,9 @@ Source of truth: client-go's loading rules. Of several files the first with a se
 unless the user named them, and the pod's own credentials are used only without any file. Unlike client-go, no request is sent
 over TLS without credentials: an anonymous scan would find nothing, and advise rights for everybody.
 
-The official client reads what is left when every file is read, and every credential is there: it starts no program, renews no login and
-opens no file but the certificates, which were read before.
+One reader finds the entries and their credentials. The settings of simple ones are made from them at once; the official client reads
+all others when every file is read, and every credential is there: it starts no program, renews no login and opens no file but the
+certificates, which were read before.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import orjson
 from scanner.audit.sensitive_fields import names_secret
 from scanner.cluster import yaml
 from scanner.cluster.credential_plugin import SECONDS, PluginFailed, plugin_credentials
-from scanner.cluster.simple_kubeconfig import SERVICE_ACCOUNT, Entries, plain_account, plain_kubeconfig, rereading
+from scanner.cluster.simple_kubeconfig import SERVICE_ACCOUNT, Entries, plain_account, rereading, simple_settings
 from scanner.errors import ClusterError
 from scanner.files import SECRET, SETTINGS, read_file, read_text
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
@@ -141,12 +142,7 @@ def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS)
     present = [found for path in paths.split(os.pathsep) if path and (found := _present(path))]
     read = {path: text for path in present if not _is_empty(text := _kubeconfig_text(path))}
     if read:
-        plain = plain_kubeconfig(next(iter(read)), context) if len(read) == 1 else None
-        return (
-            _with(*plain)
-            if plain
-            else _from_files({path: _parsed(path, text) for path, text in read.items()}, context, seconds)
-        )
+        return _from_files({path: _parsed(path, text) for path, text in read.items()}, context, seconds)
     if os.environ.get("KUBERNETES_SERVICE_HOST") and not kubeconfig:
         return _in_cluster()
     lack = f"the kubeconfig {paths} is empty" if present else f"there is no kubeconfig at {paths}"
@@ -195,7 +191,7 @@ def _is_empty(text: str) -> bool:
 
 
 def _official_client() -> tuple[Any, Any]:
-    """The client's modules `client` and `config`, without types; imported when needed, because that takes a second."""
+    """The client's modules `client` and `config`, without types; imported when needed, because that takes 0.43 seconds."""
     from kubernetes import client, config
 
     return client, config
@@ -239,8 +235,6 @@ class _Entry(NamedTuple):
 
 
 def _from_files(files: _Files, context: str, seconds: float) -> Credentials:
-    client, loading = _official_client()
-    configuration = client.Configuration()
     paths = os.pathsep.join(map(str, files))
     chosen = context or _current_context(files)
     _reject_unknown_context(files, chosen, paths)
@@ -250,11 +244,19 @@ def _from_files(files: _Files, context: str, seconds: float) -> Credentials:
     _reject_unknown_user(files, wanted, paths)
     credentials, lifetime = _with_credentials(user, cluster, seconds)
     entries = Entries(wanted, cluster, credentials)
+    configuration = simple_settings(entries) or _configuration(entries, chosen, paths)
+    return _with(configuration, entries, lifetime)
+
+
+def _configuration(entries: Entries, context: str, paths: str) -> Any:
+    """The official client's configuration, which has embedded certificates in temporary files. Raises ClusterError."""
+    client, loading = _official_client()
+    configuration = client.Configuration()
     with _trouble_with(f"the kubeconfig {paths}"):
-        loader = loading.kube_config.KubeConfigLoader(_only(entries), active_context=chosen, config_base_path="")
+        loader = loading.kube_config.KubeConfigLoader(_only(entries), active_context=context, config_base_path="")
         loader.load_and_set(configuration)
     configuration.refresh_api_key_hook = None
-    return _with(configuration, entries, lifetime)
+    return configuration
 
 
 def _only(entries: Entries) -> dict[str, object]:

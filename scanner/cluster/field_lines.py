@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-import yaml as pyyaml
 from yaml.events import (
     AliasEvent,
     CollectionEndEvent,
@@ -25,7 +24,8 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-_LOADER: Final = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
+from scanner.cluster.yaml import Malformed, events
+
 _STEP: Final = re.compile(r"\[(?P<index>\d+)\]|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]|\.?(?P<name>[A-Za-z_][A-Za-z0-9_-]*)")
 _PART: Final = 1 << 20
 _ESCAPE: Final = re.compile(r"\\(.)")
@@ -136,11 +136,11 @@ def _read_lines(text: str, root: _Field, line: int) -> None:
     """Set the lines of the wanted fields of the first document in a text that begins at a line of its file."""
     walk = _Walk([_Frame(root, is_list=False, is_root=True)], line)
     try:
-        for event in pyyaml.parse(text, Loader=_LOADER):
+        for event in events(text):
             if isinstance(event, DocumentEndEvent):
                 return
             walk.feed(event)
-    except pyyaml.YAMLError:
+    except Malformed:
         return
 
 

@@ -203,29 +203,23 @@ def load(text: str, *, line_offset: int = 0) -> Json:
     `line_offset` is added to the lines that errors name. Raises Malformed.
     """
     composer = _Composer(line_offset)
-    try:
-        for event in _events(text):
-            if isinstance(event, DocumentEndEvent):
-                break
-            composer.feed(event)
-    except pyyaml.MarkedYAMLError as error:
-        raise _syntax_error(error, line_offset) from error
-    except pyyaml.YAMLError as error:
-        raise Malformed(" ".join(str(error).split())) from error
+    for event in events(text, line_offset=line_offset):
+        if isinstance(event, DocumentEndEvent):
+            break
+        composer.feed(event)
     return composer.result
 
 
-def _events(text: str) -> Iterator[Event]:
-    yield from pyyaml.parse(text, Loader=_LOADER)
-
-
-def problem_of(error: pyyaml.MarkedYAMLError) -> str:
-    """The problem without texts of the document, which some messages quote, such as a tag: a value that begins with ! or *."""
-    return _QUOTED.sub("a text", error.problem or error.context or "malformed YAML")
-
-
-def _syntax_error(error: pyyaml.MarkedYAMLError, line_offset: int) -> Malformed:
-    return _malformed(problem_of(error), error.problem_mark or error.context_mark, line_offset)
+def events(text: str, *, line_offset: int = 0) -> Iterator[Event]:
+    """The events of all documents in a text. Raises Malformed, with the place and without a text of the document."""
+    try:
+        yield from pyyaml.parse(text, Loader=_LOADER)
+    except pyyaml.MarkedYAMLError as error:
+        # Some messages quote the document, such as a tag: a value that begins with ! or *.
+        problem = _QUOTED.sub("a text", error.problem or error.context or "malformed YAML")
+        raise _malformed(problem, error.problem_mark or error.context_mark, line_offset) from error
+    except pyyaml.YAMLError as error:
+        raise Malformed(" ".join(str(error).split())) from error
 
 
 def _malformed(problem: str, mark: _Mark | None, line_offset: int) -> Malformed:

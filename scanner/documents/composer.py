@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-import yaml as pyyaml
 from yaml.events import (
     AliasEvent,
     CollectionStartEvent,
@@ -25,12 +24,11 @@ from yaml.events import (
 )
 
 from scanner.cluster.scalars import BadScalar, json_value, resolve
-from scanner.cluster.yaml import problem_of
+from scanner.cluster.yaml import Malformed, events
 from scanner.documents.nodes import BadDocument, Node, Place, key_shown
 from scanner.files import SETTINGS
 
 DEEPEST: Final = 32
-_LOADER: Final = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _UNREADABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BOM: Final = b"\xef\xbb\xbf"
@@ -141,18 +139,15 @@ def compose(data: bytes, source: str) -> Iterator[Node]:
     text = _text(data, source)
     composer = _Composer(source)
     try:
-        for event in pyyaml.parse(text, Loader=_LOADER):
+        for event in events(text):
             composer.feed(event)
             if isinstance(event, DocumentEndEvent):
                 if composer.root is not None and composer.root.value is not None:
                     yield composer.root
                 composer = _Composer(source)
-    except pyyaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = Place(source, mark.line + 1, mark.column + 1) if mark else Place(source, 1, 1)
-        raise BadDocument(place, f"this is not YAML: {problem_of(error)}") from error
-    except pyyaml.YAMLError as error:
-        raise BadDocument(Place(source, 1, 1), f"this is not YAML: {' '.join(str(error).split())}") from error
+    except Malformed as error:
+        place = Place(source, error.line or 1, error.column or 1)
+        raise BadDocument(place, f"this is not YAML: {error.problem}") from error
 
 
 def _text(data: bytes, source: str) -> str:

@@ -1,20 +1,22 @@
 """Sends metrics to a Pushgateway, for those who scan from a job and run no server.
 
-Source of truth: the API of github.com/prometheus/pushgateway. `PUT /metrics/job/J/cluster/C` replaces all metrics of the group of
-that job and cluster, `POST` those whose names it has; the value of a label that a path cannot have is in base64 (`cluster@base64`).
+`prometheus_client` writes the metrics and the address of their group; the request has the limits of this module.
 """
 
 from __future__ import annotations
 
 import re
 import ssl
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Thread
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import urllib3
+from prometheus_client import push_to_gateway, pushadd_to_gateway
+from prometheus_client.registry import Collector
 from urllib3.exceptions import HTTPError
 from urllib3.util import Timeout
 
@@ -23,8 +25,6 @@ from scanner.notify.failures import reason_of
 
 SECONDS: Final = 10.0
 """The time limit of a push, the look-up of the host included."""
-_JOB: Final = "assay"
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _SCHEMES: Final = ("http", "https")
 _TOKEN: Final = re.compile(r"[!-~]+")
 _ACCEPTED: Final = range(200, 300)
@@ -36,6 +36,8 @@ _FAULTS: Final = {
     404: "it has no Pushgateway at this address",
     413: "the metrics are too large for it",
 }
+
+Headers: TypeAlias = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,37 +75,44 @@ def gateway_of(url: str, token: str = "", *, name: str = "--push-metrics") -> Ga
     return Gateway(shown, f"Basic {basic}" if user else "")
 
 
-def path_of(cluster: str) -> str:
-    """The path of the group of a cluster."""
-    if _PLAIN.fullmatch(cluster):
-        return f"/metrics/job/{_JOB}/cluster/{cluster}"
-    encoded = urlsafe_b64encode(cluster.encode("utf-8", "backslashreplace")).decode().rstrip("=")
-    return f"/metrics/job/{_JOB}/cluster@base64/{encoded or '='}"
-
-
-def push(gateway: Gateway, cluster: str, text: str, *, replace: bool, seconds: float = SECONDS) -> str:
+def push(gateway: Gateway, cluster: str, metrics: Collector, *, replace: bool, seconds: float = SECONDS) -> str:
     """Send the metrics of a cluster; return the reason why they did not arrive, or an empty text.
 
-    With `replace`, metrics of the cluster that the text does not have are deleted; else they stay.
+    With `replace`, metrics of the cluster that are not among these are deleted; else they stay.
     """
     answers: list[str] = []
+
+    def handler(url: str, method: str, timeout: float, headers: Headers, data: bytes) -> Callable[[], None]:
+        own = [*headers, ("User-Agent", "assay")]
+        if gateway.authorization:
+            own.append(("Authorization", gateway.authorization))
+        return lambda: answers.append(_send(method, url, data, headers=dict(own), seconds=timeout))
+
     # A look-up of a host has no time limit, nor has a response that arrives byte by byte.
-    sender = Thread(target=lambda: answers.append(_send(gateway, cluster, text, replace, seconds)), daemon=True)
+    sender = Thread(
+        target=push_to_gateway if replace else pushadd_to_gateway,
+        args=(gateway.url, "assay", metrics, _group(cluster), seconds, handler),
+        daemon=True,
+    )
     sender.start()
     sender.join(seconds)
     return answers[0] if answers else f"no response within {seconds:g} seconds"
 
 
-def _send(gateway: Gateway, cluster: str, text: str, replace: bool, seconds: float) -> str:  # noqa: FBT001
-    headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8", "User-Agent": "assay"}
-    if gateway.authorization:
-        headers["Authorization"] = gateway.authorization
+def _group(cluster: str) -> dict[str, str]:
+    """The label of the group of a cluster; in base64 where a path of this name would be another path, which the library overlooks."""
+    if cluster in {".", ".."}:
+        return {"cluster@base64": b64encode(cluster.encode()).decode()}
+    return {"cluster": cluster}
+
+
+def _send(method: str, url: str, data: bytes, *, headers: dict[str, str], seconds: float) -> str:
     try:
         with urllib3.PoolManager(ssl_context=ssl.create_default_context(), retries=False) as pool:
             response = pool.request(
-                "PUT" if replace else "POST",
-                gateway.url + path_of(cluster),
-                body=text.encode("utf-8", "backslashreplace"),
+                method,
+                url,
+                body=data,
                 headers=headers,
                 timeout=Timeout(total=seconds),
                 redirect=False,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scanner.posture.expected_run import ExpectedRun
-from scanner.report.metric_families import LIVE, Samples, families, lines
+from scanner.report.metric_families import LIVE, Families, Samples, family_of
 from scanner.report.openmetrics import unix
 
 
@@ -54,10 +54,10 @@ def expected_samples(expected: ExpectedRun | None) -> dict[str, Samples]:
     }
 
 
-def text_of_run(
+def families_of_run(
     run: RunEnd, expected: ExpectedRun | None, cluster: str, samples: Mapping[str, Samples] | None = None
-) -> str:
-    """The metrics of a run, and the samples of its scan if it made one; without metrics that have no sample."""
-    text = lines({**(samples or {}), **run_samples(run), **expected_samples(expected)}, cluster)
-    given = [metric for metric in LIVE if text.get(metric.name)]
-    return "".join(families(given, lambda name: (text[name],)))
+) -> Families:
+    """The metrics of a run, and those of its scan if it made one; without metrics that have no sample."""
+    own = {**(samples or {}), **run_samples(run), **expected_samples(expected)}
+    every = (family_of(metric, own.get(metric.name, ()), cluster) for metric in LIVE)
+    return Families([family for family in every if family.samples])

@@ -1,22 +1,29 @@
-"""The table of all metrics, and their text: OpenMetrics 1.0, which is valid in the text format of Prometheus, too.
+"""The table of all metrics, and their text as `prometheus_client` writes it.
 
-`METRICS` has name, type, unit, labels and help of each metric; `docs/formats.md` shows it. The type `info` of OpenMetrics is not
-used: the text format of Prometheus, which the Pushgateway, the textfile collector and `promtool` read, does not have it.
+`METRICS` has name, unit, labels and help of each metric; `docs/metrics.md` shows it. Each is a gauge: the type `info` of OpenMetrics
+is unknown to the text format of Prometheus, which the Pushgateway, the textfile collector and `promtool` read. The text is
+OpenMetrics 1.0, which is valid in that format, too. The registry of the process, which has metrics of Python, is not used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeAlias
+
+from prometheus_client import generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.openmetrics import exposition as openmetrics
 
 Labels: TypeAlias = tuple[str, ...]
 Samples: TypeAlias = Iterable[tuple[Labels, float]]
 Lines: TypeAlias = Mapping[str, str]
 """The lines of samples, by the name of their metric."""
 
-_ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _END: Final = "# EOF\n"
+_AT_ONCE: Final = 500
+"""Samples that are written at once: the library keeps them and their text several times meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,6 @@ class Metric:
     detailed: bool = False
     live: bool = False
     of_all: bool = False
-    type: str = "gauge"
 
 
 METRICS: Final = (
@@ -111,36 +117,51 @@ LIVE: Final = tuple(metric for metric in METRICS if not metric.detailed)
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 
 
-def families(metrics: Iterable[Metric], lines_of: Callable[[str], Iterable[str]]) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Families:
+    """A collector of families that were made before."""
+
+    families: Iterable[GaugeMetricFamily]
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Return the families in their order."""
+        return self.families
+
+
+def family_of(metric: Metric, samples: Samples = (), cluster: str = "") -> GaugeMetricFamily:
+    """A metric with its samples of a cluster; those of all clusters have no name of one."""
+    common = {} if metric.of_all else {"cluster": cluster}
+    family = GaugeMetricFamily(metric.name, f"{metric.help}.", labels=(*common, *metric.labels), unit=metric.unit)
+    for values, number in samples:
+        family.add_metric([printable(value) for value in (*common.values(), *values)], number)
+    return family
+
+
+def text(metrics: Iterable[Metric], lines_of: Callable[[str], Iterable[str]]) -> Iterator[str]:
     """The text of some metrics, each once, with the lines of its samples; `lines_of` has them by the name of the metric."""
     for metric in metrics:
-        yield f"# TYPE {metric.name} {metric.type}\n"
-        if metric.unit:
-            yield f"# UNIT {metric.name} {metric.unit}\n"
-        yield f"# HELP {metric.name} {metric.help}.\n"
+        heading: bytes = openmetrics.generate_latest(Families((family_of(metric),)))  # type: ignore[no-untyped-call] # has no types
+        yield heading.decode().removesuffix(_END)
         yield from lines_of(metric.name)
     yield _END
 
 
 def lines(samples: Mapping[str, Samples], cluster: str) -> Lines:
-    """The lines of the samples of a cluster; those of all clusters have no name of one."""
+    """The lines of the samples of a cluster, which are the same in both formats."""
     return {name: "".join(_lines(_BY_NAME[name], own, cluster)) for name, own in samples.items()}
 
 
 def _lines(metric: Metric, samples: Samples, cluster: str) -> Iterator[str]:
-    names = metric.labels if metric.of_all else ("cluster", *metric.labels)
-    for values, number in samples:
-        pairs = zip(names, values if metric.of_all else (cluster, *values), strict=True)
-        labels = ",".join(f'{name}="{printable(value).translate(_ESCAPES)}"' for name, value in pairs)
-        yield f"{metric.name}{f'{{{labels}}}' if labels else ''} {_number(number)}\n"
+    remaining = iter(samples)
+    while some := list(islice(remaining, _AT_ONCE)):
+        written = generate_latest(Families((family_of(metric, some, cluster),)))
+        yield written.split(b"\n", 2)[-1].decode()  # behind HELP and TYPE
 
 
 def printable(text: str) -> str:
     """The value of a label: a text whose control characters, except line ends, are escapes."""
+    if text.isprintable():
+        return text
     return "".join(
         character if character.isprintable() or character == "\n" else f"\\u{ord(character):04x}" for character in text
     )
-
-
-def _number(number: float) -> str:
-    return str(int(number)) if number == int(number) else repr(number)

@@ -18,7 +18,7 @@ from scanner.model.scan import CoverageState, ScanState
 from scanner.posture.waivers import WaiverState
 from scanner.report.counts import FindingCounts
 from scanner.report.document import Document
-from scanner.report.metric_families import IN_DETAIL, IN_REPORTS, Labels, Metric, Samples, families, lines
+from scanner.report.metric_families import IN_DETAIL, IN_REPORTS, Labels, Metric, Samples, lines, text
 from scanner.report.scan_numbers import ScanNumbers, numbers_in
 from scanner.report.words import owner_title, utc
 
@@ -37,8 +37,8 @@ def render_detailed(document: Document, out: TextIO) -> None:
 
 
 def _render(document: Document, out: TextIO, metrics: tuple[Metric, ...]) -> None:
-    text = lines({**document_samples(document), **_detailed(document)}, document.provenance.cluster.name)
-    out.writelines(families(metrics, lambda name: (text[name],)))
+    own = lines({**document_samples(document), **_detailed(document)}, document.provenance.cluster.name)
+    out.writelines(text(metrics, lambda name: (own[name],)))
 
 
 def document_samples(document: Document) -> dict[str, Samples]:

@@ -31,7 +31,7 @@ from scanner.model.waiver import WaiverSet
 from scanner.posture.expected_run import ExpectedRun, expected_run
 from scanner.posture.settings import Settings
 from scanner.report.live_metrics import RunEnd, database_samples, expected_samples, notification_samples, run_samples
-from scanner.report.metric_families import LIVE, Lines, families, lines
+from scanner.report.metric_families import LIVE, Lines, lines, text
 from scanner.report.openmetrics import register_samples, scan_samples
 from scanner.report.scan_numbers import numbers_of
 from scanner.store.cluster_numbers import AllClusters, ClusterNumbers
@@ -164,7 +164,7 @@ class ClusterMetrics:
             live = {**run_samples(run), **expected, **limit, **notification_samples(cluster.notifications)}
             own.append(lines({**register_samples(register, now), **live}, cluster.label))
         own += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
-        return families(LIVE, lambda name: (each[name] for each in own if name in each))
+        return text(LIVE, lambda name: (each[name] for each in own if name in each))
 
     def _expected_run(self, cluster: str, now: datetime) -> ExpectedRun | None:
         """The last expected run of a cluster, which is searched for again once another one is expected."""

@@ -135,7 +135,7 @@ def test_metrics_follow_the_baseline(branch: Assay) -> None:
     text = branch(*PULL_REQUEST, "-o", "openmetrics").stdout.decode()
     new = [line for line in text.splitlines() if re.match(r"assay_\w*problems_new\{", line)]
 
-    assert ["3"] == [line.rpartition(" ")[2] for line in new]
+    assert ["3.0"] == [line.rpartition(" ")[2] for line in new]
 
 
 def test_the_terminal_follows_the_baseline(branch: Assay) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -245,9 +246,9 @@ def test_the_metrics_count_notifications(assay: Assay, shop: Write, server: Rece
         scan(assay)
         text = pushes.pushes[-1].text
 
-    assert 'assay_notifications{cluster="shop",route="all",state="pending"} 1\n' in text
-    assert 'assay_notifications{cluster="shop",route="all",state="delivered"} 0\n' in text
-    assert 'assay_database_limit_bytes{cluster="shop"} 1048576\n' in text
+    assert 'assay_notifications{cluster="shop",route="all",state="pending"} 1.0\n' in text
+    assert 'assay_notifications{cluster="shop",route="all",state="delivered"} 0.0\n' in text
+    assert 'assay_database_limit_bytes{cluster="shop"} 1.048576e+06\n' in text
 
 
 def test_a_report_notifies_nobody(assay: Assay, shop: Write, server: Receiver) -> None:
@@ -362,7 +363,8 @@ def test_the_limit_of_the_database(
         scan(assay)
         expected = most or Path("assay.db").stat().st_size
 
-        assert f'assay_database_limit_bytes{{cluster="shop"}} {expected}\n' in pushes.pushes[-1].text
+        [limit] = re.findall(r'assay_database_limit_bytes\{cluster="shop"\} (.*)\n', pushes.pushes[-1].text)
+        assert expected == float(limit)
 
 
 @pytest.mark.parametrize("text", ["50GB", "0", "-1", "1.5Gi", "lots"])

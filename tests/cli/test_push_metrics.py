@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families
 
 from scanner.model.json import dig
 from tests.cli.conftest import Assay
@@ -39,7 +39,7 @@ def shop(write: Write) -> str:
 
 def values(pushed: Pushed) -> dict[str, float]:
     """The samples without labels besides `cluster`, by name."""
-    families = text_string_to_metric_families(pushed.text)  # type: ignore[no-untyped-call]
+    families = text_string_to_metric_families(pushed.text)
     samples = [sample for family in families for sample in family.samples]
     return {sample.name: sample.value for sample in samples if ["cluster"] == list(sample.labels)}
 

@@ -14,9 +14,10 @@ from kubernetes import client, config
 
 from scanner.cluster import simple_kubeconfig
 from scanner.cluster.credentials import load_credentials
-from scanner.cluster.simple_kubeconfig import Settings, plain_account, plain_kubeconfig
-from scanner.model.json import Json
+from scanner.cluster.simple_kubeconfig import Entries, Settings, plain_account, simple_settings
+from scanner.model.json import Json, JsonObject
 from tests.cluster.server import FakeApi, Reply
+from tests.cluster.test_credentials import credential, plugin
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 NAMES = ("host", "verify_ssl", "cert_file", "key_file", "tls_server_name")
@@ -45,6 +46,13 @@ def kubeconfig(tmp_path: Path, without_kubeconfig: Callable[[str, str], None]) -
     return written
 
 
+def loaded(path: Path) -> Settings:
+    """The settings that were made from a kubeconfig without the official client."""
+    settings = load_credentials(str(path), "").configuration
+    assert isinstance(settings, Settings)
+    return settings
+
+
 PLAIN: list[tuple[dict[str, Json], dict[str, Json]]] = [
     ({**SERVER}, {"token": "t0ken"}),
     ({**SERVER, "certificate-authority": "ca.crt"}, {"token": "t0ken"}),
@@ -64,64 +72,51 @@ def test_plain_settings_are_those_of_the_official_client(
     path = kubeconfig(cluster, user)
     official = client.Configuration()
     config.load_kube_config(str(path), client_configuration=official)  # type: ignore[no-untyped-call]  # no annotations
-    settings = plain_kubeconfig(path, "")
-    assert settings is not None
-    assert {name: getattr(official, name) for name in NAMES} == {name: getattr(settings[0], name) for name in NAMES}
-    assert official.api_key == settings[0].api_key
+    settings = loaded(path)
+    assert {name: getattr(official, name) for name in NAMES} == {name: getattr(settings, name) for name in NAMES}
+    assert official.api_key == settings.api_key
     if "certificate-authority" in cluster:
-        assert official.ssl_ca_cert == settings[0].ssl_ca_cert
+        assert official.ssl_ca_cert == settings.ssl_ca_cert
 
 
 def test_a_token_file_is_read_without_its_line_break(kubeconfig: Callable[..., Path]) -> None:
     """A header cannot hold one."""
-    settings = plain_kubeconfig(kubeconfig(SERVER, {"tokenFile": "token"}), "")
-    assert settings is not None
-    assert {"BearerToken": "Bearer from-a-file"} == settings[0].api_key
+    assert {"BearerToken": "Bearer from-a-file"} == loaded(kubeconfig(SERVER, {"tokenFile": "token"})).api_key
 
 
 def test_an_embedded_authority_needs_no_file(kubeconfig: Callable[..., Path]) -> None:
     """The certificate is used without a file."""
     data = base64.b64encode(PEM.encode()).decode()
-    settings = plain_kubeconfig(kubeconfig({**SERVER, "certificate-authority-data": data}, {"token": "t"}), "")
-    assert settings is not None
-    assert (PEM, None) == (settings[0].ca_cert_data, settings[0].ssl_ca_cert)
+    settings = loaded(kubeconfig({**SERVER, "certificate-authority-data": data}, {"token": "t"}))
+    assert (PEM, None) == (settings.ca_cert_data, settings.ssl_ca_cert)
 
 
 @pytest.mark.parametrize(
-    ("cluster", "user", "rest"),
+    ("cluster", "user"),
     [
-        (SERVER, {"exec": {"command": "aws"}}, {}),
-        (SERVER, {"auth-provider": {"name": "oidc"}}, {}),
-        (SERVER, {"username": "u", "password": "p"}, {}),
-        (SERVER, {"client-certificate-data": "eA==", "client-key-data": "eA=="}, {}),
-        (SERVER, {"client-certificate": "me.crt"}, {}),
-        (SERVER, {}, {}),
-        (SERVER, {"token": 7}, {}),
-        (SERVER, {"tokenFile": "missing"}, {}),
-        ({**SERVER, "proxy-url": "http://proxy.example"}, {"token": "t"}, {}),
-        ({**SERVER, "certificate-authority": "missing"}, {"token": "t"}, {}),
-        ({**SERVER, "certificate-authority-data": "!"}, {"token": "t"}, {}),
-        ({"server": "cluster.example"}, {"token": "t"}, {}),
-        ({"server": "http://127.0.0.1", "certificate-authority": "ca.crt"}, {"token": "t"}, {}),
-        ({}, {"token": "t"}, {}),
-        (SERVER, {"token": "t"}, {"current-context": ""}),
-        (SERVER, {"token": "t"}, {"contexts": "none"}),
-        (SERVER, {"token": "t"}, {"clusters": []}),
+        (SERVER, {"username": "u", "password": "p"}),
+        (SERVER, {"client-certificate-data": "eA==", "client-key-data": "eA=="}),
+        (SERVER, {"client-certificate": "/me.crt"}),
+        (SERVER, {}),
+        (SERVER, {"token": 7}),
+        ({**SERVER, "proxy-url": "http://proxy.example"}, {"token": "t"}),
+        ({**SERVER, "certificate-authority-data": "!"}, {"token": "t"}),
+        ({"server": "cluster.example"}, {"token": "t"}),
+        ({"server": "http://127.0.0.1", "certificate-authority": "/ca.crt"}, {"token": "t"}),
+        ({}, {"token": "t"}),
     ],
 )
-def test_what_is_not_plain_is_left_to_the_official_client(
-    kubeconfig: Callable[..., Path], cluster: dict[str, Json], user: dict[str, Json], rest: dict[str, Json]
-) -> None:
-    """These are plugins, proxies, passwords, embedded keys, and missing or unusual values."""
-    assert plain_kubeconfig(kubeconfig(cluster, user, **rest), "") is None
+def test_what_is_not_plain_is_left_to_the_official_client(cluster: dict[str, Json], user: dict[str, Json]) -> None:
+    """These are proxies, passwords, embedded keys, and missing or unusual values."""
+    assert simple_settings(Entries({}, {"cluster": cluster}, {"user": user})) is None
 
 
 def test_a_proxy_in_the_environment_is_left_to_the_official_client(
-    kubeconfig: Callable[..., Path], without_kubeconfig: Callable[[str, str], None]
+    without_kubeconfig: Callable[[str, str], None],
 ) -> None:
     """The official client decides for which hosts a proxy applies."""
     without_kubeconfig("HTTPS_PROXY", "http://proxy.example")
-    assert plain_kubeconfig(kubeconfig(SERVER, {"token": "t"}), "") is None
+    assert simple_settings(Entries({}, {"cluster": SERVER}, {"user": {"token": "t"}})) is None
 
 
 def test_a_pods_account_is_read_again_every_minute(
@@ -144,15 +139,31 @@ def test_a_pods_account_is_read_again_every_minute(
     assert "Bearer second" == settings.api_key["BearerToken"]
 
 
-def test_a_scan_with_plain_credentials_does_without_the_official_client(api: FakeApi, tmp_path: Path) -> None:
-    """The import of the official client can take longer than a scan."""
+@pytest.mark.parametrize("source", ["token", "tokenFile", "exec"])
+def test_a_scan_with_a_token_does_without_the_official_client(api: FakeApi, tmp_path: Path, source: str) -> None:
+    """From the kubeconfig, a file or a plugin: the import of the official client can take longer than a scan."""
+    (tmp_path / "token").write_text("from-a-file")
+    printed = plugin(tmp_path, f"echo '{credential('from-a-plugin')}'")
+    user: JsonObject = {"token": {"token": "t"}, "tokenFile": {"tokenFile": "token"}, "exec": printed}[source]
     api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     program = (
         "import sys; from scanner.cluster.live import LiveCluster; "
-        f"LiveCluster(kubeconfig={api.kubeconfig(tmp_path)!r}).identity(); print('kubernetes' in sys.modules)"
+        f"LiveCluster(kubeconfig={api.kubeconfig(tmp_path, user)!r}).identity(); print('kubernetes' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "False\n" == ran.stdout
+
+
+def test_entries_of_several_files_need_no_official_client(
+    kubeconfig: Callable[..., Path], tmp_path: Path, without_kubeconfig: Callable[[str, str], None]
+) -> None:
+    """They are chosen before settings are made from them."""
+    first = tmp_path / "first"
+    first.write_text(json.dumps({"clusters": [{"name": "shop", "cluster": {"server": "https://first.example"}}]}))
+    without_kubeconfig("KUBECONFIG", f"{first}:{kubeconfig(SERVER, {'token': 't'})}")
+    settings = load_credentials("", "").configuration
+    assert isinstance(settings, Settings)
+    assert ("https://first.example", {"BearerToken": "Bearer t"}) == (settings.host, settings.api_key)
 
 
 def test_settings_stand_for_a_configuration(kubeconfig: Callable[..., Path]) -> None:

@@ -8,6 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from prometheus_client.metrics_core import GaugeMetricFamily
+
+from scanner.report.metric_families import Families
+
 
 @dataclass(frozen=True)
 class Pushed:
@@ -28,6 +32,14 @@ class Gateway:
     location: str = ""
     pushes: list[Pushed] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
+
+
+def gauge(name: str, *values: float) -> Families:
+    """A metric without labels, with a sample of each value."""
+    family = GaugeMetricFamily(name, "A metric.", labels=())
+    for value in values or (1,):
+        family.add_metric((), value)
+    return Families((family,))
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from scanner.errors import UsageError
-from scanner.notify.pushgateway import gateway_of, path_of, push
-from tests.notify.gateway import Gateway, gateway
+from scanner.notify.pushgateway import gateway_of, push
+from tests.notify.gateway import Gateway, gateway, gauge
 
 SECRET = "s3cr3t"
 
@@ -27,24 +27,28 @@ def server() -> Iterator[Gateway]:
     [
         ("prod-eu_1.a", "/metrics/job/assay/cluster/prod-eu_1.a"),
         ("a/b", "/metrics/job/assay/cluster@base64/YS9i"),
-        ("..", "/metrics/job/assay/cluster@base64/Li4"),
+        (".", "/metrics/job/assay/cluster@base64/Lg%3D%3D"),
+        ("..", "/metrics/job/assay/cluster@base64/Li4%3D"),
         ("", "/metrics/job/assay/cluster@base64/="),
-        ("Größe ?#%", "/metrics/job/assay/cluster@base64/R3LDtsOfZSA_IyU"),
+        ("Größe?#%", "/metrics/job/assay/cluster/Gr%C3%B6%C3%9Fe%3F%23%25"),
+        ("Größe ?#%", "/metrics/job/assay/cluster@base64/R3LDtsOfZSA_IyU="),
     ],
 )
-def test_the_group_of_a_cluster(cluster: str, path: str) -> None:
-    """A name that a path cannot have, or would not keep, is in base64."""
-    assert path == path_of(cluster)
+def test_the_group_of_a_cluster(server: Gateway, cluster: str, path: str) -> None:
+    """A name that a path cannot have, or would not keep, is encoded."""
+    push(gateway_of(server.url), cluster, gauge("x"), replace=True)
+
+    assert [path] == [pushed.path for pushed in server.pushes]
 
 
 @pytest.mark.parametrize(("replace", "method"), [(True, "PUT"), (False, "POST")])
 def test_a_push_replaces_all_or_some(server: Gateway, replace: bool, method: str) -> None:  # noqa: FBT001
     """PUT replaces the metrics of the cluster, POST those with the same names."""
-    trouble = push(gateway_of(f"{server.url}/"), "prod", "x 1\n", replace=replace)
+    trouble = push(gateway_of(f"{server.url}/"), "prod", gauge("x"), replace=replace)
 
     [pushed] = server.pushes
     assert "" == trouble
-    assert (method, "/metrics/job/assay/cluster/prod", None, "x 1\n") == (
+    assert (method, "/metrics/job/assay/cluster/prod", None, "# HELP x A metric.\n# TYPE x gauge\nx 1.0\n") == (
         pushed.method,
         pushed.path,
         pushed.authorization,
@@ -55,7 +59,7 @@ def test_a_push_replaces_all_or_some(server: Gateway, replace: bool, method: str
 def test_the_user_of_the_url_is_sent_in_a_header(server: Gateway) -> None:
     """Decoded, and not in the path."""
     url = server.url.replace("http://", f"http://me%40home:{SECRET}%2F@") + "/prefix"
-    push(gateway_of(url), "prod", "", replace=True)
+    push(gateway_of(url), "prod", gauge("x"), replace=True)
 
     [pushed] = server.pushes
     assert f"Basic {base64.b64encode(f'me@home:{SECRET}/'.encode()).decode()}" == pushed.authorization
@@ -64,7 +68,7 @@ def test_the_user_of_the_url_is_sent_in_a_header(server: Gateway) -> None:
 
 def test_a_token_is_sent_in_a_header(server: Gateway) -> None:
     """As a bearer token."""
-    push(gateway_of(server.url, SECRET), "prod", "", replace=True)
+    push(gateway_of(server.url, SECRET), "prod", gauge("x"), replace=True)
 
     assert [f"Bearer {SECRET}"] == [pushed.authorization for pushed in server.pushes]
 
@@ -113,13 +117,13 @@ def test_the_answer_of_the_server(server: Gateway, status: int, trouble: str) ->
     """Only a status that means success is none."""
     server.status = status
 
-    assert trouble == push(gateway_of(server.url), "prod", "x 1\n", replace=True)
+    assert trouble == push(gateway_of(server.url), "prod", gauge("x"), replace=True)
 
 
 def test_a_redirect_is_not_followed(server: Gateway) -> None:
     """The credentials are for the server that the user named."""
     server.status, server.location = 307, f"{server.url}/elsewhere"
-    trouble = push(gateway_of(server.url, SECRET), "prod", "x 1\n", replace=True)
+    trouble = push(gateway_of(server.url, SECRET), "prod", gauge("x"), replace=True)
 
     assert trouble.startswith("the server sends to another address (status 307)")
     assert 1 == len(server.pushes)
@@ -129,7 +133,9 @@ def test_a_server_that_does_not_answer_is_left(server: Gateway) -> None:
     """After a limited time."""
     server.released.clear()
 
-    assert "no response within 0.1 seconds" == push(gateway_of(server.url), "prod", "", replace=True, seconds=0.1)
+    assert "no response within 0.1 seconds" == push(
+        gateway_of(server.url), "prod", gauge("x"), replace=True, seconds=0.1
+    )
 
 
 def test_a_closed_port_is_named() -> None:
@@ -138,13 +144,13 @@ def test_a_closed_port_is_named() -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://me:{SECRET}@127.0.0.1:{taken.getsockname()[1]}"
 
-        assert "the connection was refused" == push(gateway_of(url), "prod", "", replace=True)
+        assert "the connection was refused" == push(gateway_of(url), "prod", gauge("x"), replace=True)
 
 
 def test_a_server_without_tls_is_not_trusted(server: Gateway) -> None:
     """Nothing is sent to it."""
     url = server.url.replace("http://", f"https://me:{SECRET}@")
-    trouble = push(gateway_of(url), "prod", "x 1\n", replace=True)
+    trouble = push(gateway_of(url), "prod", gauge("x"), replace=True)
 
     assert trouble
     assert SECRET not in trouble

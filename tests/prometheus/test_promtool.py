@@ -9,6 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from prometheus_client import generate_latest
 
 from scanner.model.cron import schedule_of
 from scanner.model.method import ClockDifferences, Method
@@ -18,7 +19,7 @@ from scanner.model.waiver import WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.report import FORMATS
 from scanner.report.document import document_of
-from scanner.report.live_metrics import RunEnd, text_of_run
+from scanner.report.live_metrics import RunEnd, families_of_run
 from scanner.report.metric_families import IN_DETAIL, LIVE
 from scanner.report.openmetrics import document_samples
 from scanner.store import open_store
@@ -92,9 +93,12 @@ def test_the_metrics_of_a_server_are_accepted(tmp_path: Path) -> None:
 def test_a_push_is_accepted() -> None:
     """Of a scan, and of a run without one."""
     run = RunEnd(NOW, 4)
+    pushes = (
+        families_of_run(run, None, ODD, document_samples(document_of(full_record()))),
+        families_of_run(run, None, ODD),
+    )
 
-    assert "" == check(text_of_run(run, None, ODD, document_samples(document_of(full_record()))))
-    assert "" == check(text_of_run(run, None, ODD))
+    assert ["", ""] == [check(generate_latest(push).decode()) for push in pushes]
 
 
 def test_promtool_finds_problems() -> None:

@@ -13,6 +13,7 @@ from scanner.notify.pushgateway import gateway_of, push
 from scanner.report.metric_families import printable
 from tests.cli.conftest import Assay, assay, home, write
 from tests.cli.manifests import bound, config_map
+from tests.notify.gateway import gauge
 from tests.prometheus.programs import check, pushgateway
 
 __all__ = ["assay", "home", "write"]
@@ -47,8 +48,7 @@ def names(url: str, cluster: str) -> set[str]:
 @pytest.mark.parametrize("cluster", ["prod", "a/b", "..", "", 'a"b\\c\nd', "\u202e\x1b[31m", "Größe?#%"])
 def test_every_name_of_a_cluster_arrives(url: str, cluster: str) -> None:
     """As Prometheus shows it in a label."""
-    text = "# HELP assay_clusters Clusters.\n# TYPE assay_clusters gauge\nassay_clusters 1\n"
-    trouble = push(gateway_of(url), printable(cluster), text, replace=True)
+    trouble = push(gateway_of(url), printable(cluster), gauge("assay_clusters"), replace=True)
 
     assert "" == trouble
     assert {"assay_clusters"} == names(url, printable(cluster))
@@ -56,7 +56,9 @@ def test_every_name_of_a_cluster_arrives(url: str, cluster: str) -> None:
 
 def test_metrics_that_it_rejects_are_named(url: str) -> None:
     """Nothing arrives."""
-    assert "it rejects the metrics (status 400)" == push(gateway_of(url), "wrong", "assay_gaps{\n", replace=True)
+    twice = gauge("assay_gaps", 1, 2)
+
+    assert "it rejects the metrics (status 400)" == push(gateway_of(url), "wrong", twice, replace=True)
     assert {} == shown(url, "wrong")
 
 

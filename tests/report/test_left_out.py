@@ -105,4 +105,4 @@ def test_every_format_has_the_same_sentence(tmp_path: Path) -> None:
     for name in ("table", "markdown", "oscal"):
         assert sentence in shown[name]
         assert WHOLE not in shown[name]
-    assert 'assay_scan_left_out{cluster="harbour",what="Ingresses"} 1\n' in shown["openmetrics"]
+    assert 'assay_scan_left_out{cluster="harbour",what="Ingresses"} 1.0\n' in shown["openmetrics"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
-
 from scanner.model.register import Register
 from scanner.posture.expected_run import ExpectedRun
 from scanner.report.document import document_of
-from scanner.report.live_metrics import RunEnd, text_of_run
+from scanner.report.live_metrics import RunEnd, families_of_run
+from scanner.report.metric_families import Families
 from scanner.report.openmetrics import document_samples
 
 from .records import FINISHED, small_record
@@ -19,10 +18,9 @@ NOW = datetime(2026, 3, 2, 15, tzinfo=UTC)
 EXPECTED = ExpectedRun(NOW - timedelta(hours=1), NOW + timedelta(hours=23), timedelta(days=1))
 
 
-def values(text: str) -> dict[str, float]:
+def values(metrics: Families) -> dict[str, float]:
     """The samples without labels besides `cluster`, by name."""
-    families = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
-    samples = [sample for family in families for sample in family.samples]
+    samples = [sample for family in metrics.collect() for sample in family.samples]
     return {sample.name: sample.value for sample in samples if ["cluster"] == list(sample.labels)}
 
 
@@ -30,7 +28,7 @@ def test_a_push_of_a_scan_has_its_run_and_the_schedule() -> None:
     """Beside the metrics of the report."""
     record = replace(small_record(), history=Register({"complete": 1}, FINISHED))
     samples = document_samples(document_of(record))
-    found = values(text_of_run(RunEnd(NOW, 1), EXPECTED, "harbour", samples))
+    found = values(families_of_run(RunEnd(NOW, 1), EXPECTED, "harbour", samples))
 
     assert {
         "assay_last_run_exit_code": 1,
@@ -44,7 +42,7 @@ def test_a_push_of_a_scan_has_its_run_and_the_schedule() -> None:
 
 def test_a_push_without_a_scan_names_only_its_run() -> None:
     """Sent with POST, it leaves all other metrics of the cluster as they are."""
-    text = text_of_run(RunEnd(NOW, 4), None, "harbour")
+    metrics = families_of_run(RunEnd(NOW, 4), None, "harbour")
 
-    assert {"assay_last_run_exit_code": 4, "assay_last_run_end_timestamp_seconds": NOW.timestamp()} == values(text)
-    assert 2 == text.count("# TYPE ")
+    assert {"assay_last_run_exit_code": 4, "assay_last_run_end_timestamp_seconds": NOW.timestamp()} == values(metrics)
+    assert 2 == len(list(metrics.collect()))

@@ -84,9 +84,11 @@ def families_of(text: str) -> list[MetricFamily]:
 
 
 def samples(text: str, name: str) -> Samples:
-    """The samples of a metric by the values of all labels."""
+    """The samples of a metric by the values of all labels, with the name of the cluster first."""
+    [metric] = (metric for metric in METRICS if metric.name == name)
+    labels = metric.labels if metric.of_all else ("cluster", *metric.labels)
     [family] = (family for family in families_of(text) if family.name == name)
-    return {tuple(sample.labels.values()): sample.value for sample in family.samples}
+    return {tuple(sample.labels[label] for label in labels): sample.value for sample in family.samples}
 
 
 def test_every_metric_is_there_once(store: SqlStore, database: Watched) -> None:

@@ -160,7 +160,7 @@ def test_the_pages_show_the_last_scan(pages: Pages) -> None:
 def test_prometheus_reads_the_metrics(pages: Pages, at: str) -> None:
     """At the port of their own without a token, and at that of the pages with it."""
     answer = pages.get("/metrics", port=pages.metrics, token="") if at == "metrics" else pages.get("/metrics")
-    assert (200, 'assay_clusters{state="outdated"} 0') == (
+    assert (200, 'assay_clusters{state="outdated"} 0.0') == (
         answer.status,
         next((line for line in answer.data.decode().splitlines() if "outdated" in line), ""),
     )
