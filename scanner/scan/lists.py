@@ -45,13 +45,13 @@ class ScanLists:
 
     def _namespaces_of(self, name: str) -> Iterable[Resource]:
         """The Namespace of a name, or all of them: two lists of all could differ in a label that decides about other objects."""
-        if name:
+        if self._namespaces is None and name:
             return self._listed(NAMESPACES, name)
         if self._namespaces is None:
             pages: list[Page] = []
             self._namespaces = tuple(self._listed(NAMESPACES, "", pages))
             self._namespace_pages = pages
-        return self._namespaces
+        return (resource for resource in self._namespaces if name in ("", resource.name))
 
     def _listed(self, kind: Kind, namespace: str, kept: list[Page] | None = None) -> Iterator[Resource]:
         """The objects of one list, whose pages are added to `kept`; raises ListFailed at its end if objects may be missing."""
