@@ -41,7 +41,7 @@ class Language(Protocol):
 
     @property
     def needs_bindings(self) -> bool:
-        """Return whether a policy is in force only if a binding in a manifest names it."""
+        """Return whether a policy is in force only if a binding names it, which is a document or is derived."""
         ...
 
     @property
