@@ -52,9 +52,9 @@ class BoundPolicy:
 
     `evaluator` is how the language evaluates a request that a binding matches. `combination` is how policies that change objects
     act together; other policies have none. With a `namespace`, the policy evaluates only objects of that namespace and (with
-    `evaluates_cluster_scoped`) cluster-scoped objects; with `covered`, only those in certain namespaces. With `own_namespace_object` a Namespace that exists is its own
-    namespaceObject. `exempts` returns why admission exempts a request from the policy. Without `proves_fixes` not every check is
-    evaluated, and no finding is resolved.
+    `evaluates_cluster_scoped`) cluster-scoped objects; with `covered`, only those whose namespace is covered. With
+    `own_namespace_object` a Namespace that exists is its own namespaceObject. `exempts` returns why admission exempts a request from
+    the policy. Without `proves_fixes` not every check is evaluated, and no finding is resolved.
     """
 
     compiled: CompiledPolicy
