@@ -33,7 +33,7 @@ from scanner.policies.bound_language import BindingContext
 from scanner.policies.documents import PolicyDocuments, Supporting
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.language import Kyverno
-from scanner.policies.language import Language, with_options
+from scanner.policies.language import Language, derived, with_options
 from scanner.policies.plan import equivalents
 from scanner.scan.param_table import ParamTable
 
@@ -83,8 +83,12 @@ class Auditor:
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         now = datetime.now(tz=UTC)
         policy_languages = with_options(Kyverno(context=kyverno_context or KyvernoContext(now)))
-        nouns = [_read(document, policy_languages, source, rules) for document in (*policies, *bindings, *exceptions)]
-        binding_context = BindingContext(now=now, rules=rules, schemas=schemas)
+        described = tuple(namespaces)
+        nouns = [
+            *(_read(document, policy_languages, source, rules) for document in (*policies, *bindings, *exceptions)),
+            *derived(policy_languages, described, rules),
+        ]
+        binding_context = BindingContext(now=now, rules=rules, schemas=schemas, namespaces=described)
         self.bound = tuple(
             bound_policy
             for language in policy_languages
@@ -95,7 +99,7 @@ class Auditor:
             table.add(document)
         self.context = EvaluationContext(
             params=table,
-            namespaces={as_text(dig(document, "metadata", "name")): document for document in namespaces},
+            namespaces={as_text(dig(document, "metadata", "name")): document for document in described},
             implied_namespaces=True,
             equivalents=equivalents(served),
             user=user or UserInfo(),

@@ -19,6 +19,7 @@ from scanner.model.policy import Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.policies.bound_language import BoundLanguage
+from scanner.policies.language import deciding_kinds
 from scanner.policies.plan import KindPlan, other_versions, plan
 from scanner.policies.webhooks import webhook_kinds
 from scanner.posture.controllers import usual_controllers
@@ -96,7 +97,9 @@ def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> Ne
         wanted.extend(_lists(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
     wanted.extend(_conversions(other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations)))
     wanted.extend(_workloads(kinds, kind_plans, options.scope.namespaces))
-    unread = {f"{kind.api_version}/{kind.kind}" for language in options.languages for kind in language.kinds(kinds)}
+    unread = {
+        f"{kind.api_version}/{kind.kind}" for language in options.languages for kind in deciding_kinds(language, kinds)
+    }
     gaps = (gap for gap in prepared.gaps if gap.where in unread or not missing_right(gap.why))
     return Needs(_merged(wanted), tuple(gaps))
 

@@ -84,6 +84,11 @@ class CompiledPolicy:
     object_roots: frozenset[str] = frozenset()
     own_errors: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def without_expressions(cls, policy: Policy, checks: tuple[Check, ...]) -> CompiledPolicy:
+        """A policy of a language without expressions, with the checks that are evaluated: the evaluator alone knows how."""
+        return cls(policy, {}, (), (), (), checks=checks, cost_bounds=CostBounds({}, ()))
+
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Pairs of a path in the manifest, such as `spec.variables[0].expression`, and the expression there, in order."""
         for index, expression in enumerate(self.written or self.variables.values()):
@@ -124,14 +129,15 @@ class CompiledPolicy:
         return frozenset().union(*(expression.paths for expression in self.deciding(check)))
 
     def deciding(self, check: Check) -> tuple[Expression, ...]:
-        """The expressions whose values decide a check; none for a faulty configuration."""
+        """The expressions whose values decide a check; none for a faulty configuration, and in a language without expressions."""
+        own = slice(check.index, check.index + 1)
         match check.kind:
             case CheckKind.VALIDATION:
-                return (self.validations[check.index][1],)
+                return tuple(expression for _, expression, _ in self.validations[own])
             case CheckKind.AUDIT_ANNOTATION:
-                return (self.annotations[check.index],)
+                return self.annotations[own]
             case CheckKind.MUTATION:
-                return (self.mutations[check.index],)
+                return self.mutations[own]
             case CheckKind.CONDITIONS:
                 return tuple(expression for _, expression in self.conditions)
             case CheckKind.CONFIGURATION:
@@ -148,8 +154,8 @@ class CompiledPolicy:
 
     def message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
         """The access paths of a validation's messageExpression, including those of the variables that it uses."""
-        message = self.validations[index][2]
-        return message.paths if message else frozenset()
+        messages = (message for _, _, message in self.validations[index : index + 1] if message)
+        return frozenset().union(*(message.paths for message in messages))
 
 
 def compile_policy(

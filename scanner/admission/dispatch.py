@@ -31,14 +31,30 @@ Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
 
 
 @dataclass(frozen=True, slots=True)
+class CoveredNamespaces:
+    """The namespaces whose objects a policy evaluates, by another rule than a selector: `covers` tells it by their labels.
+
+    `keys` are the labels that decide. An object without a namespace is evaluated as in a namespace without labels.
+    """
+
+    keys: tuple[str, ...]
+    covers: Callable[[Mapping[str, str]], bool]
+
+    def include(self, target: Target) -> bool:
+        """Return whether the namespace of a request is one of them; a Namespace is in itself, as for selectors."""
+        is_namespace = (target.kind.group, target.kind.plural) == ("", "namespaces")
+        return self.covers(target.labels if is_namespace else target.namespace_labels or {})
+
+
+@dataclass(frozen=True, slots=True)
 class BoundPolicy:
     """A compiled policy with its bindings, ordered by name, and the auditability of its expressions.
 
     `evaluator` is how the language evaluates a request that a binding matches. `combination` is how policies that change objects
     act together; other policies have none. With a `namespace`, the policy evaluates only objects of that namespace and (with
-    `evaluates_cluster_scoped`) cluster-scoped objects. With `own_namespace_object` a Namespace that exists is its own
-    namespaceObject. `exempts` returns why admission exempts a request from the policy. Without `proves_fixes` not every check is
-    evaluated, and no finding is resolved.
+    `evaluates_cluster_scoped`) cluster-scoped objects; with `covered`, only those whose namespace is covered. With
+    `own_namespace_object` a Namespace that exists is its own namespaceObject. `exempts` returns why admission exempts a request from
+    the policy. Without `proves_fixes` not every check is evaluated, and no finding is resolved.
     """
 
     compiled: CompiledPolicy
@@ -49,6 +65,7 @@ class BoundPolicy:
     combination: Combination | None = None
     namespace: str = ""
     evaluates_cluster_scoped: bool = False
+    covered: CoveredNamespaces | None = None
     own_namespace_object: bool = False
     exempts: Exempts | None = None
     proves_fixes: bool = True
@@ -167,7 +184,7 @@ def requests(
         return
     for binding in bound.bindings:
         selections = (
-            select(bound.policy, binding, resource, original, operation, context) for operation in context.operations
+            select(bound, binding, resource, original, operation, context) for operation in context.operations
         )
         selection = next((candidate for candidate in selections if candidate), None)
         viewed = selection and _viewed(resource, selection.matched, original, context)
@@ -210,7 +227,7 @@ _VIEWS: Final = _Views()
 
 
 def select(
-    policy: Policy,
+    bound: BoundPolicy,
     binding: Binding,
     resource: Resource,
     original: Kind,
@@ -221,7 +238,9 @@ def select(
 
     Only the facts in `Target` decide.
     """
-    target = _target(resource, original, operation, context)
+    policy, target = bound.policy, _target(resource, original, operation, context)
+    if bound.covered and not bound.covered.include(target):
+        return None
     try:
         matched = _matched(policy.match, target)
     except ConfigurationError as error:

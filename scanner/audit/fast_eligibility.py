@@ -29,7 +29,7 @@ class Traits(NamedTuple):
 def traits_of(bound: BoundPolicy, original: Kind, kind: Kind) -> Traits:
     """The properties of a policy and a kind that the fast path needs."""
     matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
-    selects = any(match is not None and not match.namespace_selector.empty for match in matches)
+    selects = bool(bound.covered) or any(match is not None and not match.namespace_selector.empty for match in matches)
     plain = (kind.group, kind.plural) != ("", "namespaces") and _is_plain(bound, original, kind)
     return Traits(plain, not selects and bound.policy.param_kind is None, reads_namespace(bound.compiled))
 
@@ -48,7 +48,7 @@ def choice_of(
     params: dict[tuple[str, str] | None, Resource | None] = {}
     for binding in bound.bindings:
         selections = (
-            select(bound.policy, binding, resource, original, operation, context) for operation in context.operations
+            select(bound, binding, resource, original, operation, context) for operation in context.operations
         )
         selection = next((candidate for candidate in selections if candidate), None)
         if selection is not None and is_viewed(selection.matched, kind, original, context):

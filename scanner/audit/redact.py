@@ -70,9 +70,13 @@ def safe(
 def _safe_violation(
     outcome: Violated, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> Violated:
-    validation, _, message = compiled.validations[check.index]
-    if outcome.message == written_message(validation):
+    if outcome.message == written_message(compiled.policy.validations[check.index]):
         return outcome
+    if not compiled.validations:
+        # The message of a language without expressions: what it contains is not known.
+        text = safe_text(outcome.message, invocation_result.resource, invocation_result.invocation.param)
+        return replace(outcome, message=text)
+    message = compiled.validations[check.index][2]
     secrets = taint(compiled, message, documents_of(invocation_result))
     if secrets.of_secret:
         return replace(outcome, message=WITHHELD)

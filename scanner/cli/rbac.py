@@ -136,6 +136,7 @@ def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
         scope,
         given.manifests,
         cluster_policies=rights.cluster_policies,
+        derived_policies=rights.cluster_policies,
         languages=with_options(kyverno),
         definitions=given.kinds,
     )

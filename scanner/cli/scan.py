@@ -531,6 +531,7 @@ def _options(
         definitions=given.kinds,
         outside=given.outside,
         cluster_policies=cluster_policies,
+        derived_policies=cluster_policies,
         assume_bound=tuple(assumption(text) for text in assume_bound),
         user=user,
         languages=with_options(kyverno),

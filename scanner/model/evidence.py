@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
+
+FieldPlace: TypeAlias = "tuple[str | int, ...]"
+"""The place of a field: the name of its document (`object`, `params` or `namespaceObject`), then keys and indexes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A part of an expression that decided the outcome, and its value.
+    """A part of an expression, or a field, that decided the outcome, and its value.
 
     `value` is text in CEL's notation, cut and redacted, or the text of an error if `erred`. `path` is the place of the value in
     the object (`spec.containers[2].image`), or below the name of another document (`params.data.limit`); it is empty for a
-    computed value. `variable` names the policy variable whose expression has the part.
+    computed value. `variable` names the policy variable whose expression has the part. In a language without expressions, the
+    expression is the path of a field, and the value of a field that is not set is `not set`.
     """
 
     expression: str

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
-from scanner.model.evidence import NO_EVIDENCE, Evidence
+from scanner.model.evidence import NO_EVIDENCE, Evidence, FieldPlace
 from scanner.model.json import Json
 from scanner.model.policy import VALIDATING, Action, Operation, PolicyKey
 
@@ -174,12 +174,14 @@ class CheckResult(NamedTuple):
 
     A tuple, because every finding has one: a frozen dataclass takes several times as long.
 
-    `excepted_by` names the filters and policy exceptions that exempt the object, so that the outcome has no effect.
+    `excepted_by` names the filters and policy exceptions that exempt the object, so that the outcome has no effect. `fields` are the
+    fields that decided, the most telling first, in a language without expressions; else evidence explains the expressions.
     """
 
     check: Check
     outcome: Outcome
     excepted_by: str = ""
+    fields: tuple[FieldPlace, ...] = ()
 
 
 class Finding(NamedTuple):

@@ -21,6 +21,9 @@ PolicyKey: TypeAlias = tuple[str, str]
 BindingKey: TypeAlias = tuple[str, str, str]
 """Language, policy and binding."""
 
+NAMESPACE_LABELS: Final = "namespace labels"
+"""The source of policies and bindings that no document contains: they follow from the labels of namespaces."""
+
 STATIC = ".static.k8s.io"
 """The suffix in the names of policies and bindings that a control plane reads from its own manifests."""
 
@@ -114,7 +117,7 @@ class Mutation:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy of any language. `source` is `cluster` or the path of a file; `digest` is the SHA-256 of its spec."""
+    """A policy of any language. `source` is `cluster`, the path of a file, or `NAMESPACE_LABELS`; `digest` is the SHA-256 of its spec."""
 
     language: str
     name: str

@@ -226,6 +226,11 @@ class AdmissionLanguage:
         """See Language."""
         return self.api.kinds(served)
 
+    @property
+    def derive(self) -> None:
+        """See Language: every policy is a document."""
+        return
+
     def reads(self, document: JsonObject) -> bool:
         """See Language."""
         return self.api.reads(document)

@@ -42,7 +42,7 @@ class BindingContext:
 
     `rules` is the Kubernetes release that evaluates, `operations` are those of the simulated requests, `user` makes them.
     `schemas` has the known schemas by which objects of a kind are merged. `params` are the objects among the policy files.
-    Without `lists` nothing can be listed.
+    Without `lists` nothing can be listed. `namespaces` are those of the cluster, from which policies may have been derived.
     """
 
     now: datetime
@@ -53,6 +53,7 @@ class BindingContext:
     user: UserInfo = field(default_factory=UserInfo)
     params: tuple[Resource, ...] = ()
     lists: Lists | None = None
+    namespaces: tuple[JsonObject, ...] = ()
 
 
 class ListRight(NamedTuple):
@@ -120,11 +121,13 @@ class BoundLanguage(ABC):
         """The objects besides policies, bindings and params that decide together with the policies."""
         yield from ()
 
-    def namespace_selectors(self) -> Iterator[Selector]:
-        """The selectors that read the labels of namespaces."""
+    def namespace_labels(self) -> Iterator[str]:
+        """The keys of the labels of namespaces that decide whether a policy applies."""
         for bound_policy in self.bound:
             matches = (bound_policy.policy.match, *(binding.match for binding in bound_policy.bindings))
-            yield from (match.namespace_selector for match in matches if match is not None)
+            selectors = (match.namespace_selector for match in matches if match is not None)
+            yield from (requirement.key for selector in selectors for requirement in selector.requirements)
+            yield from bound_policy.covered.keys if bound_policy.covered else ()
 
     def request_selectors(self) -> Iterator[Selector]:
         """The selectors, besides those of policies and bindings, that choose the namespaces whose requests are evaluated."""

@@ -6,8 +6,8 @@ objects. Matching, params, findings, history and reports are the same for all la
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Final, Protocol, TypeAlias
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.errors import UsageError
@@ -15,7 +15,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Action, Binding, MatchResources, Policy, PolicyKey
 from scanner.model.release import Minor
-from scanner.model.resource import Kind
+from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.scan import Health
 from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.documents import PolicyDocuments, ReadDocument
@@ -23,6 +23,12 @@ from scanner.policies.kyverno.language import Kyverno
 from scanner.policies.mutating.language import Mutating
 from scanner.policies.unknown_fields import UnknownField
 from scanner.policies.validating.language import Validating
+
+Derivation: TypeAlias = Callable[[Collection[JsonObject], Minor], Iterable[Policy | Binding]]
+"""Returns the policies and bindings that follow from the labels of some Namespaces, by the rules of a Kubernetes release.
+
+Their source is `NAMESPACE_LABELS`. A binding covers all namespaces with certain labels: their names are no part of it.
+"""
 
 
 class Language(Protocol):
@@ -35,7 +41,7 @@ class Language(Protocol):
 
     @property
     def needs_bindings(self) -> bool:
-        """Return whether a policy is in force only if a binding in a manifest names it."""
+        """Return whether a policy is in force only if a binding names it, which is a document or is derived."""
         ...
 
     @property
@@ -58,6 +64,11 @@ class Language(Protocol):
 
     def kinds(self, served: Iterable[Kind]) -> Iterable[Kind]:
         """The kinds to list for its documents: each served kind once, in one version."""
+        ...
+
+    @property
+    def derive(self) -> Derivation | None:
+        """The function by which policies follow from the namespaces of the cluster; None if documents contain all of them."""
         ...
 
     def reads(self, document: JsonObject) -> bool:
@@ -122,6 +133,21 @@ LANGUAGES: Final[tuple[Language, ...]] = (
 def with_options(configured: Language) -> tuple[Language, ...]:
     """Every language, one of them with the user's options."""
     return tuple(configured if language.names == configured.names else language for language in LANGUAGES)
+
+
+def deciding_kinds(language: Language, served: Iterable[Kind]) -> Iterator[Kind]:
+    """The kinds whose objects are the policies of a language, or decide which policies it has."""
+    yield from language.kinds(served)
+    yield from (NAMESPACES,) if language.derive else ()
+
+
+def derived(
+    languages: Iterable[Language], namespaces: Collection[JsonObject], rules: Minor
+) -> Iterator[Policy | Binding]:
+    """The policies and bindings of some languages that follow from the namespaces of a cluster."""
+    for language in languages:
+        if language.derive:
+            yield from language.derive(namespaces, rules)
 
 
 def compiled(policy: Policy, rules: Minor, languages: Iterable[Language] = LANGUAGES) -> CompiledPolicy:

@@ -99,6 +99,13 @@ class DocumentReader:
             why = str(error) if undecodable else f'{kind}.{group} "{name}" is invalid: {error}'
             self._add_gap(document, f"{why}{self._misspelt(document)}")
 
+    def add(self, noun: Policy | Binding) -> None:
+        """Take a policy or binding that no document contains."""
+        if isinstance(noun, Policy):
+            self.policies.append(noun)
+        else:
+            self.bindings.append(noun)
+
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
         language = self._language(body)

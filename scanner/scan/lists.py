@@ -25,26 +25,41 @@ class ScanLists:
         self._scope = scope
         self.relay = Relay(cluster.schemas)
         self._versions: dict[tuple[str, str], ListVersion] = {}
+        self._namespaces: tuple[Resource, ...] | None = None
+        self._namespace_pages: list[Page] = []
         self.scoped = scope.namespaces
         self.namespaces = scope.namespaces or ("",)
 
     def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
         """Every object of a kind in some namespaces, once. The scope of the scan does not apply.
 
-        The empty namespace stands for all of them. Raises ListFailed, and ValueError for a page that cannot be decoded.
+        The empty namespace stands for all of them. The list of all Namespaces is made once. Raises ListFailed, and ValueError for a
+        page that cannot be decoded.
         """
         seen: set[tuple[str, str]] = set()
         for namespace in namespaces:
-            for resource in self._listed(kind, namespace):
+            for resource in self._listed(kind, namespace) if kind != NAMESPACES else self._namespaces_of(namespace):
                 if (resource.namespace, resource.name) not in seen:
                     seen.add((resource.namespace, resource.name))
                     yield resource
 
-    def _listed(self, kind: Kind, namespace: str) -> Iterator[Resource]:
-        """The objects of one list; raises ListFailed at its end if objects may be missing."""
+    def _namespaces_of(self, name: str) -> Iterable[Resource]:
+        """The Namespace of a name, or all of them: two lists of all could differ in a label that decides about other objects."""
+        if self._namespaces is None and name:
+            return self._listed(NAMESPACES, name)
+        if self._namespaces is None:
+            pages: list[Page] = []
+            self._namespaces = tuple(self._listed(NAMESPACES, "", pages))
+            self._namespace_pages = pages
+        return (resource for resource in self._namespaces if name in ("", resource.name))
+
+    def _listed(self, kind: Kind, namespace: str, kept: list[Page] | None = None) -> Iterator[Resource]:
+        """The objects of one list, whose pages are added to `kept`; raises ListFailed at its end if objects may be missing."""
         inconsistencies: list[str] = []
         for page in self._noted(self._cluster.pages(kind, namespace=namespace), kind, rules=True):
             inconsistencies += [page.inconsistency] if page.inconsistency else []
+            if kept is not None:
+                kept.append(page)
             yield from resources_of(page)
         if inconsistencies:
             raise ListFailed(
@@ -53,7 +68,10 @@ class ScanLists:
 
     def expect(self, kinds: Iterable[Kind]) -> None:
         """Announce to the cluster the kinds whose objects will be evaluated, in the order of their lists."""
-        wanted = [kind for kind in kinds if self._ahead and not self.left_out(kind)]
+        evaluated = [kind for kind in kinds if not self.left_out(kind)]
+        if NAMESPACES not in evaluated or self._scope.selector:
+            self._namespace_pages = []
+        wanted = [kind for kind in evaluated if self._ahead and not (kind == NAMESPACES and self._namespace_pages)]
         self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
 
     def authorizer(self) -> Decider | None:
@@ -67,11 +85,20 @@ class ScanLists:
     def pages_by_namespace(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The pages of a kind to evaluate: an iterator for each namespace of the scope, or a single one for all namespaces.
 
-        Reading the pages raises ListFailed.
+        Those of Namespaces are the pages that decided about other objects, if they were kept. Reading the pages raises ListFailed.
         """
+        if kind == NAMESPACES and self._namespace_pages:
+            yield self._kept_pages()
+            return
         for namespace in self.namespaces:
             pages = self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector)
             yield self._noted(_may_be_skipped(pages, kind), kind)
+
+    def _kept_pages(self) -> Iterator[Page]:
+        """The pages of Namespaces, each of them once: it is not kept any longer."""
+        pages, self._namespace_pages = self._namespace_pages, []
+        while pages:
+            yield pages.pop(0)
 
     def metadata_by_namespace(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The metadata of a kind: an iterator of pages for each namespace of the scope, or a single one.

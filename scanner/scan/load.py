@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.errors import ListFailed
-from scanner.model.json import JsonObject
+from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.resource import Kind, Resource
+from scanner.model.resource import NAMESPACES, Kind, Resource
 from scanner.model.scan import (
     OutOfScope,
 )
 from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.webhooks import described, unknown, webhook_kinds
+from scanner.scan.edges import Discovery
 from scanner.scan.gaps import policy_gap
 from scanner.scan.lists import ScanLists
 from scanner.scan.param_table import ParamTable
@@ -81,22 +83,47 @@ def _listed(listing: ScanLists, language: BoundLanguage, kind: Kind, place: str)
     return ""
 
 
-def load_namespaces(listing: ScanLists, kinds: Iterable[Kind]) -> tuple[dict[str, JsonObject], Gap | None]:
-    """The Namespace objects by name, and a gap if they could not be listed."""
-    kind = next((k for k in kinds if (k.group, k.version, k.plural) == ("", "v1", "namespaces")), None)
-    if kind is None:
-        return {}, Gap(GapKind.DISCOVERY, "v1/Namespace", "discovery of the cluster does not list namespaces")
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """The Namespace objects by name, and a gap if they could not be listed. With `decide_policies` some policies follow from them."""
+
+    by_name: Mapping[str, JsonObject]
+    gap: Gap | None = None
+    decide_policies: bool = False
+
+    @property
+    def gaps_of_policies(self) -> tuple[Gap, ...]:
+        """The gap as that of a list of policies, if policies may be missing because of it."""
+        if self.gap is None or not self.decide_policies:
+            return ()
+        why = f"policies that follow from namespaces may be missing from this scan: {self.gap.why}"
+        return (Gap(GapKind.LIST, self.gap.where, why),)
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The gap, if there is one, with all that it may hide."""
+        return self.gaps_of_policies or ((self.gap,) if self.gap else ())
+
+
+def load_namespaces(listing: ScanLists, discovery: Discovery, *, decide_policies: bool = False) -> Namespaces:
+    """The Namespaces of the cluster, and those that the user describes."""
+    described = {as_text(dig(body, "metadata", "name")): body for body in discovery.namespaces}
+    where = f"{NAMESPACES.api_version}/{NAMESPACES.kind}"
+    if NAMESPACES not in discovery.kinds:
+        gap = Gap(GapKind.DISCOVERY, where, "discovery of the cluster does not list namespaces")
+        return Namespaces(described, gap, decide_policies)
     try:
-        return {resource.name: resource.body for resource in _needed_namespaces(listing, kind)}, None
+        listed = {resource.name: resource.body for resource in _needed_namespaces(listing)}
     except (ListFailed, ValueError) as error:
-        return {}, Gap(GapKind.LIST, "v1/Namespace", str(error))
+        return Namespaces(described, Gap(GapKind.LIST, where, str(error)), decide_policies)
+    return Namespaces(described | listed, decide_policies=decide_policies)
 
 
-def _needed_namespaces(listing: ScanLists, kind: Kind) -> Iterator[Resource]:
+def _needed_namespaces(listing: ScanLists) -> Iterator[Resource]:
     """All namespaces, or those that the user names: a user of one namespace may have no permission to read others."""
     try:
-        yield from listing.everything(kind, listing.namespaces)
+        yield from listing.everything(NAMESPACES, listing.namespaces)
     except ListFailed:
         if not listing.scoped:
             raise
-        yield from listing.everything(kind)
+        yield from listing.everything(NAMESPACES)

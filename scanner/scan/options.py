@@ -19,6 +19,7 @@ class Options:
     """The options of the user.
 
     `manifests` come from policy files: policies, bindings and params; `gaps` are the documents among them that could not be read.
+    Without `cluster_policies` the cluster's policies are not listed, and without `derived_policies` none follows from its namespaces.
     `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests instead of the
     scanner's identity. `languages` are the policy languages that are evaluated, each with its own options. `kept` are the labels
     and annotations of the examined objects that are stored.
@@ -35,6 +36,7 @@ class Options:
     manifests: tuple[Manifest, ...] = ()
     gaps: tuple[Gap, ...] = ()
     cluster_policies: bool = True
+    derived_policies: bool = True
     assume_bound: tuple[tuple[str, str], ...] = ()
     user: UserInfo | None = None
     languages: tuple[Language, ...] = LANGUAGES

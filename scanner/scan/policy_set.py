@@ -13,7 +13,7 @@ from typing import Final, Protocol, cast, get_args
 from scanner.admission.dispatch import BoundPolicy
 from scanner.errors import UsageError
 from scanner.model.outcome import Gap
-from scanner.model.policy import Action, Binding, Policy, PolicyKey
+from scanner.model.policy import NAMESPACE_LABELS, Action, Binding, Policy, PolicyKey
 from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import Health, HealthKind, OutOfScope, Scope
@@ -74,8 +74,11 @@ def read_policy_set(
     selection: PolicySelection,
     kinds: Sequence[Kind],
     served: ServedVersions = _NEWEST,
+    derived: Iterable[Policy | Binding] = (),
 ) -> PolicySet:
     """Read every document once, those of files first; `served` is the Kubernetes release that would store them.
+
+    The `derived` policies and bindings follow from objects of the cluster, and no document contains them.
 
     Policies are ordered by name and language, bindings by name. Raises UsageError if a flag names a policy or binding that does
     not exist, and for a document with the kind of a policy that cannot be read in a file that the user names.
@@ -83,6 +86,8 @@ def read_policy_set(
     reader = DocumentReader(selection.languages, kinds, default_namespace(selection.scope), served)
     for document in documents:
         reader.read(document)
+    for noun in derived:
+        reader.add(noun)
     reader.read_params()
     policies = {policy.key: policy for policy in reader.policies}
     assumed = tuple(
@@ -171,9 +176,12 @@ def _reject_bound(policy: Policy, bindings: Iterable[Binding]) -> None:
     joined = [binding for binding in bindings if binding.joins(policy)]
     if joined:
         names = ", ".join(sorted(binding.name for binding in joined))
+        is_written = any(binding.source != NAMESPACE_LABELS for binding in joined)
+        other = (
+            "; to preview another action, change a copy of the binding and name its file with -f" if is_written else ""
+        )
         raise UsageError(
-            f"--assume-bound {policy.name}: the policy is bound already, by {names}. Leave out --assume-bound {policy.name}; "
-            f"to preview another action, change a copy of the binding and name its file with -f"
+            f"--assume-bound {policy.name}: the policy is bound already, by {names}. Leave out --assume-bound {policy.name}{other}"
         )
 
 
@@ -208,7 +216,9 @@ def _dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy])
 
 
 def namespaces_needed(bound: BoundPolicy) -> bool:
-    """Return whether the evaluation of a policy reads Namespace objects: in a namespaceSelector, or in an expression."""
+    """Return whether the evaluation of a policy reads Namespace objects: in a selector or another rule, or in an expression."""
+    if bound.covered:
+        return True
     matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
     if any(match is not None and not match.namespace_selector.empty for match in matches):
         return True

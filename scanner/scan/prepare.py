@@ -13,7 +13,6 @@ from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
 from scanner.health import health_before
-from scanner.model.json import as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Policy, PolicyKey, policy_label
 from scanner.model.reading import Auditability
@@ -30,6 +29,7 @@ from scanner.model.uncovered import UncoveredKind
 from scanner.mutate.schema import Custom
 from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage
+from scanner.policies.language import deciding_kinds, derived
 from scanner.policies.plan import KindPlan, equivalents, lists, other_versions, plan, uncovered
 from scanner.policies.served_versions import ServedVersions
 from scanner.scan.context import ScanContext
@@ -37,7 +37,7 @@ from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
 from scanner.scan.gaps import policy_gap
 from scanner.scan.lists import ScanLists, names_kind, resources_of
-from scanner.scan.load import load_inventory, load_namespaces, load_params, out_of_scope
+from scanner.scan.load import Namespaces, load_inventory, load_namespaces, load_params, out_of_scope
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable
 from scanner.scan.policy_set import PolicySet, namespaces_needed, read_policy_set
@@ -55,10 +55,18 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     identity = cluster.identity()
     discovery = cluster.discover()
     listing = ScanLists(cluster, options.scope, ahead=ahead)
-    documents = _policy_documents(listing, discovery, options)
+    documents = tuple(_policy_documents(listing, discovery, options))
+    deriving = tuple(language for language in options.languages if options.derived_policies and language.derive)
+    namespaces = load_namespaces(listing, discovery, decide_policies=bool(deriving))
     defined = tuple(kind for kind in options.definitions if kind not in discovery.kinds)
     served = _served(identity, discovery)
-    policy_set = read_policy_set(documents, options, (*discovery.kinds, *defined), served)
+    policy_set = read_policy_set(
+        (*documents, *namespaces.gaps_of_policies),
+        options,
+        (*discovery.kinds, *defined),
+        served,
+        derived(deriving, namespaces.by_name.values(), served.rules),
+    )
     context = ScanContext(identity, options.user or cluster.requester(), options.scope, options.kept)
     binding_context = BindingContext(
         now=now,
@@ -69,6 +77,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         user=context.user,
         params=policy_set.params,
         lists=listing,
+        namespaces=tuple(namespaces.by_name.values()),
     )
     languages = tuple(language.bind(policy_set.of(language), binding_context) for language in options.languages)
     needed, outside = split_gaps(
@@ -78,7 +87,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         context.operations,
         policies_known=not any(gap.kind is GapKind.LIST for gap in policy_set.gaps),
     )
-    evaluation = _evaluation_plan(listing, discovery, policy_set, context, languages, defined)
+    evaluation = _evaluation_plan(listing, discovery, namespaces, policy_set, context, languages, defined)
     evaluation = replace(
         evaluation,
         read_languages=tuple(_read_languages(options, needed, discovery, policy_set)),
@@ -86,7 +95,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     )
     _reject_unknown(options.scope, discovery, evaluation)
     own_gaps = (gap for language in languages for gap in language.gaps)
-    gaps = (*options.gaps, *needed, *policy_set.gaps, *own_gaps, *evaluation.gaps)
+    gaps = tuple(dict.fromkeys((*options.gaps, *needed, *policy_set.gaps, *own_gaps, *evaluation.gaps)))
     notes = (*options.notes, *discovery.notes)
     return PreparedScan(context, evaluation, listing, gaps, discovery.kinds, notes, discovered=not discovery.gaps)
 
@@ -192,13 +201,14 @@ def _read_languages(
         return
     missing = {gap.where for gap in policy_set.gaps}
     for language in options.languages:
-        if not any(f"{kind.api_version}/{kind.kind}" in missing for kind in language.kinds(discovery.kinds)):
+        if not any(f"{kind.api_version}/{kind.kind}" in missing for kind in deciding_kinds(language, discovery.kinds)):
             yield from language.names
 
 
 def _evaluation_plan(
     listing: ScanLists,
     discovery: Discovery,
+    namespaces: Namespaces,
     policy_set: PolicySet,
     context: ScanContext,
     languages: tuple[BoundLanguage, ...],
@@ -206,8 +216,6 @@ def _evaluation_plan(
 ) -> EvaluationPlan:
     """The plan; `defined` are kinds that only the policy files define: their params are those of the files."""
     kinds = discovery.kinds
-    namespaces, namespace_gap = load_namespaces(listing, kinds)
-    namespaces = {as_text(dig(body, "metadata", "name")): body for body in discovery.namespaces} | namespaces
     announced = tuple(policy for language in languages for policy in language.announced())
     relabelled, unknown = _conversions(listing, kinds, other_versions(kinds, announced, context.operations))
     listing.expect(lists(kinds, announced, context.operations, relabelled))
@@ -220,7 +228,7 @@ def _evaluation_plan(
         *(
             policy_gap(bound_policy, "it needs namespaces, which could not be listed")
             for bound_policy in bound
-            if namespace_gap and namespaces_needed(bound_policy)
+            if namespaces.gap and namespaces_needed(bound_policy)
         ),
         *(
             policy_gap(bound_policy, unknown[bound_policy.policy.key])
@@ -232,8 +240,8 @@ def _evaluation_plan(
     evaluable = tuple(bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) not in labels)
     evaluation_context = EvaluationContext(
         params=params,
-        namespaces=namespaces,
-        implied_namespaces=context.files or namespace_gap is not None,
+        namespaces=namespaces.by_name,
+        implied_namespaces=context.files or namespaces.gap is not None,
         equivalents=equivalents(kinds),
         relabelled=relabelled,
         user=context.user,
@@ -256,9 +264,9 @@ def _evaluation_plan(
         languages=languages,
         bound=evaluable,
         health=(*policy_set.health, *_health(languages, evaluable, kinds, evaluation_context)),
-        gaps=(*((namespace_gap,) if namespace_gap else ()), *unevaluable, *(gap for _, gap in doubts)),
+        gaps=(*namespaces.gaps, *unevaluable, *(gap for _, gap in doubts)),
         outside=(*out_of_scope(listing, kinds), *(item for language in languages for item in language.outside)),
-        rules=rules_of(languages, evaluable, params, namespaces.values()),
+        rules=rules_of(languages, evaluable, params, namespaces.by_name.values()),
         uncovered=uncovered(kinds, plans, others, context.operations),
         undecided=frozenset(bound_policy.policy.key for bound_policy, _ in doubts),
     )

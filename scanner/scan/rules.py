@@ -28,7 +28,7 @@ def rules_of(
 ) -> tuple[RuleObject, ...]:
     """The rule objects of the policies in force, sorted by type and name; of policies that are not evaluable, no params.
 
-    A namespace without a label or an annotation that a selector or an expression reads has no rule object.
+    A namespace without a label or an annotation that decides has no rule object.
     """
     bound, in_force = tuple(languages), tuple(evaluable)
     rules = (
@@ -66,9 +66,8 @@ def _param_name(param: Resource) -> str:
 def _namespaces(
     languages: Iterable[BoundLanguage], evaluable: Iterable[BoundPolicy], namespaces: Iterable[JsonObject]
 ) -> Iterator[RuleObject]:
-    """The labels and annotations of namespaces that selectors and expressions read."""
-    selectors = (selector for language in languages for selector in language.namespace_selectors())
-    read = {("labels", requirement.key) for selector in selectors for requirement in selector.requirements}
+    """The labels and annotations of namespaces that decide whether a policy applies, or that expressions read."""
+    read = {("labels", key) for language in languages for key in language.namespace_labels()}
     for bound_policy in evaluable:
         for _, expression in bound_policy.compiled.expressions():
             read.update(_read_by(expression.paths))

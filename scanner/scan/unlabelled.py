@@ -2,7 +2,8 @@
 
 Files describe objects, and often not their namespaces: only the name label of such a namespace is known. Upstream: a
 `namespaceSelector` of a policy or of a binding reads the labels of the object's namespace, and expressions read `namespaceObject`.
-A policy is left out of the answer only if the name alone decides every selector, and no expression reads more than the name.
+A policy is left out of the answer only if the name alone decides which namespaces it applies to, and no expression reads more than
+the name.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def _read(
     of_bindings = (binding.match.namespace_selector for binding in narrowed if binding.match)
     for selector in (*selectors, policy.match.namespace_selector, *of_bindings):
         yield from selector.undecided(known)
+    yield from (key for key in bound.covered.keys if key not in known) if bound.covered else ()
     if reads_object:
         yield _EVERYTHING
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from scanner.admission.compiled import CompiledPolicy, Expression, checks_of
+from scanner.admission.compiled import CompiledPolicy, checks_of
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request
@@ -39,6 +39,10 @@ class RequiredLabels:
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         yield from (kind for kind in served if kind.kind == KIND)
+
+    @property
+    def derive(self) -> None:
+        return
 
     def reads(self, document: JsonObject) -> bool:
         return document.get("kind") == KIND
@@ -74,8 +78,7 @@ class RequiredLabels:
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         del rules
-        checks = tuple((validation, Expression(validation.expression, None), None) for validation in policy.validations)
-        return CompiledPolicy(policy, {}, (), checks, (), checks=checks_of(policy))
+        return CompiledPolicy.without_expressions(policy, checks_of(policy))
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
         return BoundLabels(tuple(self._bound(policy, context) for policy in documents.policies))
@@ -93,7 +96,7 @@ class LabelEvaluator:
 
     def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
         del param
-        ((validation, _, _),) = compiled.validations
+        (validation,) = compiled.policy.validations
         missing = validation.expression not in request.resource.labels
         return (CheckResult(compiled.checks[0], Violated(validation.message, "Invalid", 422) if missing else Passed()),)
 

@@ -1,12 +1,14 @@
 """The evidence of a finding: the values that decided it, from a second evaluation while the object is in memory.
 
+A language without expressions names the fields that decided; their values are read and redacted here, as those of expressions are.
+
 Only failed checks are evaluated again, so passes cost nothing. An explanation that fails or does not reproduce the verdict is
 dropped: the verdict stands without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from scanner import cel
@@ -16,7 +18,7 @@ from scanner.audit.evidence.excerpt import deciding_trail, excerpt
 from scanner.audit.evidence.inputs import evaluations
 from scanner.audit.evidence.redaction import WITHHELD, EvidenceRedaction
 from scanner.cel.stack import with_room
-from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
+from scanner.model.evidence import NO_EVIDENCE, Evidence, FieldPlace, Reason
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Violated
 
 MOST = 8
@@ -40,7 +42,7 @@ def evidence(
     outcome = check_result.outcome
     if not isinstance(outcome, Violated | Errored):
         return NO_EVIDENCE
-    of = invocation_result, check_result.check, outcome, bound, inputs
+    of = invocation_result, check_result, outcome, bound, inputs
     try:
         try:
             return _evidence(*of)
@@ -49,6 +51,13 @@ def evidence(
     except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
         why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
         return Evidence((Reason("", why, erred=True),))
+
+
+def _of_fields(invocation_result: InvocationResult, fields: Sequence[FieldPlace], bound: BoundPolicy) -> Evidence:
+    """The evidence of a language without expressions: the values of fields that it names."""
+    redaction, shown = EvidenceRedaction(invocation_result, bound.compiled), fields[:MOST]
+    explained = _kept([redaction.field(place) for place in shown], len(fields) - len(shown), shown)
+    return _LATEST.of(explained, excerpt(invocation_result, explained.trail))
 
 
 class _LatestEvidence:
@@ -73,11 +82,14 @@ _LATEST = _LatestEvidence()
 
 def _evidence(
     invocation_result: InvocationResult,
-    check: Check,
+    check_result: CheckResult,
     outcome: Violated | Errored,
     bound: BoundPolicy,
     inputs: Mapping[str, object] | None,
 ) -> Evidence:
+    check = check_result.check
+    if check_result.fields:
+        return _of_fields(invocation_result, check_result.fields, bound)
     if _CANCELLED in outcome.message or _INTERRUPTED in outcome.message:  # it exceeded a cost limit
         return _LATEST.of(UNEXPLAINED, "")
     if inputs is not None and not _CACHE.repeats(check, bound.compiled):
@@ -145,7 +157,11 @@ def _direct_parts(
 
 
 def _redacted(given: Sequence[cel.Reason], left_out: int, redaction: EvidenceRedaction) -> Explained:
-    reasons = [redaction.reason(reason) for reason in given]
+    return _kept([redaction.reason(reason) for reason in given], left_out, [reason.place for reason in given])
+
+
+def _kept(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> Explained:
+    """The first reasons, and the field around which an excerpt is made; of withheld values, none."""
     if len(reasons) > 1:
         reasons = list(dict.fromkeys(reasons))
     shown = tuple(reasons[:MOST])
@@ -153,7 +169,7 @@ def _redacted(given: Sequence[cel.Reason], left_out: int, redaction: EvidenceRed
         if reason.value == WITHHELD:
             # The number of parts of a secret is a secret, too.
             return Explained(shown, 0, ())
-    trail = deciding_trail([reason.place for reason in given])
+    trail = deciding_trail(places)
     return Explained(shown, left_out + len(reasons) - len(shown), trail)
 
 

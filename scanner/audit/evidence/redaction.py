@@ -26,7 +26,7 @@ from scanner.audit.sensitive_fields import (
 )
 from scanner.audit.taint import Documents, documents_of, is_secret_elsewhere
 from scanner.cel.explanation.explained import path_of
-from scanner.model.evidence import Evidence, Reason
+from scanner.model.evidence import Evidence, FieldPlace, Reason
 from scanner.model.json import Json
 
 WITHHELD: Final = WITHHELD_ANY
@@ -35,6 +35,7 @@ _LONGEST_PATH = 300
 _LONGEST_NAME = 100
 _AUTHORIZER = ("authorizer", "authorizer.requestResource")
 _COMPUTED = "variables"
+_NOT_SET: Final = "not set"
 _WORD = re.compile(r"[^\s'\"()\[\]{},]+")
 _NAME = re.compile(r"[^\w-]+")
 _OBJECT = frozenset({"object"})
@@ -137,6 +138,29 @@ class EvidenceRedaction:
             self._documents.reasons[key] = reason.outcome, made
         return made
 
+    def field(self, place: FieldPlace) -> Reason:
+        """The field at a place of a document as a reason, in the form that may be stored and shown.
+
+        Its value is `WITHHELD` if the field may contain a secret. Raises KeyError for another document than those of the request.
+        """
+        root, *steps = place
+        document = self._documents.by_name[str(root)]
+        withheld = self._may_contain_secret(place, as_it_stands=True)
+        path = self._path(place, own_words=withheld or self._is_of_secret(place))
+        return Reason(
+            expression=f"object.{path}" if root == "object" != path else path,
+            value=WITHHELD if withheld else self._field_value(document, place, steps),
+            path=path,
+        )
+
+    def _field_value(self, document: Json, place: FieldPlace, steps: Sequence[str | int]) -> str:
+        value = document
+        for step in steps:
+            if not _has(value, step):
+                return _NOT_SET
+            value = _child(value, step)
+        return self._value(cel.Reason("", value, place))
+
     def _reason(self, reason: cel.Reason) -> Reason:
         erred = isinstance(reason.outcome, cel.EvaluationError)
         withheld = self._is_withheld(reason)
@@ -226,6 +250,13 @@ def _sensitive_or_value(document: Json, steps: Trail, fields: Fields) -> tuple[b
             return True, None
         value = _child(value, step)
     return False, value
+
+
+def _has(value: Json, step: str | int) -> bool:
+    """Return whether a map has a key, or a list an index."""
+    if isinstance(value, MAPPINGS):
+        return step in value
+    return isinstance(value, Sequence) and not isinstance(value, str) and isinstance(step, int) and step < len(value)
 
 
 def _child(value: Json, step: str | int) -> Json:

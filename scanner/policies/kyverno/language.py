@@ -84,6 +84,11 @@ class Kyverno:
                 preferred.setdefault((kind.group, kind.plural), kind)
         yield from (preferred[key] for key in sorted(preferred))
 
+    @property
+    def derive(self) -> None:
+        """See Language: every policy is a document."""
+        return
+
     def reads(self, document: JsonObject) -> bool:
         """See Language."""
         return spec.is_policy(document) or is_exception(document) or spec.is_entry(document)
@@ -215,10 +220,10 @@ class BoundKyverno(BoundLanguage):
         """See BoundLanguage."""
         yield from self._rules
 
-    def namespace_selectors(self) -> Iterator[Selector]:
-        """See BoundLanguage: those of the policies, and that of Kyverno's webhooks."""
-        yield from super().namespace_selectors()
-        yield from self.request_selectors()
+    def namespace_labels(self) -> Iterator[str]:
+        """See BoundLanguage: those of the policies, and those of Kyverno's webhooks."""
+        yield from super().namespace_labels()
+        yield from (requirement.key for selector in self.request_selectors() for requirement in selector.requirements)
 
     def request_selectors(self) -> Iterator[Selector]:
         """See BoundLanguage: that of Kyverno's webhooks."""
