@@ -87,7 +87,6 @@ class FindingList:
             FIRST,
             FIRST,
             names,
-            rows="problems.html",
             summary=summary_of(self._site),
             chips=CHIPS,
             statuses=STATUSES,

@@ -55,7 +55,7 @@ class PlacePages:
         self._texts = texts
         self._moved: Final = macros.moved
         names = "heading", "places", "texts"
-        self._frame: Final = site.frame(f"{FOLDER}/", "place_page.html", names, rows="places.html")
+        self._frame: Final = site.frame(f"{FOLDER}/", "place_page.html", names)
 
     def write(self, top: Path, spilled: GroupReader) -> None:
         """Write the pages of the places that were collected into a folder of `top`, in two processes."""
