@@ -10,9 +10,9 @@ from typing import Final
 
 from scanner.report.chips import CHIPS, STATUSES
 from scanner.report.finding_rows import ROW_GROUPS
-from scanner.report.frames import Frame
 from scanner.report.group_files import GroupReader
 from scanner.report.halves import in_halves
+from scanner.report.pieces import Pieces
 from scanner.report.search_data import write_data
 from scanner.report.site import Site
 from scanner.report.templates import content_hash
@@ -63,16 +63,16 @@ class FindingList:
         for number, (first, end) in enumerate(own, 1 if half == 0 else middle + 1):
             self._write_page(frame, number, len(bounds), first, list(islice(rows, end - first)), bounds[-1][1])
 
-    def _write_page(self, frame: Frame, number: int, last: int, first: int, rows: list[str], total: int) -> None:
+    def _write_page(self, frame: Pieces, number: int, last: int, first: int, rows: list[str], total: int) -> None:
         shown = f"Rows {first + 1:,} to {first + len(rows):,} of {total:,}" if rows else "No findings"
         page = frame.filled(
-            {
-                "title": f"Findings, page {number}" if number > 1 else "Findings",
-                "shown": shown,
-                "rows": "\n".join(rows),
-                "above": _pager(number, last, "Pages, above the list"),
-                "below": _pager(number, last, "Pages, below the list"),
-            }
+            (
+                f"Findings, page {number}" if number > 1 else "Findings",
+                shown,
+                "\n".join(rows),
+                _pager(number, last, "Pages, above the list"),
+                _pager(number, last, "Pages, below the list"),
+            )
         )
         (self._folder / page_path(number)).write_text(page, "utf-8", newline="\n")
 
@@ -80,7 +80,7 @@ class FindingList:
         for group in self._groups:
             yield from self._spilled.rows(group)
 
-    def _frame(self) -> Frame:
+    def _frame(self) -> Pieces:
         names = ("shown", "rows", "above", "below")
         script = _INDENT.sub("", self._site.templates.get_template("findings.js").render())
         return self._site.frame(

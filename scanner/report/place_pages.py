@@ -110,15 +110,9 @@ class PlacePages:
                 ]
             )
             shown = f"{prefix}…{f', page {number + 1} of {len(parts)}' if len(parts) > 1 else ''}"
-            page = self._frame.filled(
-                {
-                    "title": f"Findings {shown}",
-                    "heading": shown,
-                    "places": "\n".join((*(each.html for each in part.findings), *moved)),
-                    "texts": "\n".join(self._part_texts(part)),
-                }
-            )
-            yield _file(prefix, number), page
+            places = "\n".join((*(each.html for each in part.findings), *moved))
+            texts = "\n".join(self._part_texts(part))
+            yield _file(prefix, number), self._frame.filled((f"Findings {shown}", shown, places, texts))
 
     def _part_texts(self, part: _Part) -> Iterator[str]:
         for number, checks in sorted(part.policies.items()):

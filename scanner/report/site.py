@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -13,10 +13,10 @@ from scanner.model.policy import PolicyKey
 from scanner.report.batches import Batch
 from scanner.report.by_policy import PolicySection
 from scanner.report.document import Document, Provenance
-from scanner.report.frames import Frame, place
 from scanner.report.manifest_notes import manifest_notes
 from scanner.report.missed import missed
 from scanner.report.navigation import navigation_of, section_of
+from scanner.report.pieces import Pieces, place
 from scanner.report.sentences import sentences_of, verdict_parts
 from scanner.report.slugs import slugs_of
 from scanner.report.templates import content_hash, environment
@@ -81,10 +81,10 @@ class Site:
             **context,
         )
 
-    def frame(self, path: str, template: str, names: Iterable[str], **context: object) -> Frame:
-        """The frame of pages with places of these names, and one for the title."""
-        places = {name: place(name) for name in names}
-        return Frame(self.page(path, template, place("title"), **places, **context))
+    def frame(self, path: str, template: str, names: Sequence[str], **context: object) -> Pieces:
+        """A page with places for its title and for HTML with these names, in this order."""
+        places = {name: place(number) for number, name in enumerate(names, 1)}
+        return Pieces(self.page(path, template, place(0), **places, **context))
 
     def styled(self, pages: Literal["places", "list"]) -> Site:
         """The site with a style sheet that lacks the rules of other pages.
