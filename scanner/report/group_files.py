@@ -65,15 +65,6 @@ class GroupReader:
                     for line in lines:
                         yield line.removesuffix("\n")
 
-    def sizes(self, group: str) -> Iterator[int]:
-        """The bytes of each row of a group."""
-        for folder in self._folders:
-            path = folder / group
-            if path.exists():
-                with path.open("rb") as lines:
-                    for line in lines:
-                        yield len(line) - 1
-
 
 def file_name(text: str) -> str:
     """The name of a group for a text that may have any characters and any length."""
