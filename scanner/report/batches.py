@@ -38,14 +38,14 @@ class Batch(Generic[ItemT]):
         return self.first + len(self.rows) - 1
 
 
-def batched(items: Iterable[ItemT], weigh: Callable[[ItemT], int]) -> Iterator[Batch[ItemT]]:
-    """The pages of a list in its order, at least one; `weigh` returns the weight of an item, in bytes."""
+def batched(items: Iterable[ItemT], weigh: Callable[[ItemT], int], *, most: int = ROWS) -> Iterator[Batch[ItemT]]:
+    """The pages of a list in its order, at least one, with `most` rows each; `weigh` returns the weight of an item, in bytes."""
     number, first = count(1), 1
     rows: list[ItemT] = []
     full = 0
     for item in items:
         more = weigh(item)
-        if rows and (len(rows) == ROWS or full + more > HEAVIEST):
+        if rows and (len(rows) == most or full + more > HEAVIEST):
             yield Batch(next(number), first, rows, more=True)
             first, rows, full = first + len(rows), [], 0
         rows.append(item)
@@ -56,6 +56,11 @@ def batched(items: Iterable[ItemT], weigh: Callable[[ItemT], int]) -> Iterator[B
 def weight(*texts: str) -> int:
     """The weight of a row that shows these texts: an upper bound for its bytes of HTML."""
     return _ROW_WEIGHT + sum(_weight(text) for text in texts)
+
+
+def byte_size(text: str) -> int:
+    """The bytes of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _weight(text: str) -> int:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import islice
+from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from scanner.report.batches import Batch, batched, byte_size
 from scanner.report.chips import CHIPS, STATUSES
 from scanner.report.finding_rows import ROW_GROUPS
-from scanner.report.frames import Frame
 from scanner.report.group_files import GroupReader
 from scanner.report.halves import in_halves
+from scanner.report.pieces import Pieces
 from scanner.report.search_data import write_data
 from scanner.report.site import Site
 from scanner.report.templates import content_hash
@@ -21,7 +22,6 @@ from scanner.report.words import plural
 _INDENT: Final = re.compile(r"^ +", re.MULTILINE)
 ROWS: Final = 100
 FIRST: Final = "findings.html"
-_HEAVIEST: Final = 350_000
 _NEAR: Final = 2
 
 
@@ -30,64 +30,48 @@ class FindingList:
 
     def __init__(self, site: Site, folder: Path, spilled: GroupReader) -> None:
         self._site, self._folder, self._spilled = site, folder, spilled
-        self._groups: Final = spilled.groups(ROW_GROUPS)
 
     def write(self) -> None:
         """Write the data, and the pages in two processes: at least one."""
         provenance = self._site.document.provenance
-        groups = self._spilled.groups("data ")
-        rows = (row for group in groups for row in self._spilled.rows(group))
-        write_data(self._site, self._folder, rows, provenance.finished_at or provenance.started_at)
-        bounds = list(self._bounds())
-        in_halves(lambda half: self._write_pages(bounds, half))
+        data = self._read(self._spilled.groups("data "))
+        write_data(self._site, self._folder, data, provenance.finished_at or provenance.started_at)
+        in_halves(self._write_pages)
 
-    def _bounds(self) -> Iterator[tuple[int, int]]:
-        """The first row and the end of each page."""
-        first = size = number = 0
-        for group in self._groups:
-            for weight in self._spilled.sizes(group):
-                if number > first and (number - first == ROWS or size + weight > _HEAVIEST):
-                    yield first, number
-                    first, size = number, 0
-                number, size = number + 1, size + weight
-        yield first, number
+    def _pages(self) -> Iterator[Batch[str]]:
+        return batched(self._read(self._spilled.groups(ROW_GROUPS)), byte_size, most=ROWS)
 
-    def _write_pages(self, bounds: list[tuple[int, int]], half: int) -> None:
-        """Write one half of the pages; reading passes over the rows of the other half."""
+    def _write_pages(self, half: int) -> None:
+        """Write every second page: both processes read all rows."""
         frame = self._frame()
-        middle = (len(bounds) + 1) // 2
-        own = bounds[:middle] if half == 0 else bounds[middle:]
-        rows = self._rows()
-        if half and own:
-            next(islice(rows, own[0][0], own[0][0]), None)
-        for number, (first, end) in enumerate(own, 1 if half == 0 else middle + 1):
-            self._write_page(frame, number, len(bounds), first, list(islice(rows, end - first)), bounds[-1][1])
+        last = deque(self._pages(), maxlen=1)[0]
+        for page in self._pages():
+            if page.number % 2 == half:
+                self._write_page(frame, page, last)
 
-    def _write_page(self, frame: Frame, number: int, last: int, first: int, rows: list[str], total: int) -> None:
-        shown = f"Rows {first + 1:,} to {first + len(rows):,} of {total:,}" if rows else "No findings"
-        page = frame.filled(
-            {
-                "title": f"Findings, page {number}" if number > 1 else "Findings",
-                "shown": shown,
-                "rows": "\n".join(rows),
-                "above": _pager(number, last, "Pages, above the list"),
-                "below": _pager(number, last, "Pages, below the list"),
-            }
+    def _write_page(self, frame: Pieces, page: Batch[str], last: Batch[str]) -> None:
+        number = page.number
+        shown = f"Rows {page.first:,} to {page.last:,} of {last.last:,}" if page.rows else "No findings"
+        texts = (
+            f"Findings, page {number}" if number > 1 else "Findings",
+            shown,
+            "\n".join(page.rows),
+            _pager(number, last.number, "Pages, above the list"),
+            _pager(number, last.number, "Pages, below the list"),
         )
-        (self._folder / page_path(number)).write_text(page, "utf-8", newline="\n")
+        (self._folder / page_path(number)).write_text(frame.filled(texts), "utf-8", newline="\n")
 
-    def _rows(self) -> Iterator[str]:
-        for group in self._groups:
+    def _read(self, groups: Iterable[str]) -> Iterator[str]:
+        for group in groups:
             yield from self._spilled.rows(group)
 
-    def _frame(self) -> Frame:
+    def _frame(self) -> Pieces:
         names = ("shown", "rows", "above", "below")
         script = _INDENT.sub("", self._site.templates.get_template("findings.js").render())
         return self._site.frame(
             FIRST,
             FIRST,
             names,
-            rows="problems.html",
             summary=summary_of(self._site),
             chips=CHIPS,
             statuses=STATUSES,

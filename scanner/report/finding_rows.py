@@ -11,9 +11,9 @@ from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.report.ages import age_text
 from scanner.report.finding_groups import FindingGroup
 from scanner.report.group_files import GroupWriter
+from scanner.report.pieces import RowForm
 from scanner.report.place_pages import place_path
 from scanner.report.problem_facts import FindingOrder
-from scanner.report.rows import RowForm
 from scanner.report.search_data import RowData, row_text
 from scanner.report.site import Site
 from scanner.report.templates import NAME, NO_NAME

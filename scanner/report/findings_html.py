@@ -28,8 +28,8 @@ def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
     folders = [aside / str(half) for half in range(len(halves))]
     in_halves(lambda half: _collect(site, texts, halves[half], GroupWriter(folders[half])))
     spilled = GroupReader(folders)
-    PlacePages(site, texts).write(folder, spilled)
-    FindingList(site, folder, spilled).write()
+    PlacePages(site.styled("places"), texts).write(folder, spilled)
+    FindingList(site.styled("list"), folder, spilled).write()
     return spilled
 
 

@@ -1,13 +1,15 @@
 """Rows that wait on disk until their page is written, from several processes.
 
-The store yields findings by policy; pages need them by the id of the finding, or by the rank of the problem. Each group of rows is a
-file with a row on each line, so that memory holds a few megabytes for any number of findings.
+The store yields findings by policy; pages and formats need them by the id of the finding, the rank of the problem or the namespace.
+Each group of rows is a file with a row on each line, so that memory holds a few megabytes for any number of findings. It serves
+benchmarks 8 and `formats`: with rows in memory, the HTML report of 100,000 findings has a peak of 712 MiB instead of 172.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
 
@@ -15,7 +17,10 @@ _FULL = 3_000_000
 
 
 class GroupWriter:
-    """Lists of rows by group, written into `folder`, which is created anew. A group keeps the order of its rows."""
+    """Lists of rows by group, written into `folder`, which is created anew. A group keeps the order of its rows.
+
+    The name of a group is the name of its file: `file_name` makes one of any text.
+    """
 
     def __init__(self, folder: Path) -> None:
         rmtree(folder, ignore_errors=True)
@@ -25,7 +30,7 @@ class GroupWriter:
         self._size = 0
 
     def add(self, group: str, row: str) -> None:
-        """Add a row without line ends to a group, whose name is fit for a file."""
+        """Add a row without line ends to a group."""
         self._unwritten[group].append(row)
         self._size += len(row)
         if self._size > _FULL:
@@ -60,11 +65,7 @@ class GroupReader:
                     for line in lines:
                         yield line.removesuffix("\n")
 
-    def sizes(self, group: str) -> Iterator[int]:
-        """The bytes of each row of a group."""
-        for folder in self._folders:
-            path = folder / group
-            if path.exists():
-                with path.open("rb") as lines:
-                    for line in lines:
-                        yield len(line) - 1
+
+def file_name(text: str) -> str:
+    """The name of a group for a text that may have any characters and any length."""
+    return sha256(text.encode()).hexdigest()[:32]

@@ -27,8 +27,8 @@ from scanner.report.counts import Counts
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.evidence import evidence_lines
+from scanner.report.group_files import GroupReader, GroupWriter, file_name
 from scanner.report.sentences import headline_of, score_line, verdict_of
-from scanner.report.spill import Spill
 from scanner.report.waivers import waiver_text
 from scanner.report.words import (
     cause_text,
@@ -71,9 +71,11 @@ def render(document: Document, out: BinaryIO) -> None:
     out.writelines(b",\n" + dump(name) + b": " + dump(value) for name, value in _head(document, scan).items())
     out.write(b',\n"results": [' + dump(_result(document, scan))[:-1])
     with tempfile.TemporaryDirectory() as folder:
-        spill = Spill(Path(folder) / "observations")
-        _write(out, "observations", _observations(document, scan, spill))
-        _write(out, "findings", _findings(document, scan, spill))
+        observations = Path(folder) / "observations"
+        writer = GroupWriter(observations)
+        _write(out, "observations", _observations(document, scan, writer))
+        writer.flush()
+        _write(out, "findings", _findings(document, scan, GroupReader([observations])))
     out.write(b"}]}}\n")
 
 
@@ -152,10 +154,10 @@ def _control(framework: FrameworkSection, control: ControlSection) -> str:
     return _token(f"{framework.name}_{control.id}")
 
 
-def _observations(document: Document, scan: UUID, spill: Spill) -> Iterator[tuple[bytes]]:
+def _observations(document: Document, scan: UUID, writer: GroupWriter) -> Iterator[tuple[bytes]]:
     for stored in document.findings():
         number = str(uuid5(scan, stored.finding.fingerprint))
-        spill.add(_group(stored.finding.policy_key), number)
+        writer.add(_group(stored.finding.policy_key), number)
         yield (dump(_observation(document, stored, scan, number)),)
 
 
@@ -211,9 +213,9 @@ def _subject(stored: StoredFinding, scan: UUID) -> JsonObject:
     }
 
 
-def _findings(document: Document, scan: UUID, spill: Spill) -> Iterator[Iterable[bytes]]:
+def _findings(document: Document, scan: UUID, observed: GroupReader) -> Iterator[Iterable[bytes]]:
     for target in _targets(document):
-        related = chain.from_iterable(spill.rows(_group(policy)) for policy in target.policies)
+        related = chain.from_iterable(observed.rows(_group(policy)) for policy in target.policies)
         references = ((b'{"observation-uuid":' + dump(number) + b"}",) for number in related)
         yield chain([dump(_finding(target, scan))[:-1]], _listed("related-observations", references, b","), [b"}"])
 
@@ -301,4 +303,4 @@ def _cluster(scan: UUID) -> UUID:
 
 
 def _group(policy: PolicyKey) -> str:
-    return "\n".join(policy)
+    return file_name("\n".join(policy))

@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from scanner.report.batches import byte_size
 from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.halves import in_halves
 from scanner.report.place_texts import PlaceTexts
@@ -55,7 +56,7 @@ class PlacePages:
         self._texts = texts
         self._moved: Final = macros.moved
         names = "heading", "places", "texts"
-        self._frame: Final = site.frame(f"{FOLDER}/", "place_page.html", names, rows="places.html")
+        self._frame: Final = site.frame(f"{FOLDER}/", "place_page.html", names)
 
     def write(self, top: Path, spilled: GroupReader) -> None:
         """Write the pages of the places that were collected into a folder of `top`, in two processes."""
@@ -90,11 +91,11 @@ class PlacePages:
 
     def _more(self, part: _Part, placed: PlacedFinding) -> int:
         """The bytes by which a finding makes a page larger, with the texts that the page does not show yet."""
-        size = _bytes(placed.html)
+        size = byte_size(placed.html)
         if placed.policy not in part.policies:
-            size += _bytes(self._texts.policy_html(placed.policy, (placed.check,), _TEXTS))
+            size += byte_size(self._texts.policy_html(placed.policy, (placed.check,), _TEXTS))
         if placed.param >= 0 and placed.param not in part.params:
-            size += _bytes(self._texts.param_html(placed.param))
+            size += byte_size(self._texts.param_html(placed.param))
         return size
 
     def _pages(self, prefix: str, parts: list[_Part]) -> Iterator[tuple[str, str]]:
@@ -110,15 +111,9 @@ class PlacePages:
                 ]
             )
             shown = f"{prefix}…{f', page {number + 1} of {len(parts)}' if len(parts) > 1 else ''}"
-            page = self._frame.filled(
-                {
-                    "title": f"Findings {shown}",
-                    "heading": shown,
-                    "places": "\n".join((*(each.html for each in part.findings), *moved)),
-                    "texts": "\n".join(self._part_texts(part)),
-                }
-            )
-            yield _file(prefix, number), page
+            places = "\n".join((*(each.html for each in part.findings), *moved))
+            texts = "\n".join(self._part_texts(part))
+            yield _file(prefix, number), self._frame.filled((f"Findings {shown}", shown, places, texts))
 
     def _part_texts(self, part: _Part) -> Iterator[str]:
         for number, checks in sorted(part.policies.items()):
@@ -146,7 +141,3 @@ def _group(identifier: str) -> str:
 def _read(row: str) -> PlacedFinding:
     identifier, policy, check, param, html = row.split("\t", 4)
     return PlacedFinding(identifier, int(policy), int(check), int(param), html)
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())

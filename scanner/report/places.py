@@ -15,8 +15,8 @@ from scanner.report.by_policy import PolicySection
 from scanner.report.chips import chip_of, outcome_name
 from scanner.report.evidence import evidence_lines
 from scanner.report.finding_columns import FINDINGS
+from scanner.report.pieces import RowForm
 from scanner.report.place_texts import PlaceTexts
-from scanner.report.rows import RowForm
 from scanner.report.site import Site
 from scanner.report.templates import NAME, NO_NAME
 from scanner.report.waivers import waiver_text

@@ -25,7 +25,7 @@ from scanner.report.counts import NOTHING, Counts
 from scanner.report.document import Document
 from scanner.report.escaped import dump
 from scanner.report.evidence import evidence_lines
-from scanner.report.spill import Spill
+from scanner.report.group_files import GroupReader, GroupWriter, file_name
 from scanner.report.waivers import waiver_text
 from scanner.report.words import cause_text, check_title, iso, workload_name
 
@@ -53,18 +53,21 @@ def render(document: Document, out: BinaryIO, shape: Shape) -> None:
     """Write a List of reports as JSON, one line for each result. `shape` is the API of the reports."""
     policies = {policy.key: policy for policy in document.policies}
     with tempfile.TemporaryDirectory() as folder:
-        spill = Spill(Path(folder) / "results")
+        results = Path(folder) / "results"
+        writer = GroupWriter(results)
         for stored in document.findings():
             waiver = waiver_text(document.triage.waiver(stored))
             result = _result(stored, policies[stored.finding.policy_key], document.triage.owner(stored), waiver)
             aside = (waiver or stored.status in ALONE) and not stored.finding.excepted_by
             counted = _ASIDE if aside else str(result["result"])
-            spill.add(f"namespace {stored.finding.namespace}", f"{counted} {dump(result).decode()}")
+            writer.add(file_name(stored.finding.namespace), f"{counted} {dump(result).decode()}")
+        writer.flush()
+        reader = GroupReader([results])
         out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')
         separator = b"\n"
         for section in document.namespaces:
             counts = document.in_force_in(section)
-            for number, part in enumerate(_parts(spill.rows(f"namespace {section.namespace}")), 1):
+            for number, part in enumerate(_parts(reader.rows(file_name(section.namespace))), 1):
                 head = _head(shape, section.namespace, number, _summary(counts, part.listed))
                 out.write(separator)
                 _write(out, head, part.rows)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable
-from hashlib import sha256
 from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
-from scanner.report.group_files import GroupReader, GroupWriter
+from scanner.report.group_files import GroupReader, GroupWriter, file_name
 
 MOST: Final = 10
 """The number of rows that a page shows before it leads to the list of findings."""
@@ -54,5 +53,4 @@ def _order(text: str) -> tuple[int, ...]:
 
 
 def _group(subject: Subject, name: str) -> str:
-    """The name of a file: names of namespaces and owners may have any characters."""
-    return f"worst {subject} {sha256(name.encode()).hexdigest()[:32]}"
+    return f"worst {subject} {file_name(name)}"

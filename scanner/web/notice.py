@@ -15,12 +15,8 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from scanner.report.styles import used_style
 from scanner.report.templates import content_hash, environment
 
-_WORDS: Final = frozenset(
-    {"body", "h1", "p", "a", "input", "label", "button", "form", "notice", "wrap", "top", "brand", "span"}
-)
 _STATUS: Final = 400
 """The first status of errors."""
 
@@ -85,5 +81,5 @@ def _page(notice: Notice, number: str, headers: Mapping[str, str]) -> Response:
 @cache
 def _style() -> str:
     templates = environment()
-    style = templates.get_template("style.css").render(scan="", digest="", web=True)
-    return f"{used_style(style, _WORDS)}\n{templates.get_template('notice.css').render()}"
+    style = templates.get_template("style.css").render(scan="", digest="", web=None, only="notice")
+    return f"{style}\n{templates.get_template('notice.css').render()}"
