@@ -19,6 +19,7 @@ from scanner.model.policy import Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.policies.bound_language import BoundLanguage
+from scanner.policies.language import listed_kinds
 from scanner.policies.plan import KindPlan, other_versions, plan
 from scanner.policies.webhooks import webhook_kinds
 from scanner.posture.controllers import usual_controllers
@@ -96,7 +97,7 @@ def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> Ne
         wanted.extend(_lists(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
     wanted.extend(_conversions(other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations)))
     wanted.extend(_workloads(kinds, kind_plans, options.scope.namespaces))
-    unread = {f"{kind.api_version}/{kind.kind}" for language in options.languages for kind in language.kinds(kinds)}
+    unread = {f"{kind.api_version}/{kind.kind}" for kind in listed_kinds(options.languages, kinds)}
     gaps = (gap for gap in prepared.gaps if gap.where in unread or not missing_right(gap.why))
     return Needs(_merged(wanted), tuple(gaps))
 
@@ -110,7 +111,7 @@ def _conversions(users: Mapping[Kind, tuple[Policy, ...]]) -> Iterator[Need]:
 
 def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Need]:
     if options.cluster_policies:
-        for kind in (kind for language in options.languages for kind in language.kinds(kinds)):
+        for kind in listed_kinds(options.languages, kinds):
             yield from _lists(kind, ("",), "policies and bindings")
     for kind in webhook_kinds(kinds):
         why = "to list the webhooks, which a scan does not evaluate"
