@@ -30,10 +30,10 @@ from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.mutate.schema import NO_SCHEMAS, Schemas
 from scanner.mutate.versions import convert, relabelled
 from scanner.policies.bound_language import BindingContext
-from scanner.policies.documents import PolicyDocuments, Supporting
+from scanner.policies.documents import Supporting
 from scanner.policies.kyverno.bind import KyvernoContext
-from scanner.policies.kyverno.language import Kyverno
-from scanner.policies.language import Language, derived, with_options
+from scanner.policies.kyverno.family import KyvernoOptions
+from scanner.policies.language import Language, derived, documents_of, with_options
 from scanner.policies.plan import equivalents
 from scanner.scan.param_table import ParamTable
 
@@ -82,7 +82,7 @@ class Auditor:
         served = tuple(kinds)
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         now = datetime.now(tz=UTC)
-        policy_languages = with_options(Kyverno(context=kyverno_context or KyvernoContext(now)))
+        policy_languages = with_options(KyvernoOptions(context=kyverno_context or KyvernoContext(now)))
         described = tuple(namespaces)
         nouns = [
             *(_read(document, policy_languages, source, rules) for document in (*policies, *bindings, *exceptions)),
@@ -92,7 +92,7 @@ class Auditor:
         self.bound = tuple(
             bound_policy
             for language in policy_languages
-            for bound_policy in language.bind(_documents_of(language, nouns), binding_context).bound
+            for bound_policy in language.bind(documents_of(language, nouns), binding_context).bound
         )
         table = ParamTable(served)
         for document in params:
@@ -153,13 +153,4 @@ def _read(
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion"))
     raise UsageError(
         f"{kind or 'a document without kind'} in version {version or '(none)'} is no policy and no binding"
-    )
-
-
-def _documents_of(language: Language, nouns: Iterable[Policy | Binding | Supporting]) -> PolicyDocuments:
-    own = [noun for noun in nouns if noun.language in language.names]
-    return PolicyDocuments(
-        policies=tuple(noun for noun in own if isinstance(noun, Policy)),
-        bindings=tuple(noun for noun in own if isinstance(noun, Binding)),
-        supporting=tuple(noun for noun in own if isinstance(noun, Supporting)),
     )

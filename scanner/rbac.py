@@ -19,7 +19,7 @@ from scanner.model.policy import Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.policies.bound_language import BoundLanguage
-from scanner.policies.language import deciding_kinds
+from scanner.policies.language import deciding_kinds, listed_kinds
 from scanner.policies.plan import KindPlan, other_versions, plan
 from scanner.policies.webhooks import webhook_kinds
 from scanner.posture.controllers import usual_controllers
@@ -113,7 +113,7 @@ def _conversions(users: Mapping[Kind, tuple[Policy, ...]]) -> Iterator[Need]:
 
 def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Need]:
     if options.cluster_policies:
-        for kind in (kind for language in options.languages for kind in language.kinds(kinds)):
+        for kind in listed_kinds(options.languages, kinds):
             yield from _lists(kind, ("",), "policies and bindings")
     for kind in webhook_kinds(kinds):
         why = "to list the webhooks, which a scan does not evaluate"

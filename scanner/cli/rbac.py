@@ -124,14 +124,14 @@ def _connection(kubeconfig: str, context: str, as_user: str, as_groups: list[str
 
 def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
     from scanner.cli.inputs import read_policy_files
-    from scanner.policies.kyverno.language import Kyverno
+    from scanner.policies.kyverno.family import KyvernoOptions
     from scanner.policies.language import with_options
     from scanner.rbac import needs
     from scanner.scan.options import Options
 
     scope = scope_of(namespaces=[*rights.namespaces], skip_kinds=[*rights.skip_kinds])
     given = read_policy_files([*rights.files])
-    kyverno = Kyverno(configuration=kyverno_configuration([*rights.kyverno_filters]))
+    kyverno = KyvernoOptions(configuration=kyverno_configuration([*rights.kyverno_filters]))
     options = Options(
         scope,
         given.manifests,

@@ -514,12 +514,12 @@ def _options(
 ) -> tuple[Options, PolicyFiles]:
     """The options of a scan, and the policy files that it reads."""
     from scanner.cluster.yaml import load
-    from scanner.policies.kyverno.language import Kyverno
+    from scanner.policies.kyverno.family import KyvernoOptions
     from scanner.policies.language import with_options
     from scanner.scan.options import Options
 
     given = read_policy_files(files)
-    kyverno = Kyverno(
+    kyverno = KyvernoOptions(
         compat=kyverno_compat.value if kyverno_compat else "",
         parse=load,
         network=network,

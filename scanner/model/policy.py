@@ -15,6 +15,13 @@ from scanner.model.selector import Selector
 VALIDATING: Final = "ValidatingAdmissionPolicy"
 """Default language when a record does not name one."""
 
+ADMISSION_API: Final = (VALIDATING, "MutatingAdmissionPolicy")
+"""The languages of the admission API, in which the manifests of a policy and of its bindings alone state what the policy matches.
+
+Policies of other languages may have generated rules, or a webhook with selectors. A report names these two languages instead of asking
+the table of languages, which brings the compiler of expressions.
+"""
+
 PolicyKey: TypeAlias = tuple[str, str]
 """Language and name, which identify a policy."""
 

@@ -114,7 +114,7 @@ class BoundLanguage(ABC):
         yield from ()
 
     def take(self, kind: Kind, namespace: str, resources: Iterable[Resource]) -> None:
-        """Take the objects of a namespace, or of all (the empty name), that `reads` named. Raises like `Lists`."""
+        """Take the objects of a namespace, or of all (the empty name), that `reads` named."""
         raise NotImplementedError
 
     def rules(self) -> Iterator[RuleDocument]:

@@ -10,9 +10,8 @@ from scanner.model.policy import Binding, Policy
 
 @dataclass(frozen=True, slots=True)
 class Supporting:
-    """An object that policies of a language rely on, such as an exception. `what` names its kind in sentences."""
+    """An object that policies of one language or of a family rely on, such as an exception. `what` names its kind in sentences."""
 
-    language: str
     what: str
     name: str
     body: JsonObject

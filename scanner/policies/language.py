@@ -7,7 +7,7 @@ objects. Matching, params, findings, history and reports are the same for all la
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, assert_never
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.errors import UsageError
@@ -18,8 +18,9 @@ from scanner.model.release import Minor
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.scan import Health
 from scanner.policies.bound_language import BindingContext, BoundLanguage
-from scanner.policies.documents import PolicyDocuments, ReadDocument
-from scanner.policies.kyverno.language import Kyverno
+from scanner.policies.documents import PolicyDocuments, ReadDocument, Supporting
+from scanner.policies.kyverno.family import KyvernoOptions
+from scanner.policies.kyverno.language import KyvernoValidating
 from scanner.policies.mutating.language import Mutating
 from scanner.policies.unknown_fields import UnknownField
 from scanner.policies.validating.language import Validating
@@ -32,7 +33,11 @@ Their source is `NAMESPACE_LABELS`. A binding covers all namespaces with certain
 
 
 class Language(Protocol):
-    """A policy language. Its options are fields of the value that satisfies this Protocol."""
+    """A policy language: one kind of policies, in all its scopes.
+
+    Its options are fields of the value that satisfies this Protocol. Languages with the same options are a family: each has the value
+    of these options, and may read the same objects besides policies.
+    """
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,17 +127,44 @@ class Language(Protocol):
         ...
 
 
-LANGUAGES: Final[tuple[Language, ...]] = (
-    Validating(),
-    Mutating(),
-    Kyverno(),
-)
-"""Every language, in the order in which policies are evaluated."""
+_KYVERNO: Final = KyvernoOptions()
 
 
-def with_options(configured: Language) -> tuple[Language, ...]:
-    """Every language, one of them with the user's options."""
-    return tuple(configured if language.names == configured.names else language for language in LANGUAGES)
+def with_options(kyverno: KyvernoOptions = _KYVERNO) -> tuple[Language, ...]:
+    """Every language with the options of its family, in the order in which policies are evaluated."""
+    return (
+        Validating(),
+        Mutating(),
+        KyvernoValidating(kyverno),
+    )
+
+
+LANGUAGES: Final = with_options()
+"""Every language with the default options."""
+
+
+def documents_of(language: Language, nouns: Iterable[Policy | Binding | Supporting]) -> PolicyDocuments:
+    """The policies and bindings of a language, and the objects that they rely on: those that the language reads."""
+    policies: list[Policy] = []
+    bindings: list[Binding] = []
+    supporting: list[Supporting] = []
+    for noun in nouns:
+        match noun:
+            case Policy():
+                policies += [noun] if noun.language in language.names else []
+            case Binding():
+                bindings += [noun] if noun.language in language.names else []
+            case Supporting():
+                supporting += [noun] if language.reads(noun.body) else []
+            case _ as never:
+                assert_never(never)
+    return PolicyDocuments(tuple(policies), tuple(bindings), tuple(supporting))
+
+
+def listed_kinds(languages: Iterable[Language], served: Iterable[Kind]) -> tuple[Kind, ...]:
+    """The kinds to list for the documents of some languages, each once: those of a family have kinds in common."""
+    every = tuple(served)
+    return tuple(dict.fromkeys(kind for language in languages for kind in language.kinds(every)))
 
 
 def deciding_kinds(language: Language, served: Iterable[Kind]) -> Iterator[Kind]:
@@ -152,10 +184,15 @@ def derived(
 
 def compiled(policy: Policy, rules: Minor, languages: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
     """Compile a policy of one of some languages, without generated variants. Raises UsageError for another language."""
-    for language in languages:
-        if policy.language in language.names:
-            return language.compile(policy, rules)
+    if language := _named(policy.language, languages):
+        return language.compile(policy, rules)
     raise UsageError(f"policy {policy.name}: {policy.language} is no policy language that this version evaluates")
+
+
+def report_source(language: str, languages: Iterable[Language] = LANGUAGES) -> str:
+    """The `source` of results in policy reports; empty for the name of the language, and for one that this version does not know."""
+    known = _named(language, languages)
+    return known.report_source if known else ""
 
 
 def deciding(language: str, spec: JsonObject, check: CheckKind) -> JsonObject:
@@ -178,5 +215,5 @@ def constraints(policy: Policy) -> tuple[MatchResources, ...]:
     return (policy.match,) if policy.match else ()
 
 
-def _named(name: str) -> Language | None:
-    return next((language for language in LANGUAGES if name in language.names), None)
+def _named(name: str, languages: Iterable[Language] = LANGUAGES) -> Language | None:
+    return next((language for language in languages if name in language.names), None)

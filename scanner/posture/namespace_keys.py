@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from scanner.model.policy import VALIDATING
+from scanner.model.policy import ADMISSION_API
 
 EVERY: Final = "*"
 """Stands for every key: no key contains an asterisk."""
-_LANGUAGES: Final = frozenset({VALIDATING, "MutatingAdmissionPolicy"})
-"""The languages whose manifests alone decide which namespaces match; the webhooks of others have selectors, too."""
 _VARIABLE: Final = "namespaceObject"
 _USE: Final = re.compile(
     rf"""\b{_VARIABLE}(?:\.metadata\.(?:name\b|(labels|annotations)
@@ -26,7 +24,7 @@ _USE: Final = re.compile(
 
 def namespace_keys(language: str, *manifests: JsonObject) -> frozenset[str]:
     """The keys that a policy reads, such as `labels/team`: by its manifest, and those of its bindings."""
-    if language not in _LANGUAGES:
+    if language not in ADMISSION_API:
         return frozenset({EVERY})
     return frozenset(key for manifest in manifests for key in _keys(dig(manifest, "spec")))
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from scanner.model.policy import Policy, Rule
-
-_OWN_LANGUAGES: Final = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
-"""The languages whose rules name all that a policy matches. Those of other languages may be generated from its text."""
+from scanner.model.policy import ADMISSION_API, Policy, Rule
 
 _NAMED_REGULARLY: Final = frozenset(
     {
@@ -39,7 +36,7 @@ _MOVED: Final = frozenset(
 
 def may_need(policy: Policy, api_version: str, kind: str) -> bool:
     """Return whether a policy may match objects of a kind; an empty group stands for the core group."""
-    if policy.language not in _OWN_LANGUAGES or policy.match is None:
+    if policy.language not in ADMISSION_API or policy.match is None:
         return True
     return may_match(policy.match.rules, api_version.rpartition("/")[0], kind)
 

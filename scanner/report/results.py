@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
 from scanner.model.scan import ALONE, StoredFinding
-from scanner.policies.language import LANGUAGES
+from scanner.policies.language import LANGUAGES, Language, report_source
 from scanner.report.by_policy import PolicySection
 from scanner.report.counts import NOTHING, Counts
 from scanner.report.document import Document
@@ -29,7 +29,6 @@ from scanner.report.group_files import GroupReader, GroupWriter, file_name
 from scanner.report.waivers import waiver_text
 from scanner.report.words import cause_text, check_title, iso, workload_name
 
-_SOURCES = {name: language.report_source for language in LANGUAGES for name in language.names}
 _SKIP = "skip"
 _ASIDE = "aside"
 """What is counted as a skip although its check was not skipped: waived and previewed results."""
@@ -49,15 +48,17 @@ class Shape:
     sourced: bool = False
 
 
-def render(document: Document, out: BinaryIO, shape: Shape) -> None:
+def render(document: Document, out: BinaryIO, shape: Shape, languages: Iterable[Language] = LANGUAGES) -> None:
     """Write a List of reports as JSON, one line for each result. `shape` is the API of the reports."""
+    sources = {policy.key: report_source(policy.language, languages) for policy in document.policies}
     policies = {policy.key: policy for policy in document.policies}
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results"
         writer = GroupWriter(results)
         for stored in document.findings():
             waiver = waiver_text(document.triage.waiver(stored))
-            result = _result(stored, policies[stored.finding.policy_key], document.triage.owner(stored), waiver)
+            key = stored.finding.policy_key
+            result = _result(stored, policies[key], sources[key], document.triage.owner(stored), waiver)
             aside = (waiver or stored.status in ALONE) and not stored.finding.excepted_by
             counted = _ASIDE if aside else str(result["result"])
             writer.add(file_name(stored.finding.namespace), f"{counted} {dump(result).decode()}")
@@ -129,12 +130,11 @@ def _summary(counts: Counts, listed: Mapping[str, int]) -> dict[str, int]:
     return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted + listed.get(_ASIDE, 0)}
 
 
-def _result(stored: StoredFinding, policy: PolicySection, owner: str, waiver: str) -> dict[str, object]:
+def _result(stored: StoredFinding, policy: PolicySection, source: str, owner: str, waiver: str) -> dict[str, object]:
     finding = stored.finding
     annotations = text_map(dig(policy.manifest, "metadata", "annotations"))
     scored = annotations.get(f"{_ANNOTATION}scored") != "false"
     texts = {"category": policy.category, "severity": str(policy.severity), "message": finding.outcome.message}
-    source = _SOURCES.get(policy.language, "")
     return {
         "source": source or policy.language or "assay",
         "policy": finding.policy,

@@ -125,11 +125,10 @@ class DocumentReader:
         fields = language.unknown_fields(document.body) if language else ()
         return f"; unknown fields: {shown(fields)}" if fields else ""
 
-    @staticmethod
-    def _reject_policy(document: Manifest) -> None:
+    def _reject_policy(self, document: Manifest) -> None:
         """Raise UsageError for a document that the user names, with the kind of a policy in an unknown version or group."""
         kind, version = as_text(document.body.get("kind")), as_text(document.body.get("apiVersion"))
-        if document.named and names_policy_kind(kind):
+        if document.named and names_policy_kind(kind, self._languages):
             raise UsageError(
                 f"-f: {document.source}: {kind} in version {version} cannot be evaluated: {_VERSIONS_ADVICE}"
             )

@@ -147,6 +147,21 @@ class ScanLists:
         return ""
 
 
+class RepeatedLists:
+    """The lists that languages read when they are bound, each made once: the languages of a family read the same ones."""
+
+    def __init__(self, listing: ScanLists) -> None:
+        self._listing = listing
+        self._made: dict[tuple[Kind, tuple[str, ...]], tuple[Resource, ...]] = {}
+
+    def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
+        """See ScanLists."""
+        wanted = kind, tuple(namespaces)
+        if wanted not in self._made:
+            self._made[wanted] = tuple(self._listing.everything(*wanted))
+        yield from self._made[wanted]
+
+
 def _may_be_skipped(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:
     """The pages of a kind that a scan needs for nothing else: a missing right has a second remedy.
 

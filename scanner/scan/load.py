@@ -62,24 +62,36 @@ def load_params(
         params.put(param)
 
 
-def load_inventory(listing: ScanLists, language: BoundLanguage) -> Iterator[Gap]:
-    """List the objects that a language's expressions read. Yields a gap for each policy whose objects could not be listed."""
-    listed: dict[tuple[Kind, str], str] = {}
-    for bound_policy, reads in language.reads():
-        wanted = [(kind, place) for kind, places in reads.items() for place in places]
-        for kind, place in wanted if not bound_policy.reading.reason else ():
-            if (kind, place) not in listed:
-                listed[kind, place] = _listed(listing, language, kind, place)
-            if why := listed[kind, place]:
-                yield policy_gap(bound_policy, f"it reads {kind.resource}, which could not be listed: {why}")
+def load_inventory(listing: ScanLists, languages: Iterable[BoundLanguage]) -> Iterator[Gap]:
+    """List the objects that expressions read, once for all languages.
+
+    Yields a gap for each policy whose objects could not be listed.
+    """
+    reads = [
+        (language, bound_policy, kind, place)
+        for language in languages
+        for bound_policy, places in language.reads()
+        if not bound_policy.reading.reason
+        for kind, of_kind in places.items()
+        for place in of_kind
+    ]
+    readers: dict[tuple[Kind, str], dict[BoundLanguage, None]] = {}
+    for language, _, kind, place in reads:
+        readers.setdefault((kind, place), {})[language] = None
+    failed = {where: _listed(listing, of_list, *where) for where, of_list in readers.items()}
+    for _, bound_policy, kind, place in reads:
+        if why := failed[kind, place]:
+            yield policy_gap(bound_policy, f"it reads {kind.resource}, which could not be listed: {why}")
 
 
-def _listed(listing: ScanLists, language: BoundLanguage, kind: Kind, place: str) -> str:
+def _listed(listing: ScanLists, readers: Iterable[BoundLanguage], kind: Kind, place: str) -> str:
     """The reason why the objects that expressions read could not be listed, or an empty string."""
     try:
-        language.take(kind, place, listing.everything(kind, (place,)))
+        resources = tuple(listing.everything(kind, (place,)))
     except (ListFailed, ValueError) as error:
         return str(error)
+    for language in readers:
+        language.take(kind, place, resources)
     return ""
 
 

@@ -18,7 +18,7 @@ from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
 from scanner.model.scan import Health, HealthKind, OutOfScope, Scope
 from scanner.policies.documents import PolicyDocuments, Supporting
-from scanner.policies.language import Language
+from scanner.policies.language import Language, documents_of
 from scanner.policies.served_versions import ServedVersions
 from scanner.scan.documents import DocumentReader, Manifest
 from scanner.scan.param_table import default_namespace
@@ -62,11 +62,7 @@ class PolicySet:
 
     def of(self, language: Language) -> PolicyDocuments:
         """The documents of one language."""
-        return PolicyDocuments(
-            tuple(policy for policy in self.policies if policy.language in language.names),
-            tuple(binding for binding in self.bindings if binding.language in language.names),
-            tuple(document for document in self.supporting if document.language in language.names),
-        )
+        return documents_of(language, (*self.policies, *self.bindings, *self.supporting))
 
 
 def read_policy_set(

@@ -29,14 +29,14 @@ from scanner.model.uncovered import UncoveredKind
 from scanner.mutate.schema import Custom
 from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage
-from scanner.policies.language import deciding_kinds, derived
+from scanner.policies.language import deciding_kinds, derived, listed_kinds
 from scanner.policies.plan import KindPlan, equivalents, lists, other_versions, plan, uncovered
 from scanner.policies.served_versions import ServedVersions
 from scanner.scan.context import ScanContext
 from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
 from scanner.scan.gaps import policy_gap
-from scanner.scan.lists import ScanLists, names_kind, resources_of
+from scanner.scan.lists import RepeatedLists, ScanLists, names_kind, resources_of
 from scanner.scan.load import Namespaces, load_inventory, load_namespaces, load_params, out_of_scope
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable
@@ -76,7 +76,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         served=discovery.kinds,
         user=context.user,
         params=policy_set.params,
-        lists=listing,
+        lists=RepeatedLists(listing),
         namespaces=tuple(namespaces.by_name.values()),
     )
     languages = tuple(language.bind(policy_set.of(language), binding_context) for language in options.languages)
@@ -176,7 +176,7 @@ def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPl
 def _policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
     yield from options.manifests
     if options.cluster_policies:
-        for kind in (kind for language in options.languages for kind in language.kinds(discovery.kinds)):
+        for kind in listed_kinds(options.languages, discovery.kinds):
             try:
                 for resource in listing.everything(kind):
                     yield Manifest("cluster", resource.body)
@@ -224,7 +224,7 @@ def _evaluation_plan(
     unevaluable = (
         *_unknown_param_kinds(bound, params, discovery),
         *load_params(listing, params, bound, policy_set, unlisted=defined),
-        *(gap for language in languages for gap in load_inventory(listing, language)),
+        *load_inventory(listing, languages),
         *(
             policy_gap(bound_policy, "it needs namespaces, which could not be listed")
             for bound_policy in bound
@@ -265,7 +265,7 @@ def _evaluation_plan(
         bound=evaluable,
         health=(*policy_set.health, *_health(languages, evaluable, kinds, evaluation_context)),
         gaps=(*namespaces.gaps, *unevaluable, *(gap for _, gap in doubts)),
-        outside=(*out_of_scope(listing, kinds), *(item for language in languages for item in language.outside)),
+        outside=(*out_of_scope(listing, kinds), *dict.fromkeys(item for each in languages for item in each.outside)),
         rules=rules_of(languages, evaluable, params, namespaces.by_name.values()),
         uncovered=uncovered(kinds, plans, others, context.operations),
         undecided=frozenset(bound_policy.policy.key for bound_policy, _ in doubts),

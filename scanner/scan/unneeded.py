@@ -20,9 +20,8 @@ from scanner.model.resource import Kind
 from scanner.model.scan import OutOfScope, Unneeded
 from scanner.policies import manifest
 from scanner.policies.bound_language import BoundLanguage
-from scanner.policies.language import Language
+from scanner.policies.language import Language, listed_kinds
 from scanner.posture.needed_kinds import may_match
-from scanner.scan.documents import names_policy_kind
 from scanner.scan.edges import Discovery
 
 _DECIDING: Final = frozenset({("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition")})
@@ -35,10 +34,10 @@ _ROOTS: Final = ("/api", "/apis")
 def policy_kinds(languages: Iterable[Language], kinds: Sequence[Kind]) -> frozenset[GroupKind]:
     """The kinds of policies, of bindings and of what they rely on."""
     languages = tuple(languages)
-    listed = (kind for language in languages for kind in (*language.custom_kinds, *language.kinds(kinds)))
+    custom = (kind for language in languages for kind in language.custom_kinds)
     names = (name for language in languages for name in language.names)
     builtin = ((manifest.GROUP, kind) for name in names for kind in (name, f"{name}Binding"))
-    return frozenset({*((kind.group, kind.kind) for kind in listed), *builtin})
+    return frozenset({*((kind.group, kind.kind) for kind in (*custom, *listed_kinds(languages, kinds))), *builtin})
 
 
 def split_gaps(
@@ -105,7 +104,8 @@ class _Needs:
     def may_include(self, group: str, kind: str) -> bool:
         """Return whether objects of a kind, or of every kind of a group, may decide or be evaluated."""
         of_policy = any(group == policy[0] and kind in ("", policy[1]) for policy in self.kinds_of_policies)
-        if of_policy or names_policy_kind(kind) or self._decides(group, kind):
+        misspelt = (manifest.GROUP, kind) in self.kinds_of_policies
+        if of_policy or misspelt or self._decides(group, kind):
             return True
         plurals = frozenset(each.plural for each in self.kinds if (each.group, each.kind) == (group, kind))
         return any(self._matches(bound, group, kind, plurals) for bound in self._bound()) or any(

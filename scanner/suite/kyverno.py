@@ -11,7 +11,7 @@ from typing import cast
 from scanner.cel import EvaluationError
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
-from scanner.model.policy import Operation
+from scanner.model.policy import ADMISSION_API, Operation
 from scanner.model.resource import UserInfo
 from scanner.policies.kyverno.exceptions import is_exception
 from scanner.policies.kyverno.libraries.projections import projected
@@ -21,7 +21,6 @@ from scanner.policies.manifest import GROUP
 from scanner.suite.form import Expectation, Suite
 
 _OPERATIONS: Mapping[str, Operation] = {"CREATE": "CREATE", "UPDATE": "UPDATE", "DELETE": "DELETE"}
-_ADMISSION = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 
 
 def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
@@ -91,7 +90,7 @@ def _objects(value: Json) -> tuple[JsonObject, ...]:
 
 def _is_evaluated(document: JsonObject) -> bool:
     kind, group = as_text(document.get("kind")), as_text(document.get("apiVersion")).partition("/")[0]
-    return is_policy(document) or (group == GROUP and kind.removesuffix("Binding") in _ADMISSION)
+    return is_policy(document) or (group == GROUP and kind.removesuffix("Binding") in ADMISSION_API)
 
 
 def _expectation(result: Json, usual: Operation) -> Expectation:

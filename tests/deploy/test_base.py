@@ -13,17 +13,13 @@ from scanner import __version__
 from scanner.cli.values import seconds
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.scan import SILENCE
+from scanner.policies.language import LANGUAGES
 from scanner.posture.controllers import usual_controllers
 from tests.deploy.programs import BASE, base
 
 MANIFESTS = base()
-KYVERNO = {
-    ("kyverno.io", "globalcontextentries"),
-    *(
-        ("policies.kyverno.io", plural)
-        for plural in ("namespacedvalidatingpolicies", "policyexceptions", "validatingpolicies")
-    ),
-}
+OF_LANGUAGES = {(kind.group, kind.plural) for language in LANGUAGES for kind in language.custom_kinds}
+"""Group and plural of the documents of policy languages that Kubernetes does not serve."""
 REVIEWS = {"selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"}
 
 
@@ -110,9 +106,14 @@ def test_the_metrics_are_the_one_path_besides_resources() -> None:
     assert [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}] == others
 
 
-def test_every_right_is_about_something_that_kubernetes_or_kyverno_serves() -> None:
+def test_every_kind_of_a_policy_language_is_granted() -> None:
+    """The scan lists the documents of each language."""
+    assert OF_LANGUAGES <= granted()
+
+
+def test_every_right_is_about_something_that_kubernetes_or_a_policy_language_serves() -> None:
     """A misspelt group or resource would grant nothing, and only an incomplete scan would show it."""
-    unknown = granted() - served(re.compile(".*")) - KYVERNO
+    unknown = granted() - served(re.compile(".*")) - OF_LANGUAGES
     assert set() == {right for right in unknown if right[1] not in REVIEWS}
 
 

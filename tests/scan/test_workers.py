@@ -24,7 +24,7 @@ from scanner.errors import AuthorizerFailed, ListFailed
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Page
 from scanner.model.scan import CoverageState, OutcomeName, PageResult, ScanState
-from scanner.policies.kyverno.language import Kyverno
+from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.language import with_options
 from scanner.policies.plan import KindPlan
 from scanner.scan.options import Options
@@ -110,7 +110,7 @@ def test_a_scan_with_a_network_uses_one_process() -> None:
 
     for network in (None, NoNetwork()):
         store = Watching()
-        options = Options(languages=with_options(Kyverno(network=network)))
+        options = Options(languages=with_options(KyvernoOptions(network=network)))
         run(FakeCluster(documents()), store, options, scan_id="s1", clock=lambda: NOON, workers=2)
     pages = len(alone) // 2
     assert ([2] * pages, [0] * pages) == (alone[:pages], alone[pages:])

@@ -14,11 +14,12 @@ from scanner.documents.controls import framework_of, read_frameworks
 from scanner.documents.files import read
 from scanner.documents.nodes import BadDocument
 from scanner.errors import UsageError
+from scanner.policies import language as language_table
 from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
 
 ROOT = Path(__file__).parents[2]
 SCHEMA: Any = json.loads((ROOT / "docs" / "controls.schema.json").read_text("utf-8"))
-LANGUAGES = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "ValidatingPolicy", "NamespacedValidatingPolicy")
+LANGUAGES = tuple(name for language in language_table.LANGUAGES for name in language.names)
 HEAD = "apiVersion: assay.dev/v1alpha1\nkind: ControlMapping\n"
 WHOLE = (
     HEAD

@@ -1,4 +1,4 @@
-"""Reads ValidatingPolicy and NamespacedValidatingPolicy from their manifests.
+"""Reads Kyverno's policies from their manifests, and has the schema of ValidatingPolicy and NamespacedValidatingPolicy.
 
 Source of truth: the types of `policies.kyverno.io` v1, v1beta1 and v1alpha1, which have one schema, and the rules for which
 Kyverno's policy webhook rejects a manifest. The API sets no defaults; Kyverno's code does.
@@ -16,11 +16,10 @@ from scanner.model.policy import Action, Policy, PolicyKey
 from scanner.policies import manifest
 from scanner.policies.api_validation import unknown_metadata
 from scanner.policies.kyverno.autogen import Variant, variants
-from scanner.policies.kyverno.kinds import CLUSTER_WIDE, ENTRIES_GROUP, ENTRY, GROUP, NAMESPACED, VERSIONS
+from scanner.policies.kyverno.kinds import ENTRIES_GROUP, ENTRY, GROUP, VERSIONS, KyvernoKind, versions_of
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, repeated_faults, schema_faults
 from scanner.policies.unknown_fields import UnknownField, unknown_field
 
-KINDS = (CLUSTER_WIDE, NAMESPACED)
 DISABLED = "reports.kyverno.io/disabled"
 _ELSEWHERE = {
     "JSON": "it evaluates JSON payloads (evaluation.mode JSON), not objects of the cluster",
@@ -54,6 +53,18 @@ _SPEC: Schema = {
     "variables": NAMED,
     "webhookConfiguration": {"timeoutSeconds": "int32"},
 }
+VALIDATING = KyvernoKind(
+    cluster_wide="ValidatingPolicy",
+    namespaced="NamespacedValidatingPolicy",
+    served=(
+        *versions_of(GROUP, VERSIONS, "ValidatingPolicy", "validatingpolicies"),
+        *versions_of(
+            GROUP, VERSIONS[:2], "NamespacedValidatingPolicy", "namespacedvalidatingpolicies", namespaced=True
+        ),
+    ),
+    schema=_SPEC,
+    report_source="KyvernoValidatingPolicy",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +144,9 @@ class KyvernoPolicy:
         )
 
 
-def is_policy(document: JsonObject) -> bool:
-    """Return whether a document is a policy of these kinds, in any of its versions."""
-    return document.get("kind") in KINDS and in_group(document)
+def is_policy(document: JsonObject, api: KyvernoKind = VALIDATING) -> bool:
+    """Return whether a document is a policy of a kind, in any of its versions."""
+    return document.get("kind") in api.names and in_group(document)
 
 
 def is_entry(document: JsonObject) -> bool:
@@ -150,7 +161,9 @@ def in_group(document: JsonObject) -> bool:
     return group == GROUP and version in VERSIONS
 
 
-def read_policy(document: JsonObject, *, source: str = "cluster", namespace: str = "default") -> KyvernoPolicy:
+def read_policy(
+    document: JsonObject, api: KyvernoKind = VALIDATING, *, source: str = "cluster", namespace: str = "default"
+) -> KyvernoPolicy:
     """The policy of a manifest; `namespace` is the namespace of a namespaced one that has none in the manifest.
 
     Raises InvalidManifest for one from a file (`source` is not `cluster`) that the API or Kyverno's webhook would reject.
@@ -162,35 +175,35 @@ def read_policy(document: JsonObject, *, source: str = "cluster", namespace: str
     policy = KyvernoPolicy(
         kind=kind,
         name=as_text(dig(metadata, "name")),
-        namespace=(as_text(dig(metadata, "namespace")) or namespace) if kind == NAMESPACED else "",
+        namespace=(as_text(dig(metadata, "namespace")) or namespace) if kind == api.namespaced else "",
         document=document,
         actions=cast("tuple[Action, ...]", texts(dig(spec, "validationActions")) or ("Deny",)),
         failure_policy=as_text(dig(spec, "failurePolicy")) or "Fail",
         background=dig(spec, "evaluation", "background", "enabled") is not False,
         elsewhere=_ELSEWHERE.get(mode, ""),
-        unknown=tuple(unknown.path for unknown in unknown_in(spec, _SPEC, "spec")),
+        unknown=tuple(unknown.path for unknown in unknown_in(spec, api.schema, "spec")),
         source=source,
         admission=dig(spec, "evaluation", "admission", "enabled") is not False,
     )
-    faults = () if source == "cluster" else tuple(_faults(policy, spec))
+    faults = () if source == "cluster" else tuple(_faults(policy, spec, api.schema))
     if faults:
         raise InvalidManifest(faults)
     return policy
 
 
-def policy_of(policy: Policy) -> KyvernoPolicy:
+def policy_of(policy: Policy, api: KyvernoKind = VALIDATING) -> KyvernoPolicy:
     """The Kyverno policy of a policy that was read before."""
-    read = read_policy(policy.manifest, namespace=policy.name.rpartition("/")[0])
+    read = read_policy(policy.manifest, api, namespace=policy.name.rpartition("/")[0])
     return replace(read, source=policy.source)
 
 
-def unknown_fields(document: JsonObject) -> tuple[UnknownField, ...]:
+def unknown_fields(document: JsonObject, schema: Schema) -> tuple[UnknownField, ...]:
     """The fields that a policy must not have, in its metadata and its spec."""
     others = (key for key in document if key not in _DOCUMENT)
     return (
         *(unknown_field(key, key, _DOCUMENT) for key in others),
         *unknown_metadata(document),
-        *unknown_in(document.get("spec"), _SPEC, "spec"),
+        *unknown_in(document.get("spec"), schema, "spec"),
     )
 
 
@@ -208,11 +221,11 @@ def unknown_in(value: Json, schema: Schema, path: str) -> Iterator[UnknownField]
                 yield unknown_field(where, key, schema)
 
 
-def _faults(policy: KyvernoPolicy, spec: Json) -> Iterator[str]:
+def _faults(policy: KyvernoPolicy, spec: Json, schema: Schema) -> Iterator[str]:
     """The errors for which the API server rejects the policy; if there are none, those of Kyverno's webhook."""
     if not policy.name:
         yield "metadata.name: Required value: name or generateName is required"
-    wrong = ["spec: Required value"] if spec is None else [*schema_faults(spec, _SPEC, "spec")]
+    wrong = ["spec: Required value"] if spec is None else [*schema_faults(spec, schema, "spec")]
     for name in ("matchConditions", "variables"):
         wrong += named_faults(dig(spec, name), f"spec.{name}")
     wrong += repeated_faults(dig(spec, "validationActions"), "spec.validationActions")

@@ -15,7 +15,7 @@ from scanner.cel import EvaluationError
 from scanner.cluster.destinations import destinations
 from scanner.cluster.http_client import HttpClient
 from scanner.model.scan import OutcomeName
-from scanner.policies.kyverno.language import Kyverno
+from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.libraries import Call
 from scanner.policies.language import with_options
 from scanner.scan.options import Options
@@ -69,7 +69,7 @@ def scan_of(*documents: Any, network: HttpClient | None = EVERYWHERE) -> Recorde
     """A scan that may ask."""
     return scanned(
         FakeCluster((TEAM, *documents), kinds=(*KINDS, *KYVERNO)),
-        Options(languages=with_options(Kyverno(network=network))),
+        Options(languages=with_options(KyvernoOptions(network=network))),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from scanner.model.scan import ScanStart
 from scanner.model.selector import selector_of
 from scanner.policies.kyverno.configuration import Configuration
-from scanner.policies.kyverno.language import Kyverno
+from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.own_configuration import ConfigurationSource
 from scanner.policies.language import with_options
 from scanner.scan.options import Options
@@ -28,7 +28,7 @@ ENTRY = {
 
 def start(*documents: Any, namespace: Any = TEAM, configuration: Configuration | None = None) -> ScanStart:
     """The beginning of a scan of a cluster with Kyverno."""
-    kyverno = Kyverno(configuration=ConfigurationSource(given=configuration or Configuration()))
+    kyverno = KyvernoOptions(configuration=ConfigurationSource(given=configuration or Configuration()))
     cluster = FakeCluster([namespace, *documents], kinds=(*KINDS, *KYVERNO))
     return scanned(cluster, Options(languages=with_options(kyverno))).start
 

@@ -12,7 +12,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind
 from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, Scope
 from scanner.policies.kyverno.configuration import DEFAULT, NOTHING
-from scanner.policies.kyverno.language import Kyverno
+from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.own_configuration import ConfigurationSource
 from scanner.policies.language import with_options
 from scanner.rbac import needs
@@ -43,7 +43,7 @@ SETTINGS = {
 def _scanned(*documents: Any, refused: Any = None, manifests: tuple[Manifest, ...] = (), **options: Any) -> Recorded:
     """A scan of a cluster with Kyverno and its options. Policies are listed in the preferred version."""
     cluster = FakeCluster([TEAM, *documents], kinds=(*KINDS, *KYVERNO), refused=refused or {})
-    return scanned(cluster, Options(manifests=manifests, languages=with_options(Kyverno(**options))))
+    return scanned(cluster, Options(manifests=manifests, languages=with_options(KyvernoOptions(**options))))
 
 
 def test_the_clusters_own_policies_evaluate_its_objects() -> None:
@@ -303,7 +303,7 @@ def test_a_policy_that_does_not_compile_is_no_matter_of_a_filter() -> None:
 def test_kyvernos_reports_know_no_filters(options: Any) -> None:
     """Kyverno's scan skips filters by default, so the ConfigMap is not read."""
     cluster = FakeCluster([TEAM, PODS_OF_TEAM, policy("false"), pod()], kinds=(*KINDS, *KYVERNO))
-    scan = scanned(cluster, Options(languages=with_options(Kyverno(**options))))
+    scan = scanned(cluster, Options(languages=with_options(KyvernoOptions(**options))))
     assert ([""], []) == (
         [finding.excepted_by for finding in scan.findings],
         [finding for finding in cluster.listed if "configmaps" in finding],
@@ -392,7 +392,7 @@ def test_the_labels_of_the_namespace_decide_for_the_webhooks_selector() -> None:
 def test_the_config_map_is_among_the_rights_of_a_scan() -> None:
     """The permission is needed only if a Kyverno policy is evaluated as in the webhook."""
     cluster = FakeCluster([TEAM, policy("false"), pod()], kinds=(*KINDS, *KYVERNO))
-    given = Options(languages=with_options(Kyverno(configuration=ConfigurationSource(given=NOTHING))))
+    given = Options(languages=with_options(KyvernoOptions(configuration=ConfigurationSource(given=NOTHING))))
     assert ("kyverno/configmaps" in _rights(cluster, Options()), "kyverno/configmaps" in _rights(cluster, given)) == (
         True,
         False,
