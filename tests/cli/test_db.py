@@ -20,10 +20,12 @@ from tests.store.databases import database, execute
 from tests.store.made import Round, finding
 
 
-def record(store: SqlStore, number: int, days_ago: int, each: Round | None = None) -> None:
-    """Store a scan that ended some days ago."""
+def record(
+    store: SqlStore, number: int, days_ago: int, each: Round | None = None, *, now: datetime | None = None
+) -> None:
+    """Store a scan that ended some days before `now`, which is the present moment by default."""
     each = each or Round((finding("web"), finding(f"pod-{number}", kind="Pod")))
-    finished_at = datetime.now(UTC) - timedelta(days=days_ago)
+    finished_at = (now or datetime.now(UTC)) - timedelta(days=days_ago)
     store.begin(replace(each.start(number), started_at=finished_at - timedelta(minutes=5)))
     for page in each.pages():
         store.page(f"scan-{number}", page)

@@ -206,10 +206,12 @@ def test_an_unknown_policy_is_a_usage_error(assay: Assay, db: Path) -> None:
 def fixed(tmp_path: Path) -> Path:
     """A database in which one problem was fixed after a day, and one after ten days."""
     path = tmp_path / "fixed.db"
+    now = datetime.now(UTC)
     with open_store(str(path)) as store:
         for number, days_ago, fixed in ((1, 20, ()), (2, 10, (FORMULA,)), (3, 9, (FORMULA, A))):
             each = fixing((A, FORMULA), fixed)
-            record(store, number, days_ago, replace(each, policies=("replicas", "=1+1"), bound=("replicas", "=1+1")))
+            scan = replace(each, policies=("replicas", "=1+1"), bound=("replicas", "=1+1"))
+            record(store, number, days_ago, scan, now=now)
     return path
 
 
