@@ -30,19 +30,19 @@ from sqlalchemy import (
     String,
     Table,
     any_,
-    create_engine,
     event,
     func,
     literal,
     select,
 )
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import make_url
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from scanner.errors import StoreError
 from scanner.store.address import Address
 from scanner.store.forking import with_own_connections
 from scanner.store.idle_connections import with_tested_connections
+from scanner.store.shared_statements import sharing_engine
 from scanner.store.statement_limit import AT_ONCE, with_short_queries, with_statement_limit
 from scanner.store.store_errors import as_store_error
 from scanner.store.volumes import network_file_system
@@ -84,11 +84,6 @@ _PRAGMAS = (
 )
 
 
-def _engine(url: URL, **options: object) -> Engine:
-    """An engine with these options of `create_engine`; messages hide the parameters of statements."""
-    return create_engine(url, hide_parameters=True, **options)
-
-
 def engine_for(address: Address) -> Engine:
     """An engine, not yet connected. Raises StoreError when the driver is missing."""
     with as_store_error(address):
@@ -97,14 +92,14 @@ def engine_for(address: Address) -> Engine:
             event.listen(engine, "begin", _begin_at_once)
             return engine
         arguments = {"timeout": _WAIT, "isolation_level": None}
-        engine = with_own_connections(_engine(address.url, connect_args=arguments))
+        engine = with_own_connections(sharing_engine(address.url, connect_args=arguments))
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     return engine
 
 
 def _postgresql(address: Address, **options: object) -> Engine:
-    engine = with_own_connections(_engine(address.url, pool_size=_CONNECTIONS, **options))
+    engine = with_own_connections(sharing_engine(address.url, pool_size=_CONNECTIONS, **options))
     event.listen(engine, "connect", _send_lists_in_binary)
     return with_tested_connections(engine)
 
@@ -113,7 +108,7 @@ def engine_without_transactions_for(address: Address) -> Engine:
     """An engine whose statements are no part of a transaction, as a vacuum must be. Raises StoreError without its driver."""
     with as_store_error(address):
         arguments = {} if address.path is None else {"timeout": _WAIT}
-        return _engine(address.url, isolation_level="AUTOCOMMIT", connect_args=arguments)
+        return sharing_engine(address.url, isolation_level="AUTOCOMMIT", connect_args=arguments)
 
 
 def reading_engine_for(address: Address, most_seconds: float | None = None) -> Engine:
@@ -128,7 +123,7 @@ def reading_engine_for(address: Address, most_seconds: float | None = None) -> E
         with as_store_error(address):
             return with_short_queries(_postgresql(address, isolation_level="AUTOCOMMIT"), most_seconds)
     engine = with_own_connections(
-        _engine(make_url("sqlite://"), creator=lambda: _connect_to_read(path), poolclass=QueuePool)
+        sharing_engine(make_url("sqlite://"), creator=lambda: _connect_to_read(path), poolclass=QueuePool)
     )
     event.listen(engine, "begin", _begin)
     return engine if most_seconds is None else with_statement_limit(engine, most_seconds)
