@@ -45,7 +45,8 @@ EPILOG: Final = (
     "Exit codes: 0 ended by SIGINT or SIGTERM · 2 usage or configuration · 4 could not run."
 )
 LISTEN: Final = "127.0.0.1:8080"
-_EXTRA: Final = frozenset({"authlib", "httpx2", "itsdangerous", "joserfc", "starlette", "uvicorn"})
+_EXTRA: Final = ("anyio", "authlib", "cachetools", "httpx2", "itsdangerous", "joserfc", "starlette", "uvicorn")
+"""The packages of the extra `serve`."""
 _ACCESS: Final = "Access"
 
 
@@ -171,17 +172,15 @@ def command(
 
 
 def _reject_missing_packages() -> None:
-    """Raise AssayError without the packages of the extra."""
-    try:
-        from scanner.web import server  # noqa: F401
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in _EXTRA:
-            raise
+    """Raise AssayError without the packages of the extra. Some are imported only when the server starts, so each is looked up."""
+    from importlib.util import find_spec
+
+    missing = next((package for package in _EXTRA if find_spec(package) is None), "")
+    if missing:
         raise AssayError(
             f"assay serve needs packages that are not installed, such as {missing}. "
             "Install them with: pip install 'kube-assay[serve]'"
-        ) from error
+        )
 
 
 def _session_seconds(text: str) -> int:

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import timedelta
@@ -180,15 +181,22 @@ def test_a_server_begins_with_its_address_and_ends_at_a_signal(
     assert (0, "", "/healthz") == (server.returncode, err, json.loads(out)["path"])
 
 
-def test_without_the_extra_the_command_names_it() -> None:
+def _extra() -> list[str]:
+    """The packages of the extra `serve`."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    return [re.split(r"[<>=]", requirement)[0] for requirement in project["optional-dependencies"]["serve"]]
+
+
+@pytest.mark.parametrize("package", _extra())
+def test_without_a_package_of_the_extra_the_command_names_the_extra(package: str) -> None:
     """The packages are not those of a scan."""
-    program = "import sys; sys.modules['starlette'] = None; from scanner.cli import main; main(['serve'])"
+    program = f"import sys; sys.modules['{package}'] = None; from scanner.cli import main; main(['serve'])"
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=dict(os.environ), check=False
     )
     assert 4 == ran.returncode
     assert (
-        "assay: assay serve needs packages that are not installed, such as starlette. Install them with: pip install 'kube-assay[serve]'\n"
+        f"assay: assay serve needs packages that are not installed, such as {package}. Install them with: pip install 'kube-assay[serve]'\n"
         == ran.stderr
     )
 
