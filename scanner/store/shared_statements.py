@@ -2,7 +2,7 @@
 
 SQLAlchemy keeps compiled statements by dialect, and gives every engine a dialect of its own. The dialects of this module are
 equal to each other if they compile a statement to the same text. A command makes one engine; this serves the tests of the store, each
-of which opens a database of its own: without it they take a fifth longer (ADR 68).
+of which opens a database of its own: without it they take a quarter longer (ADR 68).
 """
 
 from __future__ import annotations

@@ -18,14 +18,13 @@ from scanner.admission.request import Request
 from scanner.errors import InvalidManifest
 from scanner.model.evidence import FieldPlace
 from scanner.model.json import JsonObject, as_list, as_text, dig, text_map
-from scanner.model.outcome import Check, CheckKind, CheckResult, Passed, Violated
+from scanner.model.outcome import Check, CheckResult, Passed, Violated
 from scanner.model.policy import (
     NAMESPACE_LABELS,
     Action,
     Binding,
     MatchResources,
     Policy,
-    PolicyKey,
     Rule,
     Validation,
 )
@@ -38,7 +37,7 @@ from scanner.policies.admission_api import bound_policy
 from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.documents import PolicyDocuments, ReadDocument
 from scanner.policies.manifest import digest
-from scanner.policies.unknown_fields import UnknownField
+from tests.policies.plain_language import PlainLanguage
 
 KIND: Final = "PodLevel"
 NAME: Final = "pod-levels"
@@ -61,12 +60,11 @@ _MANIFEST: Final[JsonObject] = {
 
 
 @dataclass(frozen=True)
-class PodLevels:
+class PodLevels(PlainLanguage):
     """Satisfies `Language`."""
 
     names: tuple[str, ...] = (KIND,)
     needs_bindings: bool = True
-    single_process: bool = False
     report_source: str = ""
     custom_kinds: tuple[Kind, ...] = ()
 
@@ -85,27 +83,8 @@ class PodLevels:
     def read(self, document: JsonObject, *, source: str, namespace: str, rules: Minor) -> ReadDocument:
         raise InvalidManifest(("no document is a policy of this language",))
 
-    def unknown_fields(self, document: JsonObject) -> tuple[UnknownField, ...]:
-        del document
-        return ()
-
     def assume_bound(self, policy: Policy, action: Action) -> Binding:
         return Binding.unwritten(policy, f"assumed:{policy.name}", (action,), "--assume-bound", assumed=True)
-
-    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
-        del own, others
-        yield from ()
-
-    @property
-    def patch_decides(self) -> bool:
-        return False
-
-    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
-        del check
-        return spec
-
-    def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
-        return (policy.match,) if policy.match else ()
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         del rules

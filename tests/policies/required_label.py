@@ -17,18 +17,17 @@ from scanner.admission.request import Request
 from scanner.cel import STRING, Environment
 from scanner.errors import UsageError
 from scanner.model.json import JsonObject, as_object, as_text, dig
-from scanner.model.outcome import Check, CheckKind, CheckResult, Passed, Violated
-from scanner.model.policy import Action, Binding, MatchResources, Policy, PolicyKey, Rule, Validation
+from scanner.model.outcome import Check, CheckResult, Passed, Violated
+from scanner.model.policy import Action, Binding, MatchResources, Policy, Rule, Validation
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
-from scanner.model.scan import Health
 from scanner.model.selector import EVERYTHING
 from scanner.policies.admission_api import bound_policy
 from scanner.policies.bound_language import BindingContext, BoundLanguage, ListRight
 from scanner.policies.documents import PolicyDocuments, ReadDocument, Supporting
 from scanner.policies.language import LANGUAGES, Language
 from scanner.policies.manifest import digest
-from scanner.policies.unknown_fields import UnknownField
+from tests.policies.plain_language import PlainLanguage
 
 GROUP = "labels.example.com"
 KIND, ANNOTATION, EXEMPTION = "RequiredLabel", "RequiredAnnotation", "Exemption"
@@ -54,7 +53,7 @@ class RequirementOptions:
 
 
 @dataclass(frozen=True)
-class Requirements:
+class Requirements(PlainLanguage):
     """The methods of `Language` for both kinds: `kind` demands an entry in a `part` of the metadata."""
 
     options: RequirementOptions = field(default_factory=RequirementOptions)
@@ -69,10 +68,6 @@ class Requirements:
 
     @property
     def needs_bindings(self) -> bool:
-        return False
-
-    @property
-    def single_process(self) -> bool:
         return False
 
     @property
@@ -104,27 +99,8 @@ class Requirements:
         )
         return ReadDocument(policy)
 
-    def unknown_fields(self, document: JsonObject) -> tuple[UnknownField, ...]:
-        del document
-        return ()
-
     def assume_bound(self, policy: Policy, action: Action) -> Binding:
         raise UsageError(f"--assume-bound {policy.name}={action}: it is in force already")
-
-    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
-        del own, others
-        yield from ()
-
-    @property
-    def patch_decides(self) -> bool:
-        return False
-
-    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
-        del check
-        return spec
-
-    def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
-        return (policy.match,) if policy.match else ()
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         del rules

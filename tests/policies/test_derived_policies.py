@@ -15,6 +15,7 @@ from scanner.cli.inputs import policy_files
 from scanner.cluster.files import SnapshotCluster
 from scanner.errors import UsageError
 from scanner.model.evidence import Evidence, Reason
+from scanner.model.json import dig
 from scanner.model.outcome import GapKind
 from scanner.model.policy import NAMESPACE_LABELS
 from scanner.model.rule import RuleType
@@ -105,7 +106,7 @@ def test_labels_that_decide_are_rule_objects() -> None:
     scan = scan_of(*DOCUMENTS, namespace("none", **{ENFORCE: "none", "team": "a"}))
 
     assert {"basic": {ENFORCE: "basic", WARN: "strict"}, "none": {ENFORCE: "none"}, "strict": {ENFORCE: "strict"}} == {
-        rule.name: rule.document["metadata"]["labels"]  # type: ignore[index,call-overload]
+        rule.name: dig(rule.document, "metadata", "labels")
         for rule in scan.start.rules
         if rule.type is RuleType.NAMESPACE_LABELS
     }

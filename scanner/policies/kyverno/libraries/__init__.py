@@ -42,9 +42,9 @@ __all__ = [
     "Network",
     "NoClusterData",
     "Unavailable",
-    "discreet",
     "environment",
-    "receivers",
+    "library_values",
+    "secret_safe",
 ]
 
 RULES = (1, 36)
