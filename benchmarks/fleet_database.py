@@ -31,10 +31,10 @@ from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import open_store
-from scanner.store.address import address_of
-from scanner.store.row_ids import RowIdSet, unpacked
-from scanner.store.search_index import rebuild
-from scanner.store.tables import (
+from scanner.store.database.address import address_of
+from scanner.store.rows.row_ids import RowIdSet, unpacked
+from scanner.store.rows.search_index import rebuild
+from scanner.store.rows.tables import (
     CHECK_NAMES,
     CLUSTERS,
     COVERAGE,

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from scanner.store.tables import METADATA
+from scanner.store.rows.tables import METADATA
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True, compare_type=True)

@@ -1,4 +1,4 @@
-"""Adds the read-only views, which every upgrade creates anew after its last migration: see `scanner.store.views`.
+"""Adds the read-only views, which every upgrade creates anew after its last migration: see `scanner.store.upkeep.views`.
 
 The number alone lets databases without views be upgraded. A change of the views needs a migration of its own for the same reason.
 """

@@ -1,4 +1,4 @@
-"""Adds the index of a search, which the upgrade fills after its last migration: see `scanner.store.search_index`.
+"""Adds the index of a search, which the upgrade fills after its last migration: see `scanner.store.rows.search_index`.
 
 SQLite needs the module FTS5. The findings refer to messages by id alone, so `verdict_uses` has the clusters and checks of each message;
 two indexes find the clusters of workloads and of owners.

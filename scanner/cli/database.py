@@ -46,7 +46,7 @@ def store_at(url: str) -> SqlStore:
 def reader_at(url: str) -> SqlReader:
     """The store to read from. Raises NoScans when the file does not exist."""
     from scanner.store import open_reader
-    from scanner.store.address import address_of
+    from scanner.store.database.address import address_of
 
     path = address_of(address(url)).path
     if path is not None and not path.exists():

@@ -18,9 +18,9 @@ from scanner.cli.terminal import table, text
 from scanner.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from scanner.store.integrity import Problem
-    from scanner.store.retention_plan import Rule
-    from scanner.store.sizes import Stats
+    from scanner.store.rows.sizes import Stats
+    from scanner.store.upkeep.integrity import Problem
+    from scanner.store.upkeep.retention_plan import Rule
 
 _UNIT = 1024
 _CHECK_EPILOG = (
@@ -44,7 +44,7 @@ def upgrade(
 ) -> None:
     """Upgrade the database to this version of Assay. A SQLite file is copied first; copy PostgreSQL yourself with pg_dump."""
     from scanner.store import upgrade as run
-    from scanner.store.address import address_of
+    from scanner.store.database.address import address_of
 
     url = address(db)
     upgraded = run(url, backup=not no_backup)
@@ -128,7 +128,7 @@ def rename_cluster(
     """Give the history of a cluster another name. `assay scan --cluster-name NEW` continues the history."""
     from datetime import UTC, datetime
 
-    from scanner.store.renaming import rename_cluster as run
+    from scanner.store.upkeep.renaming import rename_cluster as run
 
     renamed = run(address(db), old, new, datetime.now(UTC))
     if not renamed.changed:
@@ -156,7 +156,7 @@ def check(
     ] = False,
 ) -> None:
     """Check the database: the file, references, intervals of history, digests, and the sums of what scans wrote."""
-    from scanner.store.integrity import check_database
+    from scanner.store.upkeep.integrity import check_database
 
     _print_problems(check_database(address(db), all_words=every_word))
 
@@ -164,7 +164,7 @@ def check(
 @application.command(short_help="Make the index of the search anew.")
 def reindex(db: DbOption = "") -> None:
     """Make the index of the search anew, after `assay db check` found that the index differs from the database."""
-    from scanner.store.upkeep import reindex as run
+    from scanner.store.upkeep.maintenance import reindex as run
 
     run(address(db))
     text(["Made the index of the search anew."])
@@ -197,7 +197,7 @@ def stats(db: DbOption = "", output: FormOption = Form.TABLE) -> None:
 @application.command()
 def vacuum(db: DbOption = "") -> None:
     """Give free space back to the disk, as after a prune. SQLite needs as much free space as the database has."""
-    from scanner.store.upkeep import vacuum as run
+    from scanner.store.upkeep.maintenance import vacuum as run
 
     vacuumed = run(address(db))
     text([f"The database has {_size(vacuumed.after)}; it had {_size(vacuumed.before)}."])
@@ -209,14 +209,14 @@ def backup(
     db: DbOption = "",
 ) -> None:
     """Copy a SQLite database to a new file, also while a scan runs. Use pg_dump for PostgreSQL."""
-    from scanner.store.upkeep import backup as run
+    from scanner.store.upkeep.maintenance import backup as run
 
     run(address(db), copy)
     text([f"The copy of the database is {copy}."])
 
 
 def _rule(days: int | None, months: int) -> Rule:
-    from scanner.store.retention_plan import Rule
+    from scanner.store.upkeep.retention_plan import Rule
 
     if days is None:
         raise UsageError("--keep-days is missing. Pass the number of days whose scans stay, such as --keep-days 90.")

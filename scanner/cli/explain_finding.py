@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from scanner.cli.explanation import Part
     from scanner.model.scan import StoredFinding
     from scanner.report.screen import Screen
-    from scanner.store.lookup import ExplainedFinding
-    from scanner.store.problem_lookup import ExplainedProblem
+    from scanner.store.read.lookup import ExplainedFinding, ExplainedProblem
 
 _LONGEST: Final = 120
 

@@ -573,7 +573,7 @@ def _run(
     from scanner.scan.clocks import compare_clocks
     from scanner.scan.run import run
     from scanner.scan.workers import FORK_AFTER_BYTES, cores, return_freed_memory
-    from scanner.store.clocks import SteadyClock, utc_now
+    from scanner.store.database.clocks import SteadyClock, utc_now
 
     return_freed_memory()
     identity = cluster.identity()

@@ -55,7 +55,7 @@ def screen_of(
 
 def _database_flags(context: typer.Context, db: str) -> list[str]:
     """`--db` and its value if the user typed it; nothing for a URL with a password."""
-    from scanner.store.address import address_of
+    from scanner.store.database.address import address_of
 
     if not is_typed(context, "db") or not address_of(db).is_shown_whole:
         return []

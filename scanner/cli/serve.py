@@ -195,7 +195,7 @@ def _session_seconds(text: str) -> int:
 
 def _output(server: ServerSettings, db: str) -> Output:
     """Events on stderr, and the access log on standard output."""
-    from scanner.store.address import address_of
+    from scanner.store.database.address import address_of
     from scanner.web.server import Output
 
     def events(level: str, message: str, fields: Mapping[str, str | int]) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from scanner.posture.daily import Day, TimeToFix
     from scanner.store import SqlReader
-    from scanner.store.trends import Trend, TrendOfDays, TrendOfPolicies
+    from scanner.store.read.trends import Trend, TrendOfDays, TrendOfPolicies
 
     Show: TypeAlias = Callable[[], None]
 

@@ -37,7 +37,7 @@ def _document() -> JsonObject:
     import platform
 
     from scanner.model.release import NEWEST, shown
-    from scanner.store.schema import HEAD
+    from scanner.store.rows.tables import HEAD
 
     return {
         "version": __version__,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from scanner.posture.waived_checks import NamedChecks
     from scanner.report.waivers import WaiversSection
     from scanner.store import SqlReader
-    from scanner.store.lookup import ExplainedFinding
+    from scanner.store.read.lookup import ExplainedFinding
 
 _FAILED: Final = 1
 _MOST_NEAR: Final = 5

@@ -103,7 +103,7 @@ def _shown(showing: Showing, value: str | float) -> Json:
 
 
 def _database(text: str) -> str:
-    from scanner.store.address import address_of
+    from scanner.store.database.address import address_of
 
     try:
         return masked(address_of(text).shown)

@@ -78,7 +78,7 @@ def counted_problems(
 ) -> Iterator[list[ProblemFinding]]:
     """The findings of each problem that count: those that keep it open, or else those with which it ended.
 
-    Previewed, outdated, excepted, unchecked and waived findings do not count. The store has the same rule: `store.open_problems`.
+    Previewed, outdated, excepted, unchecked and waived findings do not count. The store has the same rule: `store.read.open_problems`.
     """
     for _, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
         own = list(group)

@@ -9,16 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from scanner.store.lookup import ExplainedFinding
-    from scanner.store.retention import prune, would_prune
+    from scanner.store.read.lookup import ExplainedFinding
     from scanner.store.store import SqlReader, SqlStore, open_reader, open_store, upgrade
+    from scanner.store.upkeep.retention import prune, would_prune
 
 __all__ = ["ExplainedFinding", "SqlReader", "SqlStore", "open_reader", "open_store", "prune", "upgrade", "would_prune"]
 
 _HOMES: Final = {
-    "ExplainedFinding": "scanner.store.lookup",
-    "prune": "scanner.store.retention",
-    "would_prune": "scanner.store.retention",
+    "ExplainedFinding": "scanner.store.read.lookup",
+    "prune": "scanner.store.upkeep.retention",
+    "would_prune": "scanner.store.upkeep.retention",
     "SqlReader": "scanner.store.store",
     "SqlStore": "scanner.store.store",
     "open_reader": "scanner.store.store",

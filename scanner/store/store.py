@@ -27,31 +27,13 @@ from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanS
 from scanner.model.texts import clean
 from scanner.model.waiver import WaiverSet
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
-from scanner.store import (
-    cluster_numbers,
-    clusters,
-    lookup,
-    newest_scans,
-    notifications,
-    object_counts,
-    places,
-    population_page,
-    present_objects,
-    problem_counts,
-    problem_lookup,
-    reader,
-    rule_texts,
-    runs,
-    scan_pages,
-    search_hits,
-    sizes,
-    trends,
-    waivers,
-)
-from scanner.store.address import Address, address_of
-from scanner.store.clocks import Clock, clock_of
-from scanner.store.clusters import StoredCluster
-from scanner.store.engine import (
+from scanner.store.catalog import clusters, every_cluster, notifications, places, rules, runs, scans, waivers
+from scanner.store.catalog.clusters import StoredCluster
+from scanner.store.catalog.every_cluster import ClusterScans, RunsWithoutScan
+from scanner.store.catalog.scans import ScanPage, abandoned, mark_failed, pruned, with_current_state
+from scanner.store.database.address import Address, address_of
+from scanner.store.database.clocks import Clock, clock_of
+from scanner.store.database.engine import (
     close_connections,
     create_file,
     engine_for,
@@ -62,13 +44,13 @@ from scanner.store.engine import (
     writing,
     writing_shared,
 )
-from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
-from scanner.store.scans import abandoned, mark_failed, pruned, with_current_state
-from scanner.store.schema import Upgraded, check, migrate, prepare
-from scanner.store.search import search
-from scanner.store.search_words import WordMatches, search_words
-from scanner.store.sql_scan import SqlScan
-from scanner.store.store_errors import as_store_error
+from scanner.store.database.store_errors import as_store_error
+from scanner.store.read import lookup, problem_counts, recorded_objects, search_hits, stored_scan, trends
+from scanner.store.read.search import search
+from scanner.store.read.search_query import WordMatches, search_words
+from scanner.store.read.stored_scan import SqlScan
+from scanner.store.rows import sizes
+from scanner.store.upkeep.schema import Upgraded, check, migrate, prepare
 
 if TYPE_CHECKING:
     from scanner.posture.daily import Day, TimeToFix
@@ -158,17 +140,17 @@ class SqlReader:
     def object_counts(self, scan_id: str) -> tuple[ObjectCount, ...]:
         """The counts of the kinds of a scan, in the order of its coverage; empty for a scan of an older version."""
         with self._reading() as connection:
-            return object_counts.read(connection, clean(scan_id))
+            return scans.read_object_counts(connection, clean(scan_id))
 
     def check_schema(self) -> None:
         """Raise StoreError unless the database answers and has the schema of this version."""
         with as_store_error(self._address):
             check(self._engine, self._address)
 
-    def all_clusters(self) -> cluster_numbers.AllClusters:
+    def all_clusters(self) -> every_cluster.AllClusters:
         """The scans and runs of every cluster in numbers, also of clusters whose scans have all failed."""
         with self._reading() as connection:
-            return cluster_numbers.all_clusters(connection, self._clock())
+            return every_cluster.all_clusters(connection, self._clock())
 
     def clusters(self) -> tuple[clusters.StoredCluster, ...]:
         """The clusters that have a scan in history, the oldest first."""
@@ -215,10 +197,10 @@ class SqlReader:
 
     def times_to_fix(self, cluster: int, since: date, until: date = date.max) -> tuple[TimeToFix, ...]:
         """The times of the problems of a cluster, by its id, that scans saw fixed from a date to another one, by policy."""
-        from scanner.store import fixes
+        from scanner.store.history import daily
 
         with self._reading() as connection:
-            return fixes.times_to_fix(connection, cluster, since, until)
+            return daily.times_to_fix(connection, cluster, since, until)
 
     def stats(self) -> sizes.Stats:
         """The size of the database."""
@@ -258,27 +240,27 @@ class SqlReader:
     def newest_scans(self) -> tuple[ClusterScans, ...]:
         """The newest scans of every cluster, also of those without a finished scan, the oldest cluster first."""
         with self._reading() as connection:
-            return newest_scans.newest_scans(connection, self._clock())
+            return every_cluster.newest_scans(connection, self._clock())
 
     def runs_without_scan(self, most: int) -> tuple[RunsWithoutScan, ...]:
         """The names under which runs began, but never a scan: at most so many, those of the newest runs first."""
         with self._reading() as connection:
-            return newest_scans.runs_without_scan(connection, most)
+            return every_cluster.runs_without_scan(connection, most)
 
     def clusters_with(self, clusters: Collection[int], kind: str, namespace: str, name: str) -> frozenset[int]:
         """Those of some clusters, by id, in which the newest scan that could see an object saw it; case does not count in `kind`."""
         with self._reading() as connection:
-            return present_objects.clusters_with(connection, clusters, clean(kind), clean(namespace), clean(name))
+            return recorded_objects.clusters_with(connection, clusters, clean(kind), clean(namespace), clean(name))
 
     def policy_specs(self, policy: PolicyKey, digests: Collection[str]) -> Mapping[str, JsonObject]:
         """The specs of a policy by their digests, as scans recorded them."""
         with self._reading() as connection:
-            return rule_texts.policy_specs(connection, policy, digests)
+            return rules.policy_specs(connection, policy, digests)
 
     def binding_specs(self, policy: PolicyKey, digests: Collection[str]) -> Mapping[tuple[str, str], JsonObject]:
         """The specs of the bindings of a policy by their names and digests, as scans recorded them."""
         with self._reading() as connection:
-            return rule_texts.binding_specs(connection, policy, digests)
+            return rules.binding_specs(connection, policy, digests)
 
     def check(self) -> None:
         """Check the schema of the database again. Raises as `open_reader` does."""
@@ -288,28 +270,28 @@ class SqlReader:
     def record(self, scan_id: str) -> SqlScan:
         """A finished scan, by its full id. Raises UsageError for an unknown id."""
         with as_store_error(self._address):
-            return reader.record(self._engine, self._address, clean(scan_id), self._clock())
+            return stored_scan.record(self._engine, self._address, clean(scan_id), self._clock())
 
-    def scans_of_cluster(self, cluster: int, *, before: int | None = None, limit: int) -> scan_pages.ScanPage:
+    def scans_of_cluster(self, cluster: int, *, before: int | None = None, limit: int) -> ScanPage:
         """The newest scans of a cluster, by its id, whose numbers are lower than `before`."""
         with self._reading() as connection:
-            return scan_pages.scan_page(connection, cluster, self._clock(), before=before, limit=limit)
+            return scans.scan_page(connection, cluster, self._clock(), before=before, limit=limit)
 
     def newest_of_clusters(self) -> Mapping[int, Scan]:
         """The newest complete or incomplete scan of every cluster, by the id of the cluster."""
         with self._reading() as connection:
-            return scan_pages.newest_of_clusters(connection)
+            return scans.newest_of_clusters(connection)
 
     def population_page(
         self, scan_id: str, *, kind: str = "", after: PlaceOfPage | None = None, limit: int
     ) -> ObjectPage:
         """The objects of a finished scan, by its full id, that follow a place: of one kind, or of all. Raises UsageError."""
         with self._reading_at_once() as connection:
-            stored = reader.stored_scan(connection, clean(scan_id), abandoned(connection, self._clock()))
+            stored = stored_scan.stored_scan(connection, clean(scan_id), abandoned(connection, self._clock()))
             if stored.revision is None:
                 return ObjectPage((), 0, None)
-            of = population_page.PopulationOfScan(stored.cluster, stored.number, stored.revision)
-            return population_page.population_page(connection, of, kind=kind, after=after, limit=limit)
+            of = recorded_objects.PopulationOfScan(stored.cluster, stored.number, stored.revision)
+            return recorded_objects.population_page(connection, of, kind=kind, after=after, limit=limit)
 
     def waivers_at(self, scan_id: str, moment: datetime) -> WaiverSet | None:
         """The newest waivers that a scan of the same cluster stored, if it had ended at a moment; None if none did."""
@@ -354,14 +336,14 @@ class SqlReader:
 
     def newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
         """The ids of the two newest comparable scans of a cluster, complete or not, the earlier one first. Raises UsageError."""
-        from scanner.store import scan_diff
+        from scanner.store.read import scan_diff
 
         with self._reading() as connection:
             return scan_diff.newest_scans_to_compare(connection, cluster.id, cluster.name)
 
     def earlier_scan_to_compare(self, scan_id: str) -> str:
         """The id of the newest earlier scan that is comparable with a scan, by its full id. Raises UsageError."""
-        from scanner.store import scan_diff
+        from scanner.store.read import scan_diff
 
         with self._reading() as connection:
             return scan_diff.earlier_scan_to_compare(connection, scan_id, self._clock())
@@ -373,7 +355,7 @@ class SqlReader:
 
         Raises UsageError for scans of two clusters, for scans without findings or without a report, and for the wrong order.
         """
-        from scanner.store import scan_diff
+        from scanner.store.read import scan_diff
 
         with as_store_error(self._address):
             return scan_diff.scan_diff(self._engine, self._address, before_id, now_id, self._clock(), owner_of)
@@ -418,11 +400,11 @@ class SqlReader:
         with self._reading_at_once() as connection:
             return search(connection, clean(text), limit, owners)
 
-    def problem(self, text: str, cluster: str | int | None = None) -> problem_lookup.ExplainedProblem:
+    def problem(self, text: str, cluster: str | int | None = None) -> lookup.ExplainedProblem:
         """The problem whose id begins with `text`, of a cluster or of the one that a scan saw it in last. Raises UsageError."""
         with self._reading() as connection:
             named = clean(cluster) if isinstance(cluster, str) else cluster
-            return problem_lookup.find_problem(connection, text, named)
+            return lookup.find_problem(connection, text, named)
 
     def close(self) -> None:
         """Close the connections."""
@@ -436,7 +418,7 @@ class SqlReader:
         """Close. Raises StoreError in place of an unexpected error if the database is damaged."""
         self.close()
         if isinstance(error, Exception) and not isinstance(error, (AssayError, RuntimeError, OSError)):
-            from scanner.store.damage import reject_damage
+            from scanner.store.upkeep.integrity import reject_damage
 
             reject_damage(self._address, error)
 
@@ -494,7 +476,7 @@ class SqlStore(SqlReader):
 
         Raises StoreError, also if what the scan builds on is damaged, and UsageError if the name of the cluster is that of another one.
         """
-        from scanner.store import writer
+        from scanner.store.history import writer
 
         with as_store_error(self._address):
             self._mark_dead_scans_failed()
@@ -502,7 +484,7 @@ class SqlStore(SqlReader):
 
     def packed(self, result: PageResult) -> PageResult:
         """The result with `content` in place of its findings. Does not use the database."""
-        from scanner.store import writer
+        from scanner.store.history import writer
 
         return writer.packed(result)
 
@@ -511,7 +493,7 @@ class SqlStore(SqlReader):
 
         A database that is busy or does not answer gets no heartbeat: the next page reports the error.
         """
-        from scanner.store import writer
+        from scanner.store.history import writer
 
         now = self._clock()
         if timedelta() <= now - self._beat < writer.BEAT:
@@ -525,7 +507,7 @@ class SqlStore(SqlReader):
 
         Raises StoreError, also if the scan does not run.
         """
-        from scanner.store import writer
+        from scanner.store.history import writer
 
         with as_store_error(self._address):
             writer.stage(self._engine, scan_id, result, self._clock())
@@ -535,14 +517,14 @@ class SqlStore(SqlReader):
 
         Raises StoreError, also if the scan does not run.
         """
-        from scanner.store import writer
+        from scanner.store.history import writer
 
         with as_store_error(self._address):
             writer.stage_controllers(self._engine, scan_id, kind, objects, self._clock())
 
     def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
         """The kinds of the workloads of the findings that were open when a scan began, by its id. Raises StoreError."""
-        from scanner.store import workload_states
+        from scanner.store.history import workload_states
 
         with self._reading() as connection:
             return workload_states.workload_kinds(connection, scan_id)
@@ -554,7 +536,7 @@ class SqlStore(SqlReader):
 
         Raises StoreError, also if the scan does not run.
         """
-        from scanner.store import writer
+        from scanner.store.history import writer
 
         with as_store_error(self._address):
             self.beat(scan_id)

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
-from scanner.store.clusters import StoredCluster
+from scanner.store.catalog.clusters import StoredCluster
 
 _DIGITS: Final = 8
 _NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9_-]+")

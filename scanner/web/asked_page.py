@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from scanner.model.scan import Scan
 from scanner.report.site import Site
-from scanner.store.clusters import StoredCluster
+from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.addresses import Moment
 from scanner.web.exports import EXPORTS
 from scanner.web.findings_link import findings_link

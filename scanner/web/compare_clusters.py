@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.model.policy import PolicyKey
-from scanner.store.clusters import StoredCluster
+from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.addresses import Moment, cluster_key
 from scanner.web.answers import page_answer
 from scanner.web.findings_link import findings_link

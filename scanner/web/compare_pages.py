@@ -29,7 +29,7 @@ from scanner.report.diff_words import (
     workload_words,
 )
 from scanner.store import SqlReader
-from scanner.store.clusters import StoredCluster
+from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.addresses import Moment
 from scanner.web.answers import page_answer
 from scanner.web.compared_scans import (

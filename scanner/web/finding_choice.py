@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from scanner.model.scan import ProblemFinding, StoredFinding
 from scanner.report.list_filters import ListFilter
-from scanner.store.clusters import StoredCluster
+from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.library import Library
 from scanner.web.problem_list import ListedProblem, ListedProblems
 from scanner.web.scan_view import ScanView

@@ -10,7 +10,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from scanner.store.newest_scans import ClusterScans
+from scanner.store.catalog.every_cluster import ClusterScans
 from scanner.web.addresses import cluster_key
 from scanner.web.answers import page_answer
 from scanner.web.findings_link import findings_link

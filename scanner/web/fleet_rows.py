@@ -16,8 +16,8 @@ from scanner.posture.silence import DAILY, FACTOR, ClusterState, cluster_states
 from scanner.report.run_document import Expectations
 from scanner.report.trend_picture import Trend, trend_of
 from scanner.report.words import plural
-from scanner.store.clusters import StoredCluster
-from scanner.store.newest_scans import ClusterScans, NewestScan
+from scanner.store.catalog.clusters import StoredCluster
+from scanner.store.catalog.every_cluster import ClusterScans, NewestScan
 from scanner.web.fleet_counts import Counted, NotCounted
 from scanner.web.scan_counts import ScanCounts
 

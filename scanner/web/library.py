@@ -22,10 +22,10 @@ from scanner.posture.triage import Triage
 from scanner.report.document import document_with
 from scanner.report.run_document import Expectations
 from scanner.store import SqlReader, open_reader
-from scanner.store.clusters import StoredCluster
-from scanner.store.newest_scans import ClusterScans, RunsWithoutScan
-from scanner.store.search_text import MOST_WORDS
-from scanner.store.search_words import WordMatches
+from scanner.store.catalog.clusters import StoredCluster
+from scanner.store.catalog.every_cluster import ClusterScans, RunsWithoutScan
+from scanner.store.read.search_query import WordMatches
+from scanner.store.rows.search_entries import MOST_WORDS
 from scanner.web.addresses import Moment, cluster_key, find_cluster
 from scanner.web.kept import Kept, recent
 from scanner.web.kept_views import KeptViews

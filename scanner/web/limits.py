@@ -1,6 +1,6 @@
 """Limits of what clients can ask: the size of requests and their number at one time.
 
-The times that a client may take are limited in `protocol`, those of queries in `store.statement_limit`, exports in `exports`.
+The times that a client may take are limited in `protocol`, those of queries in `store.database.statement_limit`, exports in `exports`.
 """
 
 from __future__ import annotations

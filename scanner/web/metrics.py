@@ -34,7 +34,7 @@ from scanner.report.live_metrics import RunEnd, database_samples, expected_sampl
 from scanner.report.metric_families import LIVE, Lines, lines, text
 from scanner.report.openmetrics import register_samples, scan_samples
 from scanner.report.scan_numbers import numbers_of
-from scanner.store.cluster_numbers import AllClusters, ClusterNumbers
+from scanner.store.catalog.every_cluster import AllClusters, ClusterNumbers
 from scanner.web.background import Background
 from scanner.web.health import Log, to_stderr
 from scanner.web.refusals import reason_of

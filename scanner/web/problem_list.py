@@ -20,7 +20,7 @@ from scanner.model.scan import ALONE
 from scanner.report.change_counts import ChangeCounts
 from scanner.report.list_filters import ListFilter
 from scanner.report.problem_facts import CommonProblem, ProblemFacts
-from scanner.store.search_words import WordMatches
+from scanner.store.read.search_query import WordMatches
 from scanner.web.problem_columns import ProblemColumns, Ranks
 
 _BEGIN_OF_ID: Final = re.compile(r"p|p-[0-9a-f-]*|[0-9a-f]+")

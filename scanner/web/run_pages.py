@@ -24,7 +24,7 @@ from scanner.report.run_document import (
 )
 from scanner.report.run_tables import compared, facts, summary
 from scanner.store import SqlReader
-from scanner.store.clusters import StoredCluster
+from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.addresses import beginning_of
 from scanner.web.answers import page_answer
 from scanner.web.kept import Kept, recent

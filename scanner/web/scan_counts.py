@@ -27,7 +27,7 @@ from scanner.report.sentences import coverage_words
 from scanner.report.slugs import slugs_of
 from scanner.report.words import EVERYTHING, exclusions_of, scope_of
 from scanner.store import SqlReader
-from scanner.store.open_workloads import OpenWorkload
+from scanner.store.read.open_problems import OpenWorkload
 
 
 class Numbers(NamedTuple):

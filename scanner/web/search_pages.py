@@ -12,9 +12,9 @@ from starlette.responses import Response
 from scanner.errors import UsageError
 from scanner.report.place_pages import place_path
 from scanner.store import SqlReader
-from scanner.store.clusters import StoredCluster
-from scanner.store.search_hits import FindingHit, Hits, SearchHits
-from scanner.store.search_text import MOST_WORDS
+from scanner.store.catalog.clusters import StoredCluster
+from scanner.store.read.search_hits import FindingHit, Hits, SearchHits
+from scanner.store.rows.search_entries import MOST_WORDS
 from scanner.web.answers import page_answer
 from scanner.web.findings_link import findings_link
 from scanner.web.library import Library

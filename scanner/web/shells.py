@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from scanner.store.clusters import StoredCluster
+from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.addresses import Moment, cluster_key
 from scanner.web.library import Library
 from scanner.web.parameters import has_accounts, root_of

@@ -9,8 +9,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
 from scanner.report.words import EVENTS, RESOLUTIONS, cause_text, object_name
-from scanner.store.lookup import FindingEvent
-from scanner.store.problem_lookup import ExplainedProblem
+from scanner.store.read.lookup import ExplainedProblem, FindingEvent
 
 _NAMED = 5
 _OPENED = frozenset({"new", "reopened"})

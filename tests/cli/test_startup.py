@@ -41,8 +41,8 @@ WRITING = (
     "scanner.cel",
     "scanner.cluster.live",
     "scanner.posture.scan_diff",
-    "scanner.store.history",
-    "scanner.store.writer",
+    "scanner.store.history.merge",
+    "scanner.store.history.writer",
 )
 
 

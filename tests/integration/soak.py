@@ -28,7 +28,7 @@ import urllib3
 
 from scanner.model.json import JsonObject
 from scanner.store import prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import Rule
 from tests.command import ASSAY, environment
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.made import binding, labelled, namespace, policy

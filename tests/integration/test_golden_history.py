@@ -27,7 +27,7 @@ from scanner.posture.problem_rows import Problem, problems
 from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import SqlStore, open_store
-from scanner.store.integrity import check_database
+from scanner.store.upkeep.integrity import check_database
 from tests.integration.golden import SCANNER, Fields, GoldenCluster, Step, golden_history
 from tests.requirements import POSTGRES
 from tests.store.databases import KINDS, count, database

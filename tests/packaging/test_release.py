@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from scanner import __version__
-from scanner.store.schema import HEAD
+from scanner.store.rows.tables import HEAD
 from scripts.changelog_section import section
 from tests.cli.conftest import assay, home
 from tests.command import Ran

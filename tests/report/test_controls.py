@@ -23,7 +23,7 @@ from scanner.report.document import Document, document_of
 from scanner.report.screen import Screen
 from scanner.report.sentences import controls_line
 from scanner.report.table import render as render_table
-from scanner.store.row_ids import RowIdSet
+from scanner.store.rows.row_ids import RowIdSet
 from tests.report.in_memory import ScanInMemory
 
 from .records import HOSTILE, LIMITS, OWNER, binding, check, hostile_record, policy, small_record

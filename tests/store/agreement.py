@@ -22,7 +22,7 @@ from scanner.posture.worst_problems import MOST, problems_of, ranks_of, totals_a
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.store import SqlStore
-from scanner.store.clusters import stored_clusters
+from scanner.store.catalog.clusters import stored_clusters
 from tests.store.made import DAWN
 from tests.store.replay import Expected, Problem, Replay
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from scanner.store.view_queries import VIEWS
+from scanner.store.upkeep.views import VIEWS
 from tests.command import assay_here
 
 SEED: Final = 37

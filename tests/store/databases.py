@@ -15,9 +15,9 @@ from typing import Any
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
-from scanner.store.search_index import NAME as WORDS
-from scanner.store.tables import METADATA
-from scanner.store.view_queries import VIEWS
+from scanner.store.rows.search_index import NAME as WORDS
+from scanner.store.rows.tables import METADATA
+from scanner.store.upkeep.views import VIEWS
 from tests.requirements import POSTGRES
 
 KINDS = ("sqlite", "postgresql")

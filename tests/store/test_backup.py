@@ -13,8 +13,8 @@ import pytest
 
 from scanner.errors import StoreError
 from scanner.store import open_store, upgrade
-from scanner.store.backup import back_up
-from scanner.store.schema import HEAD
+from scanner.store.database.sqlite_file import back_up
+from scanner.store.rows.tables import HEAD
 from tests.store.made import Round, clock, finding, statuses
 from tests.store.test_reading import ROOT, fill, mounted
 

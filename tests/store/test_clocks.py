@@ -17,8 +17,8 @@ from scanner.model.waiver import WaiverSet
 from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import SqlStore, open_reader, open_store, prune
-from scanner.store.clocks import ServerClock, SteadyClock
-from scanner.store.retention_plan import Rule
+from scanner.store.database.clocks import ServerClock, SteadyClock
+from scanner.store.upkeep.retention_plan import Rule
 from tests.scan.fakes import FakeCluster
 from tests.store.databases import database, execute
 from tests.store.made import DAWN, Round, finding

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from scanner.store import open_store
-from scanner.store.address import address_of
-from scanner.store.engine import close_connections, reading_engine_for
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import close_connections, reading_engine_for
 from tests.store.made import clock
 
 

@@ -17,10 +17,10 @@ from scanner.model.outcome import Gap, GapKind, Violated
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import ScanState
 from scanner.store import SqlStore, open_store, prune
-from scanner.store.integrity import check_database
-from scanner.store.logical_rows import PARTS
-from scanner.store.retention_plan import Rule
-from scanner.store.upkeep import reindex
+from scanner.store.rows.logical_rows import PARTS
+from scanner.store.upkeep.integrity import check_database
+from scanner.store.upkeep.maintenance import reindex
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.conftest import Original
 from tests.store.databases import database, execute, refill, rows
 from tests.store.made import Round, clock, ended, finding

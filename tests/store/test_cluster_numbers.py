@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from scanner.model.scan import ClusterIdentity, ScanState
 from scanner.store import SqlStore, open_reader
-from scanner.store.cluster_numbers import RECENT, AllClusters, ClusterNumbers
+from scanner.store.catalog.every_cluster import RECENT, AllClusters, ClusterNumbers
 from tests.store.databases import execute
 from tests.store.made import DAWN, PROD, Round, clock, ended
 

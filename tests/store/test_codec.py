@@ -22,8 +22,8 @@ from scanner.model.policy import (
 )
 from scanner.model.scan import Scope
 from scanner.model.selector import Requirement, Selector
-from scanner.store.codec import from_text, to_text
-from scanner.store.row_ids import RowIdSet, unpacked
+from scanner.store.rows.codec import from_text, to_text
+from scanner.store.rows.row_ids import RowIdSet, unpacked
 
 RULE = Rule(("CREATE", "*"), ("apps",), ("v1",), ("deployments", "*/scale"), "Namespaced", ("web",))
 SELECTOR = Selector((Requirement("tier", "In", ("a", "b")), Requirement("x", "Exists")))

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from scanner.model.scan import ScanState, Scope
 from scanner.store import SqlStore
-from scanner.store.retention import prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention import prune
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.made import Round, ended, finding
 
 A = finding("a")

@@ -14,7 +14,7 @@ from scanner.model.policy import VALIDATING
 from scanner.model.scan import ClusterIdentity, OutcomeName, ScanState, Scope
 from scanner.posture.daily import DailyKey, Day
 from scanner.store import SqlStore, prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.databases import count as rows_of
 from tests.store.made import Round, binding, ended, finding, tally
 

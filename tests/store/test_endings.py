@@ -16,7 +16,7 @@ from scanner.model.scan import CoverageState, ScanEnd, ScanStart, Scope, StoredF
 from scanner.policies.manifest import read_binding
 from scanner.posture.problem_rows import Problem, problems
 from scanner.store import SqlStore
-from scanner.store.tables import FIXES
+from scanner.store.rows.tables import FIXES
 from tests import documents
 from tests.store.made import CHECK, Round, binding, ended, finding, listed, page_of, policy
 from tests.store.test_problems import OTHER, Rules, only, record_pods, with_checks

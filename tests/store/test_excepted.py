@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import create_engine, insert
 
 from scanner.store import SqlStore
-from scanner.store.interning import Interned, digest
-from scanner.store.tables import LAST_IDS, VERDICTS
+from scanner.store.rows.interning import Interned, digest
+from scanner.store.rows.tables import LAST_IDS, VERDICTS
 from tests.store.made import Round, finding, statuses
 
 FINDING = finding("a", excepted_by="team/let-be", denies=False)

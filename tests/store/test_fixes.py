@@ -10,7 +10,7 @@ from scanner.model.outcome import Finding
 from scanner.model.scan import ClusterIdentity, PageResult
 from scanner.posture.daily import TimeToFix
 from scanner.store import SqlStore, prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.databases import count
 from tests.store.made import DAWN, PROD, Round, ended, finding
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from scanner.store import idle_connections
-from scanner.store.address import address_of
-from scanner.store.engine import engine_for, reading_engine_for
+from scanner.store.database import engine as idle_connections
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import engine_for, reading_engine_for
 from tests.store.databases import database
 
 _MADE = {"writing": engine_for, "reading": reading_engine_for}

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from sqlalchemy import create_engine, text
 
 from scanner.store import SqlStore, open_store
-from scanner.store.address import address_of
-from scanner.store.engine import engine_for, writing
-from scanner.store.ids import reserve
-from scanner.store.tables import FINDINGS, SCANS
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import engine_for, writing
+from scanner.store.rows.interning import reserve
+from scanner.store.rows.tables import FINDINGS, SCANS
 from tests.store.databases import execute
 from tests.store.made import Round, clock, finding
 

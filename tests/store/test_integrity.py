@@ -14,8 +14,8 @@ from scanner.errors import StoreError, UsageError
 from scanner.model.outcome import Violated
 from scanner.model.rule import RuleObject, RuleType
 from scanner.store import SqlStore, open_store, prune, upgrade
-from scanner.store.integrity import Problem, check_database
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.integrity import Problem, check_database
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.conftest import Original
 from tests.store.databases import execute, refill, rows
 from tests.store.made import CHECK, Round, binding, clock, ended, finding

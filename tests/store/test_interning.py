@@ -7,8 +7,7 @@ from typing import Final
 import pytest
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, create_engine
 
-from scanner.store.interning import Interned, digest
-from scanner.store.packing import Key
+from scanner.store.rows.interning import Interned, Key, digest
 
 _TABLE: Final = Table(
     "words",

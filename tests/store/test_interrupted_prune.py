@@ -14,10 +14,10 @@ import pytest
 
 from scanner.errors import StoreError
 from scanner.store import SqlStore, open_store, prune
-from scanner.store.address import address_of
-from scanner.store.engine import engine_for, lock_bodies, share_bodies, share_texts, writing
-from scanner.store.retention_plan import Rule
-from scanner.store.retention_texts import delete_unreferenced
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import engine_for, lock_bodies, share_bodies, share_texts, writing
+from scanner.store.rows.references import delete_unreferenced
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.databases import count as rows_of
 from tests.store.databases import database, execute
 from tests.store.made import Round, clock, ended, finding, snapshot
@@ -27,7 +27,7 @@ from tests.store.test_reading import ROOT, fill, mounted
 PRUNE = """
 import sys
 from scanner.store import prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.made import ended
 prune(sys.argv[1], Rule(1), ended(90))
 """

@@ -14,7 +14,7 @@ from scanner.model.scan import PageResult, Scope, owned_census_of
 from scanner.model.stored_scan import StoredScan
 from scanner.posture.owners import Owners
 from scanner.store import SqlStore
-from scanner.store.tables import OPEN, POPULATION
+from scanner.store.rows.tables import OPEN, POPULATION
 from tests.store.databases import execute
 from tests.store.made import EVERYTHING, Round, finding, listed, page_of
 

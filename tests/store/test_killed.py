@@ -18,8 +18,8 @@ from sqlalchemy import create_engine, select
 from scanner.errors import StoreError, UsageError
 from scanner.model.scan import ScanState
 from scanner.store import SqlStore, open_reader, open_store
-from scanner.store.owner import Owner, this_process
-from scanner.store.tables import SCANS
+from scanner.store.catalog.runs import Owner, this_process
+from scanner.store.rows.tables import SCANS
 from tests.store.databases import count, execute
 from tests.store.made import DAWN, Round, clock, finding
 

@@ -7,8 +7,8 @@ import pytest
 from scanner.model.outcome import Finding, Violated
 from scanner.model.scan import PageResult, ScanState, Scope
 from scanner.store import SqlStore
-from scanner.store.packing import FindingsOfPage, StagedPage, pack, unpack
-from scanner.store.row_ids import RowIdSet, Run
+from scanner.store.history.staged_pages import FindingsOfPage, StagedPage, pack, unpack
+from scanner.store.rows.row_ids import RowIdSet, Run
 from tests.store.databases import count
 from tests.store.made import Round, finding, page_of, statuses
 
@@ -32,7 +32,7 @@ def page(*findings: Finding) -> PageResult:
 def test_an_unchanged_page_is_not_read(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scan has the findings of the scan before, and its counts."""
     Round((A, B)).record(store, 1)
-    monkeypatch.setattr("scanner.store.packing._findings", forbidden)
+    monkeypatch.setattr("scanner.store.history.staged_pages._findings", forbidden)
     Round((A, B)).record(store, 2)
 
     assert {"a": "open", "b": "open"} == statuses(store.record("scan-2").findings())
@@ -56,7 +56,7 @@ def test_an_unchanged_page_keeps_its_row(store: SqlStore, url: str) -> None:
 def test_a_status_write_leaves_the_page_unchanged(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The resource version alone does not decide whether a finding changed."""
     Round((A,)).record(store, 1)
-    monkeypatch.setattr("scanner.store.packing._findings", forbidden)
+    monkeypatch.setattr("scanner.store.history.staged_pages._findings", forbidden)
     Round((A._replace(resource_version="2"),)).record(store, 2)
 
     assert {"a": "open"} == statuses(store.record("scan-2").findings())

@@ -13,12 +13,12 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedIndex
 
-from scanner.store import open_store, schema
-from scanner.store.address import address_of
-from scanner.store.engine import engine_for, writing_shared
-from scanner.store.schema import HEAD, migrations
-from scanner.store.search_index import NAME as WORDS
-from scanner.store.tables import METADATA
+from scanner.store import open_store
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import engine_for, writing_shared
+from scanner.store.rows.search_index import NAME as WORDS
+from scanner.store.rows.tables import HEAD, METADATA, migrations
+from scanner.store.upkeep import schema
 from tests.store.databases import KINDS, database
 
 

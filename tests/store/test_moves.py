@@ -13,7 +13,7 @@ from scanner.posture.problem_rows import Problem, problems
 from scanner.report import FORMATS
 from scanner.report.document import document_of
 from scanner.store import SqlStore, prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import Rule
 from tests.documents import Document, binding, policy, rule
 from tests.store.cluster_stories import RULES, deployment, owned, replica_set, running
 from tests.store.databases import rows

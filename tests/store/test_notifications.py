@@ -11,8 +11,8 @@ from scanner.model.population import KeptOfObject
 from scanner.model.scan import ClusterIdentity, ScanState, Scope
 from scanner.posture.owners import Owners
 from scanner.store import SqlStore, open_store
-from scanner.store.retention import prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention import prune
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.made import DAWN, Round, finding
 from tests.store.test_scan_diff import problems
 

@@ -21,8 +21,8 @@ from sqlalchemy.sql.functions import FunctionElement
 from scanner.errors import StoreError, UsageError
 from scanner.model.outcome import Violated
 from scanner.store import open_reader, open_store, upgrade
-from scanner.store.address import Address, address_of
-from scanner.store.engine import engine_for, reading_engine_for
+from scanner.store.database.address import Address, address_of
+from scanner.store.database.engine import engine_for, reading_engine_for
 from tests.requirements import POSTGRES
 from tests.store.databases import count, execute
 from tests.store.made import Round, clock, finding

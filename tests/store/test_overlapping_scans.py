@@ -8,8 +8,8 @@ from scanner.model.scan import Scope
 from scanner.model.stored_scan import StoredScan
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore
-from scanner.store.retention import prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention import prune
+from scanner.store.upkeep.retention_plan import Rule
 from tests.documents import KINDS, Document, namespace, rule
 from tests.documents import binding as bound
 from tests.store.cluster_stories import RULES, SETS, deployment, replica_set, running

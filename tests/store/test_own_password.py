@@ -15,7 +15,7 @@ import pytest
 
 from scanner.errors import StoreError, UsageError
 from scanner.store import open_store
-from scanner.store.address import address_of
+from scanner.store.database.address import address_of
 from tests.requirements import POSTGRES
 
 PASSWORD = "hunter2-of/the@database"

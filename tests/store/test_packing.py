@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from scanner.model.evidence import Evidence, Reason
-from scanner.store.packing import pack
+from scanner.store.history.staged_pages import pack
 from tests.store.made import finding, page_of
 
 EVIDENCE = Evidence((Reason("object.spec.replicas", "60", "spec.replicas"),), excerpt='spec: {"replicas": 60}')

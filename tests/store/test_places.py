@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scanner.model.place import Place, PlacedObject
 from scanner.store import SqlStore
-from scanner.store.places import places_of, plain
+from scanner.store.catalog.places import places_of, plain
 
 from .made import Round, finding
 from .test_integrity import problems_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.store.population_plan import (
+from scanner.store.history.population import (
     Change,
     Close,
     Content,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scanner.store.populations import RowSets, Run, ids_of, runs, stored
-from scanner.store.row_ids import unpacked
+from scanner.store.history.evaluated_sets import RowSets, Run, ids_of, runs, stored
+from scanner.store.rows.row_ids import unpacked
 
 ids_in_runs = st.lists(st.tuples(st.integers(1, 60_000), st.integers(1, 40)), max_size=30).map(
     lambda starts: array("I", (start + number for start, length in starts for number in range(length)))

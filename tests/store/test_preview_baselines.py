@@ -9,8 +9,8 @@ import pytest
 
 from scanner.model.scan import ScanStart
 from scanner.store import SqlStore, open_store, upgrade
-from scanner.store.retention import prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention import prune
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.databases import execute, rows
 from tests.store.made import Round, clock, ended, finding
 from tests.store.test_previews import PREVIEW, Previewing

@@ -16,7 +16,7 @@ from scanner.model.waiver import WaiverSet
 from scanner.posture.waivers import WaiverRules
 from scanner.posture.waiving import Waiving
 from scanner.store import SqlStore, open_store
-from scanner.store.renaming import Renamed, rename_cluster
+from scanner.store.upkeep.renaming import Renamed, rename_cluster
 from tests.posture.waivers import waiver
 from tests.store.databases import count, execute, rows
 from tests.store.made import DAWN, Round, clock, ended, finding, snapshot, statuses

@@ -20,10 +20,10 @@ from sqlalchemy import Engine
 
 from scanner.model.stored_scan import StoredScan
 from scanner.store import SqlStore, prune
-from scanner.store.address import address_of
-from scanner.store.engine import reading_engine_for
-from scanner.store.integrity import check_database
-from scanner.store.retention_plan import Rule as Retention
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import reading_engine_for
+from scanner.store.upkeep.integrity import check_database
+from scanner.store.upkeep.retention_plan import Rule as Retention
 from tests.store.agreement import Answers, check_problem_totals, differing_facts, report, verdict_differences
 from tests.store.changing import EXPRESSIONS, NAMES, Question, World, scan
 from tests.store.made import DAWN

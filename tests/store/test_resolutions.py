@@ -9,8 +9,8 @@ import pytest
 from scanner.model.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, problems
 from scanner.store import SqlStore
-from scanner.store.retention import prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention import prune
+from scanner.store.upkeep.retention_plan import Rule
 from tests.documents import KINDS, Document, binding, policy, rule, thing
 from tests.store.cluster_stories import (
     CRON_JOBS,

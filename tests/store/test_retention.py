@@ -37,7 +37,7 @@ from scanner.model.scan import (
 from scanner.model.waiver import Near
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, would_prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.databases import count as rows_of
 from tests.store.databases import emptied, path_of
 from tests.store.made import CHECK, EVERYTHING, Round, binding, clock, ended, finding, policy

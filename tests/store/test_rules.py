@@ -18,9 +18,9 @@ from scanner.model.stored_scan import StoredScan
 from scanner.model.uncovered import UncoveredKind
 from scanner.posture.check_names import LADDER
 from scanner.store import SqlStore, open_store, upgrade
-from scanner.store.address import address_of
-from scanner.store.engine import engine_for, writing
-from scanner.store.schema import HEAD, migrations
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import engine_for, writing
+from scanner.store.rows.tables import HEAD, migrations
 from tests.store.databases import count
 from tests.store.made import Round, clock, listed
 

@@ -20,8 +20,8 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import ClusterIdentity, ScanStart, ScanState, Scope
 from scanner.posture.scan_diff import DifferingProblem, FindingChange, Part, ProblemChange, RuleKind, ScanDiff
 from scanner.store import SqlStore
-from scanner.store.retention import prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.retention import prune
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.databases import execute
 from tests.store.made import Round, binding, ended, finding, listed, policy
 from tests.store.test_endings import UNBOUND, Known

@@ -15,8 +15,8 @@ from scanner.model.population import Controller, Examined, Pairs
 from scanner.model.scan import ClusterIdentity
 from scanner.posture.owners import OwnerKey
 from scanner.store import SqlStore, prune
-from scanner.store.retention_plan import Rule
-from scanner.store.search_hits import Hits, SearchHits
+from scanner.store.read.search_hits import Hits, SearchHits
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.databases import rows
 from tests.store.made import CHECK, PROD, Round, ended, finding, listed, page_of
 from tests.store.test_endings import Known

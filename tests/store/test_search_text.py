@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.store.search_text import MOST_ENTRIES, Word, entries, name_entries, words_of
+from scanner.store.rows.search_entries import MOST_ENTRIES, Word, entries, name_entries, words_of
 
 JOINTS = "-._:"
 Name = list[str]

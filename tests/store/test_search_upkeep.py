@@ -14,12 +14,12 @@ from scanner.errors import StoreError
 from scanner.model.outcome import Violated
 from scanner.model.scan import ScanState
 from scanner.store import SqlStore, open_reader, open_store, prune, upgrade
-from scanner.store.address import address_of
-from scanner.store.integrity import check_database
-from scanner.store.retention_plan import Rule
-from scanner.store.search_index import PORTION
-from scanner.store.store_errors import as_store_error
-from scanner.store.upkeep import reindex, vacuum
+from scanner.store.database.address import address_of
+from scanner.store.database.store_errors import as_store_error
+from scanner.store.rows.search_index import PORTION
+from scanner.store.upkeep.integrity import check_database
+from scanner.store.upkeep.maintenance import reindex, vacuum
+from scanner.store.upkeep.retention_plan import Rule
 from tests.store.databases import WITHOUT_SEARCH, count, execute, path_of, rows
 from tests.store.made import Round, clock, ended, finding
 from tests.store.test_integrity import problems_of

@@ -1,4 +1,4 @@
-"""The rows that match the words of a search: equal on both databases, and as `search_text` defines."""
+"""The rows that match the words of a search: equal on both databases, and as `search_entries` defines."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from scanner.model.population import Controller, Examined
 from scanner.model.scan import ClusterIdentity, Scan
 from scanner.model.texts import clean
 from scanner.store import SqlStore, open_store
-from scanner.store.address import address_of
-from scanner.store.engine import engine_for, insert_rows
-from scanner.store.search_index import index_inserted, index_new_rows, index_objects
-from scanner.store.search_sources import SOURCES
-from scanner.store.search_text import words_of
-from scanner.store.search_words import WordMatches, search_words
-from scanner.store.tables import CLUSTERS, KEPT, KINDS, OBJECTS, VERDICTS, WORKLOADS
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import engine_for, insert_rows
+from scanner.store.read.search_query import WordMatches, search_words
+from scanner.store.rows.search_entries import SOURCES, words_of
+from scanner.store.rows.search_index import index_inserted, index_new_rows, index_objects
+from scanner.store.rows.tables import CLUSTERS, KEPT, KINDS, OBJECTS, VERDICTS, WORKLOADS
 from tests.store.databases import rows
 from tests.store.made import Round, clock, finding, page_of, policy
 from tests.store.test_kept_labels import PODS

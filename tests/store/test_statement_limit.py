@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from scanner.errors import QueryTooLong
-from scanner.store.address import Address, address_of
-from scanner.store.engine import reading_at_once, reading_engine_for
-from scanner.store.store_errors import as_store_error
+from scanner.store.database.address import Address, address_of
+from scanner.store.database.engine import reading_at_once, reading_engine_for
+from scanner.store.database.store_errors import as_store_error
 
 LIMIT = 0.5
 LONG = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.store.templates import NAME, NAMESPACE, filled, template_of
+from scanner.store.rows.stored_texts import NAME, NAMESPACE, filled, template_of
 
 WORDS = st.text(st.sampled_from("ab-.\x01\x02\x03 \u00e9"), max_size=4)
 TEXTS = st.lists(WORDS | st.text(max_size=5), max_size=8).map("".join)

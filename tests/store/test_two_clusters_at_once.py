@@ -12,12 +12,11 @@ import pytest
 
 from scanner.model.scan import ClusterIdentity, Scan
 from scanner.store import SqlStore, open_store
-from scanner.store.address import address_of
-from scanner.store.engine import engine_for, insert_missing, lock_history, writing
-from scanner.store.ids import reserve
-from scanner.store.interning import digest
-from scanner.store.search_index import index_inserted
-from scanner.store.tables import KINDS
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import engine_for, insert_missing, lock_history, writing
+from scanner.store.rows.interning import digest, reserve
+from scanner.store.rows.search_index import index_inserted
+from scanner.store.rows.tables import KINDS
 from tests.store.databases import count, database
 from tests.store.made import Round, clock, finding, statuses
 

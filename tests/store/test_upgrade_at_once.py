@@ -17,9 +17,9 @@ from alembic.config import Config
 from sqlalchemy import Boolean, Column, Connection, MetaData
 
 from scanner.store import open_store, upgrade
-from scanner.store.address import address_of
-from scanner.store.engine import engine_for, writing_shared
-from scanner.store.schema import HEAD, migrations
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import engine_for, writing_shared
+from scanner.store.rows.tables import HEAD, migrations
 from tests.store.databases import KINDS, database, path_of, rows
 from tests.store.made import clock, statuses
 

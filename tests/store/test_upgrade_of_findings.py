@@ -12,13 +12,20 @@ from sqlalchemy import Connection, MetaData
 from scanner.model.outcome import Finding
 from scanner.model.population import Workload
 from scanner.model.scan import Scope
-from scanner.store import codec, open_store, upgrade
-from scanner.store.address import address_of
-from scanner.store.columns import CheckColumns, KindColumns, VerdictColumns, check_values, kind_values, verdict_values
-from scanner.store.engine import engine_for, writing
-from scanner.store.interning import digest
-from scanner.store.schema import migrations
-from scanner.store.tables import OPEN
+from scanner.store import open_store, upgrade
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import engine_for, writing
+from scanner.store.rows import codec
+from scanner.store.rows.columns import (
+    CheckColumns,
+    KindColumns,
+    VerdictColumns,
+    check_values,
+    kind_values,
+    verdict_values,
+)
+from scanner.store.rows.interning import digest
+from scanner.store.rows.tables import OPEN, migrations
 from tests.store.databases import count, execute
 from tests.store.made import PROD, Round, clock, finding, statuses
 

@@ -8,9 +8,9 @@ from sqlalchemy import create_engine, text
 
 from scanner.model.scan import ClusterIdentity
 from scanner.store import open_store, upgrade
-from scanner.store.address import address_of
-from scanner.store.engine import engine_for, writing
-from scanner.store.schema import migrations
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import engine_for, writing
+from scanner.store.rows.tables import migrations
 from tests.store.databases import execute
 from tests.store.made import Round, clock, finding, statuses
 

@@ -18,11 +18,10 @@ from scanner.model.outcome import Change, Violated, WouldChange
 from scanner.model.scan import ClusterIdentity, Health, HealthKind, ScanState, Scope
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, upgrade
-from scanner.store.engine import writing_shared
-from scanner.store.retention_plan import Rule
-from scanner.store.schema import run_migrations
-from scanner.store.view_queries import VIEWS
-from scanner.store.views import create_views, drop_views, views_after
+from scanner.store.database.engine import writing_shared
+from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.schema import run_migrations
+from scanner.store.upkeep.views import VIEWS, create_views, drop_views, views_after
 from tests.store.databases import KINDS, WITHOUT_SEARCH, database, execute, rows
 from tests.store.made import CHECK, Round, clock, ended, finding, listed, page_of
 from tests.store.test_endings import REWORDED, Known

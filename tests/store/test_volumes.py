@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from scanner.errors import StoreError
-from scanner.store import engine, open_store
-from scanner.store.volumes import network_file_system
+from scanner.store import open_store
+from scanner.store.database import engine
+from scanner.store.database.sqlite_file import network_file_system
 from tests.store.made import clock
 
 MOUNTS = """\

@@ -19,10 +19,10 @@ from scanner.posture.settings import Settings
 from scanner.posture.triage import Triage
 from scanner.posture.waiving import waiver_changes
 from scanner.store import SqlStore, open_store, upgrade
-from scanner.store.integrity import check_database
-from scanner.store.retention import prune
-from scanner.store.retention_plan import Rule
-from scanner.store.schema import migrations
+from scanner.store.rows.tables import migrations
+from scanner.store.upkeep.integrity import check_database
+from scanner.store.upkeep.retention import prune
+from scanner.store.upkeep.retention_plan import Rule
 from tests.posture.waivers import waiver
 from tests.store.databases import count, execute
 from tests.store.made import PROD, Round, clock, ended, finding, policy

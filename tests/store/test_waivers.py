@@ -16,9 +16,9 @@ from scanner.posture.settings import Settings
 from scanner.posture.triage import Triage
 from scanner.report.waivers import waivers_of
 from scanner.store import SqlStore
-from scanner.store.integrity import check_database
-from scanner.store.retention import prune
-from scanner.store.retention_plan import Rule
+from scanner.store.upkeep.integrity import check_database
+from scanner.store.upkeep.retention import prune
+from scanner.store.upkeep.retention_plan import Rule
 from tests.posture.waivers import waiver
 from tests.store.databases import count, execute
 from tests.store.made import Round, began, ended, finding

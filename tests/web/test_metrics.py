@@ -26,7 +26,7 @@ from scanner.report.document import document_of
 from scanner.report.metric_families import LIVE, METRICS
 from scanner.report.openmetrics import render
 from scanner.store import SqlReader, SqlStore, open_reader
-from scanner.store.cluster_numbers import AllClusters
+from scanner.store.catalog.every_cluster import AllClusters
 from scanner.web.metrics import ClusterMetrics, Database, metrics_routes
 from tests.store.databases import execute
 from tests.store.made import Round, clock, ended, finding

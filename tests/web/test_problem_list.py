@@ -13,7 +13,7 @@ from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex
 from scanner.model.policy import PolicyKey
 from scanner.report.list_filters import SEVERITIES, ListFilter
 from scanner.report.problem_facts import COUNTED, FindingFacts, problem_facts
-from scanner.store.search_words import WordMatches
+from scanner.store.read.search_query import WordMatches
 from scanner.web.problem_list import ListedProblem, ProblemList
 
 POLICIES: tuple[PolicyKey, ...] = (

@@ -10,7 +10,7 @@ import pytest
 
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.store import open_reader
-from scanner.store.renaming import rename_cluster
+from scanner.store.upkeep.renaming import rename_cluster
 from scanner.web.kept import RECENT
 from scanner.web.metrics import ClusterMetrics
 from tests.web.fleets import NOW, fill

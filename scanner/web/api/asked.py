@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from scanner.model.scan import Scan
-from scanner.store.clusters import StoredCluster
+from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.addresses import Moment
 from scanner.web.api.cursors import Cursor, cursor_of
 from scanner.web.api.queries import Query

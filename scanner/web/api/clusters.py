@@ -10,8 +10,8 @@ from msgspec import Meta
 from scanner.model.scan import Scan
 from scanner.posture.silence import ClusterState
 from scanner.report.run_json import scan_json
-from scanner.store.clusters import StoredCluster
-from scanner.store.scan_pages import ListedScan
+from scanner.store.catalog.clusters import StoredCluster
+from scanner.store.catalog.scans import ListedScan
 from scanner.web.api.asked import Asked
 from scanner.web.api.cursors import NOT_HERE, Cursor
 from scanner.web.api.endpoints import Endpoint

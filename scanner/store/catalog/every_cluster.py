@@ -1,0 +1,291 @@
+"""Every cluster of a database: its newest scans, which pages show, and the numbers of its scans and runs, which metrics show.
+
+A few queries read one narrow row for each cluster, so that a page about all clusters is cheap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, Row, case, func, or_, select
+
+from scanner.model.scan import ScanState, Scope
+from scanner.store.catalog.clusters import StoredCluster, stored_clusters
+from scanner.store.catalog.notifications import counts
+from scanner.store.catalog.runs import SCAN_OF_RUN, RunOwners, labels_of
+from scanner.store.catalog.scans import USABLE, abandoned
+from scanner.store.rows import codec
+from scanner.store.rows.sizes import most_bytes, total_bytes
+from scanner.store.rows.tables import RUNS, SCANS
+
+_COLUMNS: Final = ("id", "cluster", "number", "revision", "state", "started_at", "finished_at", "scope", "pruned_at")
+
+
+class NewestScan(NamedTuple):
+    """A scan as a list of clusters shows it. `limited` is true for a scan of some namespaces, kinds, policies or labels alone."""
+
+    id: str
+    state: ScanState
+    started_at: datetime
+    finished_at: datetime | None
+    limited: bool
+    pruned: bool
+
+    @property
+    def ended(self) -> datetime:
+        """The end of the scan, or its beginning if it did not end."""
+        return self.finished_at or self.started_at
+
+
+class ClusterScans(NamedTuple):
+    """The newest scan of a cluster in any state, the newest one with findings, and the newest complete one; None without one.
+
+    `last_run` is the begin of the last run, also of one that began no scan; None if none is recorded.
+    """
+
+    cluster: StoredCluster
+    newest: NewestScan | None
+    usable: NewestScan | None
+    complete: NewestScan | None
+    last_run: datetime | None = None
+
+
+class RunsWithoutScan(NamedTuple):
+    """The runs under a name that no scan has: `number` is that of the last one, `reason` why it failed."""
+
+    name: str
+    runs: int
+    number: int
+    started_at: datetime
+    reason: str
+
+
+def newest_scans(connection: Connection, now: datetime) -> tuple[ClusterScans, ...]:
+    """The newest scans of all clusters, the oldest cluster first; `now` decides which running scans are dead."""
+    own = SCANS.c
+    chosen = select(
+        own.cluster,
+        func.max(own.number).label("newest"),
+        func.max(case((own.state.in_(USABLE), own.revision))).label("usable"),
+        func.max(case((own.state == ScanState.COMPLETE.value, own.revision))).label("complete"),
+    ).group_by(own.cluster)
+    rows: list[Any] = list(connection.execute(chosen))
+    last = {row.cluster: row for row in rows}
+    scans: dict[int, list[Row[Any]]] = {}
+    for row in connection.execute(_select(chosen.subquery())):
+        scans.setdefault(row.cluster, []).append(row)
+    dead = {scan.id: scan.ended for scan in abandoned(connection, now)}
+    stored = stored_clusters(connection)
+    runs = _last_runs(connection, labels_of(stored))
+    return tuple(
+        _of_cluster(cluster, last.get(cluster.id), scans.get(cluster.id, ()), dead, runs.get(cluster.id))
+        for cluster in stored
+    )
+
+
+def _last_runs(connection: Connection, labels: Mapping[int, str]) -> dict[int, datetime]:
+    """The begin of the last run of each cluster."""
+    own = RUNS.c
+    begun = select(SCANS.c.cluster, own.name, func.max(own.started_at)).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
+    runs = connection.execute(begun.group_by(SCANS.c.cluster, own.name)).all()
+    owners = RunOwners(labels, ((cluster, name) for cluster, name, _ in runs))
+    last: dict[int, datetime] = {}
+    for cluster, name, started in runs:
+        owner = owners.of(cluster, name)
+        if owner is not None:
+            last[owner] = max(started, last.get(owner, started))
+    return last
+
+
+def _select(chosen: Any) -> Any:
+    own, last = SCANS.c, chosen.c
+    wanted = or_(own.number == last.newest, own.revision == last.usable, own.revision == last.complete)
+    return select(*(own[name] for name in _COLUMNS)).join(chosen, (own.cluster == last.cluster) & wanted)
+
+
+def _of_cluster(
+    cluster: StoredCluster,
+    last: Any,
+    rows: Iterable[Row[Any]],
+    dead: Mapping[str, datetime],
+    last_run: datetime | None,
+) -> ClusterScans:
+    numbers = {row.number: row for row in rows}
+    revisions = {row.revision: row for row in numbers.values() if row.revision is not None}
+    chosen = (
+        (numbers.get(last.newest), revisions.get(last.usable), revisions.get(last.complete)) if last else (None,) * 3
+    )
+    newest, usable, complete = (None if row is None else _scan(row, dead) for row in chosen)
+    # Scans of older versions, and of other programs, have no run.
+    begun = max((each for each in (last_run, newest and newest.started_at) if each), default=None)
+    return ClusterScans(cluster, newest, usable, complete, begun)
+
+
+def _scan(row: Row[Any], dead: Mapping[str, datetime]) -> NewestScan:
+    """The scan in a row: an abandoned scan has failed, even if the database does not record it yet."""
+    ended = dead.get(row.id)
+    return NewestScan(
+        row.id,
+        ScanState.FAILED if ended else ScanState(row.state),
+        row.started_at,
+        ended or row.finished_at,
+        _is_limited(row.scope),
+        row.pruned_at is not None,
+    )
+
+
+@lru_cache(maxsize=256)
+def _is_limited(scope: str) -> bool:
+    return codec.from_text(Scope, scope).is_limited
+
+
+def runs_without_scan(connection: Connection, most: int) -> tuple[RunsWithoutScan, ...]:
+    """The names under which runs began, but never a scan: at most so many, those of the newest runs first."""
+    own = RUNS.c
+    scanned = select(own.name).where(or_(own.scan.is_not(None), own.scan_id != ""))
+    last = (
+        select(own.name, func.count().label("runs"), func.max(own.number).label("number"))
+        .where(own.name.not_in(scanned))
+        .group_by(own.name)
+        .order_by(func.max(own.number).desc())
+        .limit(most)
+    ).subquery()
+    wanted = select(last.c.name, last.c.runs, last.c.number, own.started_at, own.reason)
+    rows = connection.execute(wanted.join(last, last.c.number == own.number).order_by(own.number.desc()))
+    return tuple(RunsWithoutScan(*row) for row in rows)
+
+
+RECENT: Final = timedelta(days=30)
+"""How long a run is remembered that reached no cluster."""
+
+
+class NewestRun(NamedTuple):
+    """A run of `assay scan` that has ended, by its name in the register."""
+
+    number: int
+    name: str
+    finished_at: datetime
+    exit_code: int
+
+
+class ClusterNumbers(NamedTuple):
+    """A cluster, its scans by state, and the end of the newest complete one. A scan whose process is gone has failed.
+
+    `label` is the name, or the identity where several clusters have the same name. `newest` is the id of the newest complete or
+    partial scan that has a report, empty if there is none. `notifications` are counted by route and state.
+    """
+
+    cluster: StoredCluster
+    label: str
+    newest: str
+    scans: Mapping[str, int]
+    last_complete: datetime | None
+    run: NewestRun | None
+    notifications: Mapping[tuple[str, str], int]
+
+
+class AllClusters(NamedTuple):
+    """The clusters of a database, the oldest first; recent runs that reached none of them, by name; and the size of the database.
+
+    `most_bytes` is the size that the database can reach, None if it is not known.
+    """
+
+    clusters: tuple[ClusterNumbers, ...]
+    unreached: tuple[NewestRun, ...]
+    database_bytes: int
+    most_bytes: int | None = None
+
+
+def all_clusters(connection: Connection, now: datetime) -> AllClusters:
+    """The numbers of every cluster at a moment, also of those whose scans have all failed."""
+    stored = stored_clusters(connection)
+    labels = labels_of(stored)
+    states, complete, newest = _states(connection, now), _last_complete(connection), _newest(connection)
+    notified = counts(connection)
+    runs, unreached = _by_cluster(_newest_runs(connection), labels)
+    clusters = (
+        ClusterNumbers(
+            cluster,
+            labels[cluster.id],
+            newest.get(cluster.id, ""),
+            states.get(cluster.id, {}),
+            complete.get(cluster.id),
+            runs.get(cluster.id),
+            notified.get(cluster.id, {}),
+        )
+        for cluster in stored
+    )
+    recent = (run for run in unreached if run.name and now - run.finished_at <= RECENT)
+    return AllClusters(tuple(clusters), tuple(recent), total_bytes(connection), most_bytes(connection))
+
+
+def _states(connection: Connection, now: datetime) -> dict[int, Counter[str]]:
+    """The numbers of scans by cluster and state."""
+    own = SCANS.c
+    states: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    counted = select(own.cluster, own.state, func.count()).group_by(own.cluster, own.state)
+    for cluster, state, number in connection.execute(counted):
+        states[cluster][state] = number
+    dead = [scan.number for scan in abandoned(connection, now)]
+    for cluster in connection.execute(select(own.cluster).where(own.number.in_(dead))).scalars():
+        states[cluster].subtract((ScanState.RUNNING.value,))
+        states[cluster].update((ScanState.FAILED.value,))
+    return states
+
+
+def _last_complete(connection: Connection) -> dict[int, datetime]:
+    """The ends of the newest complete scans. The revision orders scans: a date can be wrong."""
+    own = SCANS.c
+    complete = select(own.cluster, func.max(own.revision).label("revision")).where(
+        own.state == ScanState.COMPLETE.value
+    )
+    newest = complete.group_by(own.cluster).subquery()
+    same = (own.cluster == newest.c.cluster) & (own.revision == newest.c.revision)
+    return dict(connection.execute(select(own.cluster, own.finished_at).join(newest, same)).all())
+
+
+def _newest(connection: Connection) -> dict[int, str]:
+    """The ids of the newest scans that have a report. The revision orders scans: a date can be wrong."""
+    own = SCANS.c
+    usable = own.state.in_(USABLE) & own.pruned_at.is_(None)
+    newest = (
+        select(own.cluster, func.max(own.revision).label("revision")).where(usable).group_by(own.cluster).subquery()
+    )
+    same = (own.cluster == newest.c.cluster) & (own.revision == newest.c.revision)
+    return dict(connection.execute(select(own.cluster, own.id).select_from(SCANS.join(newest, same))).all())
+
+
+def _newest_runs(connection: Connection) -> list[tuple[int | None, NewestRun]]:
+    """The newest run that has ended of each cluster and each name of runs; without a cluster if no scan began."""
+    own = RUNS.c
+    groups = (
+        select(SCANS.c.cluster, func.max(own.number).label("number"))
+        .select_from(RUNS.outerjoin(SCANS, SCANS.c.number == own.scan))
+        .where(own.exit_code.is_not(None))
+        .group_by(own.name, SCANS.c.cluster)
+        .subquery()
+    )
+    columns = (own[name] for name in NewestRun._fields)
+    wanted = select(groups.c.cluster, *columns).select_from(RUNS.join(groups, groups.c.number == own.number))
+    return [(cluster, NewestRun(*run)) for cluster, *run in connection.execute(wanted.order_by(own.number))]
+
+
+def _by_cluster(
+    runs: Iterable[tuple[int | None, NewestRun]], labels: Mapping[int, str]
+) -> tuple[dict[int, NewestRun], tuple[NewestRun, ...]]:
+    """The newest run of each cluster, and the runs that belong to none. Later runs have higher numbers."""
+    runs = tuple(runs)
+    owners = RunOwners(labels, ((cluster, run.name) for cluster, run in runs))
+    newest: dict[int, NewestRun] = {}
+    unreached = []
+    for cluster, run in runs:
+        owner = owners.of(cluster, run.name)
+        if owner is None:
+            unreached.append(run)
+        elif owner not in newest or newest[owner].number < run.number:
+            newest[owner] = run
+    return newest, tuple(sorted(unreached, key=lambda run: run.name))

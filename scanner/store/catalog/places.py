@@ -1,0 +1,112 @@
+"""The places of the objects of scans of files. Equal places of two scans are stored once.
+
+The places of a scan are one compressed value: the paths, then the keys of the objects in order, and their paths and lines. A
+reader needs 16 bytes for each object and no text.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+import orjson
+from sqlalchemy import Connection, insert, select
+
+from scanner.model.place import Place, PlacedObject, field_name
+from scanner.model.texts import clean
+from scanner.posture.problems import workload_key
+from scanner.store.rows.closing_sums import sum_rows
+from scanner.store.rows.interning import Interned
+from scanner.store.rows.logical_rows import OF_TABLES
+from scanner.store.rows.tables import PLACES, SCAN_PLACES, SCANS
+
+_LENGTH: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlaces:
+    """The places of the objects of a scan. `keys` are in order; the object of each is in `paths[files[i]]`, `lines[i]`."""
+
+    paths: tuple[str, ...]
+    keys: array[int]
+    files: array[int]
+    lines: array[int]
+
+    def __bool__(self) -> bool:
+        """Return whether any object has a place."""
+        return bool(self.keys)
+
+    def of(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
+        """See `model.place.Places`."""
+        key = workload_key(group, kind, namespace, field_name(name, field))
+        index = bisect_left(self.keys, key)
+        if index == len(self.keys) or self.keys[index] != key:
+            return None
+        return Place(self.paths[self.files[index]], self.lines[index])
+
+
+def write_places(connection: Connection, scan_id: str, objects: Iterable[PlacedObject]) -> None:
+    """Store the places of the objects of a scan, by its full id."""
+    content = plain(objects)
+    digest = sha256(content).digest()
+    number = Interned(connection, PLACES).with_digests({digest: (zlib.compress(content),)})[digest]
+    scan = connection.execute(select(SCANS.c.number).where(SCANS.c.id == scan_id)).scalar_one()
+    connection.execute(insert(SCAN_PLACES).values(scan=scan, places=number))
+    sum_rows(connection, OF_TABLES[SCAN_PLACES.name], scan, [(scan, number)])
+
+
+def read_places(connection: Connection, scan: int) -> StoredPlaces | None:
+    """The places of a scan, by its number; None for a scan of a cluster, and for one of an older version."""
+    wanted = select(PLACES.c.content).join(SCAN_PLACES).where(SCAN_PLACES.c.scan == scan)
+    content = connection.execute(wanted).scalar()
+    return None if content is None else places_of(zlib.decompress(content))
+
+
+def plain(objects: Iterable[PlacedObject]) -> bytes:
+    """The places as one value. The same places in another order give the same value."""
+    paths: dict[str, int] = {}
+    rows = sorted(
+        (
+            workload_key(*(clean(text) for text in (each.group, each.kind, each.namespace, each.name))),
+            clean(each.place.path),
+            each.place.line,
+        )
+        for each in objects
+    )
+    for path in sorted({path for _, path, _ in rows}):
+        paths[path] = len(paths)
+    names = orjson.dumps(list(paths))
+    keys = array("Q", (key for key, _, _ in rows))
+    files = array("I", (paths[path] for _, path, _ in rows))
+    lines = array("I", (line for _, _, line in rows))
+    numbers = b"".join(_bytes(column) for column in (keys, files, lines))
+    return len(names).to_bytes(_LENGTH, "little") + names + numbers
+
+
+def places_of(data: bytes) -> StoredPlaces:
+    """The places that `plain` wrote."""
+    end = _LENGTH + int.from_bytes(data[:_LENGTH], "little")
+    keys, files, lines = array("Q"), array("I"), array("I")
+    count = (len(data) - end) // (keys.itemsize + files.itemsize + lines.itemsize)
+    for column in (keys, files, lines):
+        start, end = end, end + count * column.itemsize
+        column.frombytes(data[start:end])
+        _swap(column)
+    return StoredPlaces(tuple(orjson.loads(data[_LENGTH : len(data) - count * 16])), keys, files, lines)
+
+
+def _bytes(column: array[int]) -> bytes:
+    _swap(column)
+    return column.tobytes()
+
+
+def _swap(column: array[int]) -> None:
+    """Between the order of bytes of this machine and the one that is stored."""
+    if sys.byteorder == "big":
+        column.byteswap()

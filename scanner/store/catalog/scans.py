@@ -1,0 +1,250 @@
+"""Reads scans, finds scans whose process died, and finds the scan with which another one is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import orjson
+from sqlalchemy import Connection, Row, Select, delete, func, select, update
+
+from scanner.model.method import Method
+from scanner.model.object_counts import ObjectCount
+from scanner.model.resource import UserInfo
+from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
+from scanner.store.catalog.runs import Owner
+from scanner.store.rows import codec
+from scanner.store.rows.closing_sums import sum_report, sum_scan, summed_scans
+from scanner.store.rows.logical_rows import SCANS_ENDED
+from scanner.store.rows.tables import CLUSTERS, SCANS, STAGED_PAGES
+
+USABLE = (ScanState.COMPLETE.value, ScanState.INCOMPLETE.value)
+"""The states of scans that are part of history and can be the latest scan."""
+
+LATEST_FIRST = (SCANS.c.finished_at.desc(), SCANS.c.revision.desc(), SCANS.c.number.desc())
+"""The order of scans in which the first one answers a moment: dates decide (ADR 44). The newest scan has the highest revision instead."""
+
+_PRESENT_NAME = select(CLUSTERS.c.name).where(CLUSTERS.c.id == SCANS.c.cluster).correlate(SCANS).scalar_subquery()
+_COLUMNS = (
+    SCANS.c.id,
+    SCANS.c.cluster_name,
+    _PRESENT_NAME.label("present_name"),
+    SCANS.c.cluster_uid,
+    SCANS.c.server_version,
+    SCANS.c.source,
+    SCANS.c.started_at,
+    SCANS.c.finished_at,
+    SCANS.c.state,
+    SCANS.c.scope,
+    SCANS.c.tool_version,
+    SCANS.c.findings,
+    SCANS.c.new,
+    SCANS.c.resolved,
+    SCANS.c.requester,
+    SCANS.c.policy_set_digest,
+    SCANS.c.description_digest,
+    SCANS.c.notes,
+    SCANS.c.preview,
+)
+
+
+def select_scans() -> Select[*tuple[object, ...]]:
+    """The query of the rows for `scan_of`."""
+    return select(*_COLUMNS)
+
+
+def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
+    """The scan in a row of `select_scans`. It shows the present name of its cluster."""
+    earlier = "" if row.cluster_name == row.present_name else row.cluster_name
+    cluster = ClusterIdentity(row.present_name, row.cluster_uid, row.server_version, row.source, earlier_name=earlier)
+    return Scan(
+        id=row.id,
+        cluster=cluster,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        state=ScanState(row.state),
+        scope=codec.from_text(Scope, row.scope),
+        tool_version=row.tool_version,
+        findings=row.findings,
+        new=row.new,
+        resolved=row.resolved,
+        requester=codec.from_text(UserInfo, row.requester) if row.requester else UserInfo(),
+        policy_set_digest=row.policy_set_digest,
+        description_digest=row.description_digest,
+        notes=tuple(orjson.loads(row.notes)) if row.notes else (),
+        preview=row.preview,
+    )
+
+
+def pruned(connection: Connection, ids: Sequence[str]) -> frozenset[str]:
+    """Those of some scans, by id, that were pruned: only their tombstones are left."""
+    wanted = select(SCANS.c.id).where(SCANS.c.id.in_(ids), SCANS.c.pruned_at.is_not(None))
+    return frozenset(connection.execute(wanted).scalars())
+
+
+class Abandoned(NamedTuple):
+    """A running scan whose process is gone. It ended at its last heartbeat, or as it began if its clock was ahead of the database's."""
+
+    number: int
+    id: str
+    ended: datetime
+
+
+def abandoned(connection: Connection, now: datetime) -> tuple[Abandoned, ...]:
+    """The scans that are recorded as running, but whose process is gone at the moment `now`."""
+    columns = ("number", "id", "started_at", "heartbeat", "silence", "host", "process", "process_started")
+    running = select(*(SCANS.c[name] for name in columns)).where(SCANS.c.state == ScanState.RUNNING.value)
+    return tuple(
+        Abandoned(number, scan_id, max(started, heartbeat))
+        for number, scan_id, started, heartbeat, silence, *owner in connection.execute(running)
+        if not Owner(*owner).alive(heartbeat=heartbeat, now=now, silence=timedelta(seconds=silence))
+    )
+
+
+def with_current_state(scan: Scan, dead: Sequence[Abandoned]) -> Scan:
+    """The scan for readers: an abandoned scan has failed, even if the database does not record it yet."""
+    ended = next((dead_scan.ended for dead_scan in dead if dead_scan.id == scan.id), None)
+    return replace(scan, state=ScanState.FAILED, finished_at=ended) if ended else scan
+
+
+def mark_failed(connection: Connection, dead: Sequence[Abandoned]) -> None:
+    """Mark scans as failed at their last heartbeat, and delete their staged pages."""
+    numbers = [scan.number for scan in dead]
+    running = SCANS.c.state == ScanState.RUNNING.value
+    summed = summed_scans(connection)
+    for scan in dead:
+        failed = update(SCANS).where(running, SCANS.c.number == scan.number)
+        marked = connection.execute(failed.values(state=ScanState.FAILED.value, finished_at=scan.ended)).rowcount
+        if marked and scan.number in summed:
+            sum_scan(connection, SCANS_ENDED, scan.number)
+            sum_report(connection, scan.number)
+    connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan.in_(numbers)))
+
+
+# The counts of objects that a scan is reconciled with: a column of its row, in the order of its coverage.
+
+
+def counts_text(counts: Iterable[ObjectCount]) -> str:
+    """JSON of the counts: excluded, at the start, at the end."""
+    return orjson.dumps([(count.excluded, count.at_start, count.at_end) for count in counts]).decode()
+
+
+def read_object_counts(connection: Connection, scan_id: str) -> tuple[ObjectCount, ...]:
+    """The counts of a scan; empty for a scan of an older version."""
+    text = connection.execute(select(SCANS.c.object_counts).where(SCANS.c.id == scan_id)).scalar()
+    return tuple(ObjectCount(*values) for values in orjson.loads(text)) if text else ()
+
+
+# Finds the scan with which another one is compared: the newest earlier one of the same scope, operation, requester
+# and mode.
+#
+# A preview, which is a scan with assumed bindings, is compared with such a scan like any other, and is itself no
+# baseline of a later one: differences, gates and the banner *the rules changed* compare what is in force. See ADR 7.
+
+
+def newest_comparable(
+    connection: Connection,
+    number: int,
+    before: int,
+    *,
+    with_report: bool = False,
+    previews: bool = False,
+) -> int | None:
+    """The highest revision below `before` whose scan is comparable with the scan of a number; None if there is none.
+
+    The scan may be incomplete: what it did not check stays open in its history. `with_report` leaves out pruned scans, and
+    `previews` includes previews.
+    """
+    own = SCANS.c
+    same = own.cluster, own.source, own.scope, own.requester, own.method
+    *wanted, method = connection.execute(select(*same).where(own.number == number)).one()
+    earlier = (
+        select(own.revision, own.method)
+        .where(own.state.in_(USABLE), own.revision < before)
+        .where(*(column == value for column, value in zip(same, wanted, strict=False)))
+        .where(*([own.pruned_at.is_(None)] if with_report else []), *([] if previews else [~own.preview]))
+        .order_by(own.revision.desc())
+        .execution_options(yield_per=1)
+    )
+    with connection.execute(earlier) as rows:
+        return next((row.revision for row in rows if mode_of(row.method) == mode_of(method)), None)
+
+
+def newest_pair(connection: Connection, cluster: int) -> tuple[int, int] | None:
+    """The revisions of the two newest comparable scans of a cluster that have a report, neither of them a preview; None without two."""
+    own = SCANS.c
+    of_cluster = own.cluster == cluster, own.state.in_(USABLE), own.pruned_at.is_(None), ~own.preview
+    newest = select(own.number, own.revision).where(*of_cluster).order_by(own.revision.desc())
+    for number, revision in connection.execute(newest).all():
+        earlier = newest_comparable(connection, number, revision, with_report=True)
+        if earlier is not None:
+            return earlier, revision
+    return None
+
+
+def incomparable_parts(connection: Connection, before: int, now: int) -> tuple[str, ...]:
+    """The parts in which two scans, by their numbers, would be equal if they were comparable; empty if they are."""
+    own = SCANS.c
+    wanted = select(own.source, own.scope, own.requester, own.method)
+    earlier, later = (connection.execute(wanted.where(own.number == number)).one() for number in (before, now))
+    scopes = [codec.from_text(Scope, row.scope) for row in (earlier, later)]
+    differ = {
+        "source": earlier.source != later.source,
+        "scope": replace(scopes[0], operation="") != replace(scopes[1], operation=""),
+        "operation": scopes[0].operation != scopes[1].operation,
+        "requester": earlier.requester != later.requester,
+        "mode": mode_of(earlier.method) != mode_of(later.method),
+    }
+    return tuple(part for part, differs in differ.items() if differs)
+
+
+def mode_of(text: str) -> tuple[object, ...]:
+    """The part of the method of a scan, given as stored, that its verdicts can depend on."""
+    method = codec.from_text(Method, text) if text else Method()
+    sources = bool(method.policy_files), method.without_cluster_policies
+    return method.kyverno_compat, method.network, method.network_to, sources
+
+
+# The scans of a cluster a page at a time, and the newest scan of every cluster.
+
+
+class ListedScan(NamedTuple):
+    """A scan in any state. Of a pruned one, only the totals are left."""
+
+    number: int
+    scan: Scan
+    pruned: bool
+
+
+class ScanPage(NamedTuple):
+    """Some scans of a cluster, the newest first, and the number of all."""
+
+    scans: tuple[ListedScan, ...]
+    total: int
+
+
+def scan_page(connection: Connection, cluster: int, now: datetime, *, before: int | None, limit: int) -> ScanPage:
+    """The newest scans of a cluster whose numbers are lower than `before`."""
+    own = SCANS.c
+    wanted = select_scans().add_columns(own.number, own.pruned_at).where(own.cluster == cluster)
+    if before is not None:
+        wanted = wanted.where(own.number < before)
+    rows = connection.execute(wanted.order_by(own.number.desc()).limit(limit)).all()
+    dead = abandoned(connection, now)
+    total = connection.execute(select(func.count()).where(own.cluster == cluster)).scalar_one()
+    scans = (ListedScan(row.number, with_current_state(scan_of(row), dead), row.pruned_at is not None) for row in rows)
+    return ScanPage(tuple(scans), total)
+
+
+def newest_of_clusters(connection: Connection) -> Mapping[int, Scan]:
+    """The newest scan in history of every cluster, by the id of the cluster."""
+    own = SCANS.c
+    usable = own.state.in_(USABLE)
+    newest = (
+        select(own.cluster, func.max(own.revision).label("revision")).where(usable).group_by(own.cluster).subquery()
+    )
+    of_cluster = (newest.c.cluster == own.cluster) & (newest.c.revision == own.revision)
+    wanted = select_scans().add_columns(own.cluster).join(newest, of_cluster)
+    return {row.cluster: scan_of(row) for row in connection.execute(wanted)}

@@ -1,0 +1,91 @@
+"""Database errors as one sentence: the problem, its place and the remedy.
+
+The sentence never contains the text of SQLAlchemy's errors, which quotes statements and their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
+
+from scanner.errors import QueryTooLong, StoreError
+from scanner.store.database.address import Address
+from scanner.store.database.statement_limit import is_too_long
+
+_REMEDIES = (
+    (
+        "no such module: fts5",
+        "needs the search of SQLite, which this SQLite library lacks",
+        "Use a Python whose SQLite library has the module FTS5, or PostgreSQL",
+    ),
+    ("unable to open database file", "cannot be opened", "Check that the path exists and that you may write there"),
+    ("file is not a database", "is not a database", "Name another file with --db"),
+    ("could not decode", "is damaged", "Restore it from a backup; `assay db check` names the places"),
+    ("no such column", "is damaged", "Restore it from a backup; `assay db check` names the places"),
+    ("no such table", "is damaged", "Restore it from a backup; `assay db check` names the places"),
+    ("malformed", "is damaged", "Restore it from a backup, or name another file with --db"),
+    ("disk is full", "cannot grow: the disk is full", "Free some space, or name another place with --db"),
+    ("disk i/o error", "cannot be read or written", "Check the disk and its free space, or use another --db"),
+    ("readonly database", "cannot be written", "Check the permissions of the file and its folder"),
+    ("read-only transaction", "cannot be written", "Name a server that is no replica, and a user that may write"),
+    ("database is locked", "is busy with another scan", "Wait for the other process to end, then try again"),
+    ("connection refused", "does not answer", "Check that the server runs and that host and port are right"),
+    ("could not translate host name", "cannot be found", "Check the host name in --db"),
+    ("failed to resolve host", "cannot be found", "Check the host name in --db"),
+    ("timeout expired", "does not answer", "Check host, port and network"),
+    ("authentication failed", "rejects the user or the password", "Check the credentials in --db"),
+    ("no password supplied", "requires a password", "Set PGPASSWORD or use a password file"),
+    ("permission denied", "denies access to the user", "Grant the user CREATE on the schema, or use another user"),
+    ("does not exist", "does not exist as named", "Create the database and the user, or correct --db"),
+    ("no space left on device", "cannot grow: the disk is full", "Free some space on the server"),
+)
+
+
+@contextmanager
+def as_store_error(address: Address) -> Iterator[None]:
+    """Raise errors of a database driver as StoreError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        raise _without_driver(address) from None
+    except ImportError as error:
+        if "psycopg" not in str(error) and "libpq" not in str(error):
+            raise
+        raise _without_driver(address) from None
+    except NoSuchModuleError:
+        raise _without_driver(address) from None
+    except UnicodeDecodeError as error:
+        # The names in a damaged schema, which SQLite quotes, and damaged texts.
+        raise StoreError(_sentence(address, "malformed text")) from error
+    except DBAPIError as error:
+        if is_too_long(error):
+            raise QueryTooLong("The query takes too long. Ask for less, for example with a filter.") from error
+        raise StoreError(_sentence(address, _first_line(error.orig))) from error
+    except SQLAlchemyError as error:
+        raise StoreError(_sentence(address, type(error).__name__)) from error
+
+
+def _without_driver(address: Address) -> StoreError:
+    return StoreError(
+        f"The database {address.shown} needs the PostgreSQL driver, which is not installed. "
+        'Install it with: pip install "kube-assay[postgres]".'
+    )
+
+
+def _first_line(error: object) -> str:
+    lines = str(error).strip().splitlines()
+    first = lines[0].strip() if lines else type(error).__name__
+    # SQLite quotes a text that is no UTF-8.
+    return first.partition(" with text ")[0]
+
+
+def _sentence(address: Address, why: str) -> str:
+    lower, shown = why.lower(), address.masked(why).rstrip(".")
+    for sign, state, remedy in _REMEDIES:
+        if sign in lower:
+            return f"The database {address.shown} {state} ({shown}). {remedy}."
+    return f"The database {address.shown} failed: {shown}. Try again, or name another database with --db."

@@ -1,0 +1,392 @@
+"""The causes of what a scan changes in history: see `posture.causes`.
+
+A finding that was open is compared with the scan that last saw it; a new one with the newest comparable scan, or else with the
+newest scan. In a history without earlier scans, every cause is `firstScan`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cache
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, select, update
+
+from scanner.model.cause import Cause, CauseKind, cause_of
+from scanner.model.method import Method
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey, policy_label
+from scanner.model.scan import FILES, Coverage, CoverageState, Scope
+from scanner.posture.causes import RULES, Circumstances, Comparison, Coordinates, Invoked, coordinates_of
+from scanner.posture.namespace_keys import namespace_keys
+from scanner.store.catalog.rules import read_rules
+from scanner.store.catalog.scans import newest_comparable
+from scanner.store.database.engine import among
+from scanner.store.history.evaluated_sets import NOT_EVALUATED, sets_of
+from scanner.store.history.resolution import Resolution, listing_reach
+from scanner.store.rows import codec
+from scanner.store.rows.interning import Interned, chunks
+from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.shared_rows import owners_of
+from scanner.store.rows.tables import (
+    BINDINGS,
+    CAUSES,
+    CHECKS,
+    COVERAGE,
+    FINDINGS,
+    GAPS,
+    KINDS,
+    OBJECTS,
+    POLICIES,
+    SCAN_BINDINGS,
+    SCAN_POLICIES,
+    SCANS,
+)
+
+_BY_RESOLUTION: Final = {
+    Resolution.FIXED: CauseKind.OBJECT_CHANGED,
+    Resolution.MOVED: CauseKind.OBJECT_CHANGED,
+    Resolution.NO_OBJECTS: CauseKind.OBJECT_DELETED,
+    Resolution.OBJECT_GONE: CauseKind.OBJECT_DELETED,
+}
+_FIRST: Final = Cause(CauseKind.FIRST_SCAN)
+
+
+class FindingPlace(NamedTuple):
+    """A finding for the question whether an earlier scan evaluated its object."""
+
+    check: int
+    object_id: int
+    api_version: str
+    kind: str
+    name: str
+    coordinates: Coordinates
+
+
+def place_of(
+    check: int, object_id: int, check_kind: str, place: tuple[str, str, str, str], invocation: Invoked
+) -> FindingPlace:
+    """The place of a finding, by the ids of its check and of its object, and by `coordinates_of`."""
+    api_version, kind, _, name = place
+    return FindingPlace(check, object_id, api_version, kind, name, coordinates_of(invocation, check_kind, place))
+
+
+class EarlierScan:
+    """A scan with which another one is compared: its circumstances, and the objects and checks that it evaluated."""
+
+    def __init__(self, connection: Connection, number: int, now: Circumstances) -> None:
+        """Read a scan by its number."""
+        self.comparison = Comparison(circumstances_of(connection, number), now)
+        self._examined: dict[tuple[str, str], list[RowIdSet]] = defaultdict(list)
+        self._not_evaluated: dict[int, list[RowIdSet]] = defaultdict(list)
+        for api_version, kind, sets in sets_of(connection, number):
+            self._examined[_group(api_version), kind].append(sets.examined)
+            for checks, ids in sets.sets:
+                for check in (check for check, reason in checks if reason in NOT_EVALUATED):
+                    self._not_evaluated[check].append(ids)
+        gaps = tuple(_gaps(connection, number))
+        self._without = frozenset(gap.where for gap in gaps if gap.kind is GapKind.EVALUATION)
+        scope = connection.execute(select(SCANS.c.scope).where(SCANS.c.number == number)).scalar_one()
+        coverage = tuple(_coverage(connection, number))
+        self._reach = listing_reach(codec.from_text(Scope, scope), coverage, gaps)
+        # Older versions recorded no objects: whether an object existed is not known.
+        self._recorded_objects = bool(self._examined) or not any(line.objects for line in coverage)
+
+    def changes(self, finding: FindingPlace) -> Iterator[CauseKind]:
+        """What changed since then for a finding that the scan does not have. If nothing else did, its object changed."""
+        rules = self.comparison.deciding(finding.coordinates)
+        yield from rules
+        if self.examined(finding.api_version, finding.kind, finding.object_id):
+            if self._missed(finding):
+                yield CauseKind.COVERAGE
+            elif not rules:
+                yield CauseKind.OBJECT_CHANGED
+        elif not self.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name):
+            yield CauseKind.COVERAGE
+        elif self._recorded_objects:
+            yield appeared(self.comparison)
+        elif not rules:
+            yield CauseKind.OBJECT_CHANGED
+
+    def would_have(self, finding: FindingPlace) -> bool:
+        """Return whether the scan would have a finding if it were so: it saw the object or its absence, and could evaluate the check."""
+        key = finding.coordinates.policy_key, finding.coordinates.binding_key
+        if key[0] not in self.comparison.before.policies or key[1] not in self.comparison.before.bindings:
+            return False
+        if self.examined(finding.api_version, finding.kind, finding.object_id):
+            return not self._missed(finding)
+        return self.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name)
+
+    def examined(self, api_version: str, kind: str, object_id: int) -> bool:
+        """Return whether the scan examined an object."""
+        return any(object_id in ids for ids in self._examined.get((_group(api_version), kind), ()))
+
+    def lists(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
+        """Return whether the scan would have listed an object if it existed."""
+        return self._reach.lists(api_version, kind, namespace, name)
+
+    def _missed(self, finding: FindingPlace) -> bool:
+        """Return whether the scan examined the object of a finding, but could not evaluate the check."""
+        if policy_label(finding.coordinates.policy_key) in self._without:
+            return True
+        return any(finding.object_id in ids for ids in self._not_evaluated.get(finding.check, ()))
+
+
+def appeared(comparison: Comparison) -> CauseKind:
+    """The cause of a finding about an object that an earlier scan did not have: files tell nothing about its creation."""
+    of_files = comparison.before.of_files or comparison.now.of_files
+    return CauseKind.OBJECT_NOT_IN_EARLIER_SCAN if of_files else CauseKind.OBJECT_CREATED
+
+
+def ended_kinds(
+    comparison: Comparison, finding: Coordinates, resolution: Resolution | None, *, deleted: bool = False
+) -> frozenset[CauseKind]:
+    """What changed for a finding that was resolved, for a reason that may not be known; its object may be `deleted`.
+
+    An error of the whole invocation, which stands instead of its checks, can come of a change that decides about no check.
+    """
+    kinds = {*comparison.deciding(finding)}
+    if resolution is Resolution.RULES_CHANGED:
+        kinds = kinds or {*comparison.changes(finding)}
+    if resolution in _BY_RESOLUTION:
+        kinds.add(_BY_RESOLUTION[resolution])
+    if deleted:
+        kinds.add(CauseKind.OBJECT_DELETED)
+    return frozenset(kinds or {CauseKind.OBJECT_CHANGED})
+
+
+def changed_kinds(comparison: Comparison, finding: Coordinates, *, object_changed: bool) -> frozenset[CauseKind]:
+    """What changed for a finding that is open before and after, texts included: if nothing else did, its object.
+
+    An error of a configuration that lacks a param changes with the param or its kind, unless the object changed.
+    """
+    kinds = frozenset(comparison.changes(finding))
+    if object_changed:
+        return kinds | {CauseKind.OBJECT_CHANGED}
+    unexplained = CauseKind.PARAM if comparison.refers_to_params(finding) else CauseKind.OBJECT_CHANGED
+    return kinds or frozenset({unexplained})
+
+
+class Causes:
+    """The causes of one scan, while it is merged."""
+
+    def __init__(self, connection: Connection, scan: int, cluster: int, revision: int) -> None:
+        """The connection is in a transaction that writes history; `scan` will have the revision.
+
+        `base` is the revision of the scan with which new findings are compared, 0 in a history without earlier scans.
+        """
+        self._connection = connection
+        self._cluster = cluster
+        self._number = scan
+        self.circumstances: Final = circumstances_of(connection, scan)
+        self._comparable = newest_comparable(connection, scan, revision)
+        self.base: Final = self._comparable or self._newest(revision)
+        self._rows = Interned(connection, CAUSES)
+        self._ids: dict[Cause, int] = {}
+        self._earlier: dict[int, EarlierScan] = {}
+
+    @property
+    def at_once(self) -> int | None:
+        """The id of the cause of every finding of the first scan; None for later scans."""
+        return None if self.base else self.id_of(_FIRST)
+
+    def id_of(self, cause: Cause) -> int:
+        """The id of a cause."""
+        if cause not in self._ids:
+            [self._ids[cause]] = self._rows.ids([(cause.kind.value, ",".join(cause.also))])
+        return self._ids[cause]
+
+    def since(self, revision: int) -> Comparison:
+        """What changed since the scan of a revision."""
+        return self._scan(revision).comparison
+
+    @property
+    def changed_rules(self) -> tuple[CauseKind, ...]:
+        """The kinds of rules that differ from those of the newest comparable scan; none if there is no such scan."""
+        if self._comparable is None or self._digest(self._comparable) == self._digest():
+            return ()
+        return tuple(kind for kind in self.since(self._comparable).kinds if kind in RULES)
+
+    def _digest(self, revision: int | None = None) -> str:
+        """The digest of the rules of the scan of a revision, or of this scan."""
+        own = SCANS.c
+        merged = (
+            (own.number == self._number,)
+            if revision is None
+            else (own.cluster == self._cluster, own.revision == revision)
+        )
+        return str(self._connection.execute(select(own.policy_set_digest).where(*merged)).scalar_one())
+
+    def ended(self, finding: Coordinates, resolution: Resolution, revision: int) -> int:
+        """The id of the cause of a resolution; the scan of `revision` was the last to see the finding."""
+        return self.id_of(cause_of(ended_kinds(self.since(revision), finding, resolution)))
+
+    def attribute_new(self, numbers: Sequence[int], revision: int) -> None:
+        """Write the causes of rows that were not open before, compared with the scan of a revision."""
+        earlier = self._scan(revision)
+        for portion in chunks(numbers):
+            ids: defaultdict[int, list[int]] = defaultdict(list)
+            for number, place in self.places(portion):
+                ids[self.id_of(cause_of(set(earlier.changes(place))))].append(number)
+            self._write(ids)
+
+    def attribute_reopened(self, numbers: Sequence[int], ended: int, end_cause: int | None) -> None:
+        """Write the causes of rows of findings that the scan of the revision `ended` had resolved, for a cause with an id.
+
+        If the scan with which new findings are compared still saw them, what changed since then is not all: what had ended
+        them is undone, too. The scan that ended them may be pruned, so it is not asked.
+        """
+        if ended <= self.base:
+            self.attribute_new(numbers, self.base)
+            return
+        comparison = self.since(self.base)
+        # A deletion ends a finding by another kind than the one that brings it back.
+        undone = {appeared(comparison) if kind is CauseKind.OBJECT_DELETED else kind for kind in self._kinds(end_cause)}
+        for portion in chunks(numbers):
+            ids: defaultdict[int, list[int]] = defaultdict(list)
+            for number, place in self.places(portion):
+                kinds = undone.union(comparison.deciding(place.coordinates))
+                ids[self.id_of(cause_of(kinds or {CauseKind.OBJECT_CHANGED}))].append(number)
+            self._write(ids)
+
+    def _kinds(self, cause: int | None) -> Sequence[CauseKind]:
+        """The kinds of a cause, by its id; none for a row of an older version."""
+        wanted = select(CAUSES.c.kind, CAUSES.c.also).where(CAUSES.c.id == cause)
+        row = None if cause is None else self._connection.execute(wanted).one_or_none()
+        return [] if row is None else [CauseKind(kind) for kind in (row.kind, *filter(None, row.also.split(",")))]
+
+    def attribute_changed(self, numbers: Sequence[int], objects_changed: RowIdSet, revision: int) -> None:
+        """Write the causes of rows that changed since the scan of a revision.
+
+        `objects_changed` are the rows whose objects have another resource version or workload than the rows before them.
+        """
+        comparison = self.since(revision)
+        for portion in chunks(numbers):
+            ids: defaultdict[int, list[int]] = defaultdict(list)
+            for number, place in self.places(portion):
+                kinds = changed_kinds(comparison, place.coordinates, object_changed=number in objects_changed)
+                ids[self.id_of(cause_of(kinds))].append(number)
+            self._write(ids)
+
+    def places(self, numbers: Sequence[int]) -> Iterator[tuple[int, FindingPlace]]:
+        """The places of rows of findings, with the ids of the rows."""
+        check, of_object = CHECKS.c, OBJECTS.c
+        described = (
+            select(FINDINGS.c.id, FINDINGS.c.check, FINDINGS.c.object)
+            .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
+            .add_columns(of_object.namespace, of_object.name)
+            .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
+            .join(CHECKS, check.id == FINDINGS.c.check)
+            .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
+            .join(OBJECTS, of_object.id == FINDINGS.c.object)
+        )
+        chosen = described.where(among(self._connection, FINDINGS.c.id, numbers))
+        for number, check_id, object_id, check_kind, *columns in self._connection.execute(chosen):
+            yield number, place_of(check_id, object_id, check_kind, (*columns[:4],), (*columns[4:],))
+
+    def _write(self, ids: defaultdict[int, list[int]]) -> None:
+        for cause, numbers in ids.items():
+            chosen = among(self._connection, FINDINGS.c.id, numbers)
+            self._connection.execute(update(FINDINGS).where(chosen).values(cause=cause))
+
+    def _scan(self, revision: int) -> EarlierScan:
+        if revision not in self._earlier:
+            merged = SCANS.c.cluster == self._cluster, SCANS.c.revision == revision
+            number = self._connection.execute(select(SCANS.c.number).where(*merged)).scalar_one()
+            self._earlier[revision] = EarlierScan(self._connection, number, self.circumstances)
+        return self._earlier[revision]
+
+    def _newest(self, before: int) -> int:
+        merged = SCANS.c.cluster == self._cluster, SCANS.c.revision < before
+        newest = select(SCANS.c.revision).where(*merged).order_by(SCANS.c.revision.desc()).limit(1)
+        return self._connection.execute(newest).scalar() or 0
+
+
+def _gaps(connection: Connection, number: int) -> Iterator[Gap]:
+    wanted = select(GAPS.c.kind, GAPS.c.where, GAPS.c.why).where(GAPS.c.scan == number)
+    for kind, where, why in connection.execute(wanted):
+        yield Gap(GapKind(kind), where, why)
+
+
+def _coverage(connection: Connection, number: int) -> Iterator[Coverage]:
+    own = COVERAGE.c
+    wanted = select(own.api_version, own.kind, own.state, own.objects).where(own.scan == number)
+    for api_version, kind, state, objects in connection.execute(wanted):
+        yield Coverage(api_version, kind, CoverageState(state), objects=objects)
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def circumstances_of(connection: Connection, scan: int) -> Circumstances:
+    """The circumstances of a scan, by its number."""
+    own = SCANS.c
+    columns = own.server_version, own.tool_version, own.source, own.scope, own.requester, own.method
+    server, assay, source, scope, requester, method = connection.execute(
+        select(*columns).where(own.number == scan)
+    ).one()
+    made = codec.from_text(Method, method) if method else Method()
+    operation = codec.from_text(Scope, scope).operation
+    owners = owners_of(connection, scan)
+    policy, binding = POLICIES.c, BINDINGS.c
+    policies = (
+        select(policy.language, policy.name, policy.spec_digest, policy.document)
+        .join(SCAN_POLICIES)
+        .where(SCAN_POLICIES.c.scan == owners.policies)
+    )
+    bindings = (
+        select(binding.language, binding.policy_name, binding.name, binding.spec_digest, binding.document)
+        .join(SCAN_BINDINGS)
+        .where(SCAN_BINDINGS.c.scan == owners.bindings)
+    )
+    of_policies = connection.execute(policies).all()
+    of_bindings = connection.execute(bindings).all()
+    documents = {(row.language, row.name): row.document for row in of_policies}
+    documents_of_bindings = {(row.language, row.policy_name, row.name): row.document for row in of_bindings}
+
+    @cache
+    def policy_of(key: PolicyKey) -> Policy | None:
+        return codec.from_text(Policy, documents[key]) if key in documents else None
+
+    @cache
+    def binding_of(key: BindingKey) -> Binding | None:
+        return codec.from_text(Binding, documents_of_bindings[key]) if key in documents_of_bindings else None
+
+    @cache
+    def keys(key: PolicyKey) -> frozenset[str]:
+        found = policy_of(key)
+        if found is None:
+            return frozenset()
+        own = (binding for each in documents_of_bindings if each[:2] == key and (binding := binding_of(each)))
+        return namespace_keys(key[0], found.manifest, *(each.manifest for each in own))
+
+    return Circumstances(
+        policies={(row.language, row.name): row.spec_digest for row in of_policies},
+        bindings={
+            (row.language, row.policy_name, row.name): _content(row.spec_digest, row.document) for row in of_bindings
+        },
+        rules=read_rules(connection, owners.rules),
+        server=server,
+        assay=assay,
+        options=(operation, requester, made.kyverno_compat, str(made.network), *made.network_to),
+        sources=made.policy_sources,
+        of_files=source == FILES,
+        namespace_keys=keys,
+        policy=policy_of,
+        binding=binding_of,
+    )
+
+
+def _content(digest: str, document: str) -> str:
+    """The digest of the spec of a binding: without its name, so that a binding that is renamed has the same one.
+
+    A binding without a spec, which no manifest contains, has its own digest.
+    """
+    spec = codec.from_text(Binding, document).manifest.get("spec")
+    if spec is None:
+        return digest
+    return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,166 @@
+"""Daily tallies: the counts of a cluster's last complete scan of each day, which stay when the scan is pruned.
+
+Days are in UTC. A scan of some namespaces, kinds, policies, bindings or labels is not a scan of the day.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, TypeAlias
+
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
+
+from scanner.model.policy import BindingKey
+from scanner.model.scan import Scope
+from scanner.posture.daily import TimeToFix
+from scanner.store.database.engine import among, insert_rows
+from scanner.store.rows.closing_sums import forget_sums, sum_rows
+from scanner.store.rows.interning import Interned, chunks, reserve
+from scanner.store.rows.logical_rows import DAILY_TALLIES, PARTS
+from scanner.store.rows.tables import CHECKS, DAILY, DAILY_KEYS, DAYS, FIXES, SCANS, TALLIES
+
+KEPT_DAYS: Final = 400
+"""The least number of days for which daily tallies are kept."""
+
+_Key: TypeAlias = tuple[str, str, str, str, bool]
+
+
+def covers_a_day(scope: Scope) -> bool:
+    """Return whether a complete scan with this scope stands for its cluster's day."""
+    return not scope.is_limited
+
+
+def day_of(moment: datetime) -> str:
+    """The day of a moment, in UTC: 2026-03-31."""
+    return moment.astimezone(UTC).date().isoformat()
+
+
+def record_day(
+    connection: Connection, cluster: int, scan: int, finished_at: datetime, previews: Collection[BindingKey]
+) -> None:
+    """Record the tallies of a scan as those of its day, unless the day has those of a scan with a later date (ADR 44).
+
+    `previews` are the bindings that `--assume-bound` added: their outcomes are not in force. The connection is in a
+    transaction that writes history, and the tallies of the scan are written.
+    """
+    if _has_later(connection, cluster, finished_at):
+        return
+    counts: Counter[_Key] = Counter()
+    for key, binding, count in _tallies(connection, scan):
+        if binding not in previews:
+            counts[key] += count
+    keys = list(counts)
+    number = _day(connection, cluster, scan, day_of(finished_at))
+    ids = Interned(connection, DAILY_KEYS).ids(keys)
+    rows = sorted((number, own, counts[key]) for own, key in zip(ids, keys, strict=True))
+    insert_rows(connection, DAILY, ("day", "key", "count"), rows)
+    sum_rows(connection, [DAILY_TALLIES], scan, rows)
+
+
+def _has_later(connection: Connection, cluster: int, moment: datetime) -> bool:
+    """Return whether the day of a moment has the tallies of a scan that ended later."""
+    of_day = DAYS.c.cluster == cluster, DAYS.c.day == day_of(moment)
+    ended = select(SCANS.c.finished_at).join(DAYS, DAYS.c.scan == SCANS.c.number).where(*of_day)
+    recorded = connection.execute(ended).scalar()
+    return recorded is not None and recorded > moment
+
+
+def _tallies(connection: Connection, scan: int) -> list[tuple[_Key, BindingKey, int]]:
+    check, own = CHECKS.c, TALLIES.c
+    columns = check.language, check.policy, check.binding, own.namespace, own.outcome, own.requester
+    wanted = select(*columns, func.sum(own.count)).select_from(TALLIES.join(CHECKS)).where(own.scan == scan)
+    return [
+        ((language, policy, namespace, outcome, requester), (language, policy, binding), int(count))
+        for language, policy, binding, namespace, outcome, requester, count in connection.execute(
+            wanted.group_by(*columns)
+        )
+    ]
+
+
+def _day(connection: Connection, cluster: int, scan: int, day: str) -> int:
+    """The number of a day of a cluster, without tallies."""
+    of_day = select(DAYS.c.number, DAYS.c.scan).where(DAYS.c.cluster == cluster, DAYS.c.day == day)
+    present = connection.execute(of_day).one_or_none()
+    if present is None:
+        [number] = reserve(connection, DAYS, 1)
+        values = {"number": number, "cluster": cluster, "day": day, "scan": scan}
+        connection.execute(insert(DAYS).values(values))
+        return number
+    number, before = present
+    forget_sums(connection, DAILY_TALLIES, [before])
+    connection.execute(delete(DAILY).where(DAILY.c.day == number))
+    connection.execute(update(DAYS).where(DAYS.c.number == number).values(scan=scan))
+    return int(number)
+
+
+def forget_days(connection: Connection, cluster: int, before: date) -> int:
+    """Delete the tallies of days before a date whose scans were pruned; return the number of deleted rows."""
+    own = DAYS.c
+    old = own.cluster == cluster, own.day < before.isoformat(), SCANS.c.pruned_at.is_not(None)
+    joined = select(own.number, own.scan).join(SCANS, SCANS.c.number == own.scan)
+    deleted = 0
+    for number, scan in connection.execute(joined.where(*old)).all():
+        forget_sums(connection, DAILY_TALLIES, [scan])
+        deleted += connection.execute(delete(DAILY).where(DAILY.c.day == number)).rowcount
+        deleted += connection.execute(delete(DAYS).where(own.number == number)).rowcount
+    return deleted
+
+
+# Times to fix: how long problems were open that scans saw fixed. The numbers stay when the scans are pruned.
+#
+# Only *fixed* counts: see `resolution`. The time ends with the scan that no longer found the problem.
+
+
+def times_to_fix(connection: Connection, cluster: int, since: date, until: date = date.max) -> tuple[TimeToFix, ...]:
+    """The times of the problems of a cluster that scans saw fixed from a day to another one (UTC), by policy, in the order of the names."""
+    times: defaultdict[tuple[str, str], dict[timedelta, int]] = defaultdict(dict)
+    for language, policy, took, problems in _fixes(connection, cluster, since, until):
+        of_policy = times[policy, language]
+        of_policy[took] = of_policy.get(took, 0) + problems
+    return tuple(
+        TimeToFix(language, policy, sum(counts.values()), _within(counts, 50), _within(counts, 90))
+        for (policy, language), counts in sorted(times.items())
+    )
+
+
+def _fixes(connection: Connection, cluster: int, since: date, until: date) -> Iterator[tuple[str, str, timedelta, int]]:
+    begin, end = SCANS.alias("begin"), SCANS.alias("end")
+    own = FIXES.c
+    wanted = (
+        select(own.language, own.policy, begin.c.finished_at.label("begun"), end.c.finished_at, own.problems)
+        .join(begin, and_(begin.c.cluster == own.cluster, begin.c.revision == own.opened))
+        .join(end, and_(end.c.cluster == own.cluster, end.c.revision == own.revision))
+        .where(own.cluster == cluster)
+    )
+    for language, policy, begun, finished, problems in connection.execute(wanted):
+        if since.isoformat() <= day_of(finished) <= until.isoformat():
+            # A clock may have been set back between the scans.
+            yield language, policy, max(finished - begun, timedelta()), problems
+
+
+def _within(counts: Mapping[timedelta, int], percent: int) -> timedelta:
+    """The shortest time within which so many of a hundred problems were fixed, by the number of problems of each time."""
+    total, fixed = sum(counts.values()), 0
+    for took in sorted(counts):
+        fixed += counts[took]
+        if fixed * 100 >= total * percent:
+            return took
+    return timedelta()
+
+
+def forget_fixes(connection: Connection, cluster: int, before: date) -> int:
+    """Delete the fixes of pruned scans that ended before a day; return the number of deleted rows."""
+    own, end = FIXES.c, SCANS.c
+    joined = select(own.revision, end.finished_at).distinct()
+    joined = joined.join(SCANS, and_(end.cluster == own.cluster, end.revision == own.revision))
+    pruned = connection.execute(joined.where(own.cluster == cluster, end.pruned_at.is_not(None))).all()
+    old = [revision for revision, finished in pruned if day_of(finished) < before.isoformat()]
+    deleted = 0
+    for portion in chunks(old):
+        chosen = among(connection, own.revision, portion)
+        scans = select(end.number).where(end.cluster == cluster, among(connection, end.revision, portion))
+        forget_sums(connection, PARTS[FIXES.name], connection.execute(scans).scalars().all())
+        deleted += connection.execute(delete(FIXES).where(own.cluster == cluster, chosen)).rowcount
+    return deleted

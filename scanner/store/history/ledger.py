@@ -1,0 +1,122 @@
+"""What every scan records besides history: coverage, gaps, tallies, and the findings that it left unchecked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields
+
+import orjson
+from sqlalchemy import Connection, delete, insert, select
+
+from scanner.model.outcome import Gap
+from scanner.model.policy import BindingKey, PolicyKey
+from scanner.model.scan import Coverage, Health, OutOfScope, ScanEnd
+from scanner.model.texts import clean
+from scanner.model.uncovered import UncoveredKind
+from scanner.store.catalog import scans
+from scanner.store.database.engine import among, insert_rows
+from scanner.store.history.staged_pages import StagedPage
+from scanner.store.rows.closing_sums import sum_rows
+from scanner.store.rows.interning import chunks
+from scanner.store.rows.logical_rows import OF_TABLES
+from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.shared_rows import Owners, Row, insert_rows_of, owners_of, share_rows
+from scanner.store.rows.tables import (
+    COVERAGE,
+    GAPS,
+    HEALTH,
+    OUTSIDE,
+    POLICIES,
+    SCAN_POLICIES,
+    TALLIES,
+    UNCHECKED,
+    UNCHECKED_NOW,
+    UNCOVERED,
+)
+
+_TALLY = ("scan", "check", "kind", "namespace", "outcome", "count", "requester")
+
+
+class Ledger:
+    """The sums over the pages of one scan."""
+
+    def __init__(self) -> None:
+        """Start with nothing. `sets` has the id of the list of sets of each kind, by API version and kind."""
+        self.gaps: set[Gap] = set()
+        self.sets: dict[tuple[str, str], int] = {}
+        self._counts: Counter[tuple[int, int, str, str]] = Counter()
+        self._requester: set[int] = set()
+        self._matched: Counter[BindingKey] = Counter()
+
+    def add(self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int]) -> None:
+        """Add a page, given the ids of its checks and kinds."""
+        for check, kind, namespace, outcome, count, requester in page.tallies:
+            self._counts[checks[check], kinds[kind], namespace, outcome] += count
+            if requester:
+                self._requester.add(checks[check])
+        self._matched.update(page.matched)
+        self.gaps.update(page.gaps)
+
+    def write(self, connection: Connection, scan: int, end: ScanEnd, earlier: Owners) -> dict[str, int | str]:
+        """Write everything except rows that an earlier scan has; `gaps` must be complete. Returns columns of the scan's row."""
+        insert_rows_of(connection, COVERAGE, scan, map(self._coverage, end.coverage))
+        insert_rows_of(connection, GAPS, scan, map(_row, sorted(self.gaps)))
+        tallies = [(scan, *key, count, key[0] in self._requester) for key, count in sorted(self._counts.items())]
+        insert_rows(connection, TALLIES, _TALLY, tallies)
+        sum_rows(connection, OF_TABLES[TALLIES.name], scan, tallies)
+        return {
+            "notes": orjson.dumps(list(map(clean, end.notes))).decode() if end.notes else "",
+            "object_counts": scans.counts_text(end.counts),
+            "matched": orjson.dumps(self._by_policy(connection, scan)).decode(),
+            "health_of": share_rows(connection, HEALTH, scan, map(_row, end.health), earlier.health),
+            "outside_of": share_rows(connection, OUTSIDE, scan, map(_row, end.outside), earlier.outside),
+            "uncovered_of": share_rows(connection, UNCOVERED, scan, map(_row, end.uncovered), earlier.uncovered),
+        }
+
+    def _coverage(self, coverage: Coverage) -> Row:
+        row = _row(coverage)
+        return {**row, "sets": self.sets.get((str(row["api_version"]), str(row["kind"])))}
+
+    def _by_policy(self, connection: Connection, scan: int) -> list[int]:
+        """The number of objects that each policy of the scan matched, in the order of the policies."""
+        matched: Counter[PolicyKey] = Counter()
+        for (language, policy, _), count in self._matched.items():
+            matched[language, policy] += count
+        used = SCAN_POLICIES.c
+        named = select(POLICIES.c.language, POLICIES.c.name).select_from(SCAN_POLICIES.join(POLICIES))
+        of_scan = named.where(used.scan == owners_of(connection, scan).policies).order_by(used.position)
+        return [matched[language, policy] for language, policy in connection.execute(of_scan).all()]
+
+
+def _row(noun: Coverage | Health | Gap | OutOfScope | UncoveredKind) -> dict[str, str | int | bytes | None]:
+    """The columns of these tables, which are the fields of the nouns."""
+    values = ((item.name, getattr(noun, item.name)) for item in fields(noun))
+    return {name: clean(str(value)) if isinstance(value, str) else value for name, value in values}
+
+
+# Writes the findings that a scan left unchecked: as a compressed set for its own reports, and in parts that SQL reads
+# for views.
+#
+# The parts are those of the newest merged scan of a cluster alone, so only what differs from the scan before is
+# written.
+
+
+def write_unchecked(connection: Connection, cluster: int, scan: int, findings: RowIdSet) -> None:
+    """Write the ids of the findings that the newest scan of a cluster left open without checking them."""
+    if findings.count:
+        connection.execute(insert(UNCHECKED).values(scan=scan, findings=findings.packed()))
+    before, now = parts_of(connection, cluster), dict(findings.words())
+    own = UNCHECKED_NOW.c
+    differing = [part for part, bits in before.items() if now.get(part) != bits]
+    for portion in chunks(differing):
+        connection.execute(delete(UNCHECKED_NOW).where(own.cluster == cluster, among(connection, own.part, portion)))
+    written = [(cluster, part, bits) for part, bits in now.items() if before.get(part) != bits]
+    insert_rows(connection, UNCHECKED_NOW, ("cluster", "part", "bits"), written)
+
+
+def parts_of(connection: Connection, cluster: int) -> dict[int, int]:
+    """The stored parts of a cluster: 32 ids each, the lowest bit for the lowest id."""
+    own = UNCHECKED_NOW.c
+    stored = select(own.part, own.bits).where(own.cluster == cluster)
+    return {row.part: row.bits for row in connection.execute(stored)}

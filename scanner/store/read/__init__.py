@@ -1,0 +1,1 @@
+"""Reads what reports, pages and metrics show of stored scans."""

@@ -1,0 +1,239 @@
+"""The findings of a scan as columns without texts, from which a list is chosen and ordered before any text is read.
+
+A scan has many findings, and few combinations of what they refer to: each combination is decoded once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, and_, func, select
+
+from scanner.model.cause import Cause
+from scanner.model.census import OwnerOf
+from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex, Numbered
+from scanner.model.policy import PolicyKey
+from scanner.store.database.engine import listed
+from scanner.store.history.problem_clocks import FIRST, OPENED
+from scanner.store.read.findings import PROBLEM, causes_of, ended_in, seen_in, status_of, times_of
+from scanner.store.read.kept_labels import KeptLabels, PlaceOfObject
+from scanner.store.read.tallies import checks_of
+from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.tables import (
+    ALONE,
+    FINDINGS,
+    KINDS,
+    OBJECTS,
+    POPULATION,
+    VERDICTS,
+    WORKLOADS,
+)
+
+_PORTION: Final = 5_000
+_ID_BYTES: Final = 6
+
+
+class _Facts(NamedTuple):
+    """The columns of a row that many findings share. `begins` tells whether the row, `is_first` whether the problem begins with the revision."""
+
+    check: int
+    verdict: int
+    event: str
+    begins: bool
+    opened: int
+    is_first: bool
+    resolution: str | None
+    cause: int | None
+    end_cause: int | None
+
+
+class _Place(NamedTuple):
+    """The columns of a row that the findings of similar objects share."""
+
+    kind: int
+    namespace: str
+    workload: int | None
+    kept: int | None
+
+
+class _Top(NamedTuple):
+    """The columns of a workload."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class _Verdict(NamedTuple):
+    """The columns of a verdict without its texts."""
+
+    outcome: str
+    denies: bool
+    actions: str
+    excepted_by: str
+
+
+def indexed(
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, owner_of: OwnerOf
+) -> FindingIndex:
+    """The findings that were open at a revision, and those that its scan resolved.
+
+    `unchecked` are the ids of the rows that the scan left unchecked.
+    """
+    index = FindingIndex(unchecked=frozenset(unchecked))
+    facts, places = list[CommonFacts](), list[CommonPlace]()
+    referred = _Referred(connection, cluster, revision)
+    for resolved in (False, True):
+        at = revision - int(resolved)
+        chosen = ended_in(cluster, revision) if resolved else seen_in(cluster, revision)
+        labels = KeptLabels(connection, cluster, at, owner_of.names)
+        # The labels of a namespace may be others one revision earlier: both revisions have combinations of their own.
+        seen_facts, seen_places = Numbered(), Numbered()
+        first_fact, first_place = len(facts), len(places)
+        with connection.execute(_select(chosen, revision, at).execution_options(yield_per=_PORTION)) as result:
+            for portion in result.partitions():
+                ids, problems, fingerprints, objects, names, *others = zip(*portion, strict=True)
+                of_facts, of_places = others[: len(_Facts._fields)], others[len(_Facts._fields) :]
+                index.rows.extend(ids)
+                index.problems.extend(problems)
+                index.ids.extend([int.from_bytes(each, "big") for each in fingerprints])
+                index.objects.extend(objects)
+                index.names += names
+                index.facts.extend([first_fact + seen_facts[each] for each in zip(*of_facts, strict=True)])
+                index.places.extend([first_place + seen_places[each] for each in zip(*of_places, strict=True)])
+                new_facts = [_Facts._make(each) for each in islice(seen_facts, len(facts) - first_fact, None)]
+                new_places = [_Place._make(each) for each in islice(seen_places, len(places) - first_place, None)]
+                facts += referred.facts(new_facts, resolved=resolved)
+                places += referred.places(new_places, labels, owner_of)
+    index.common_facts, index.common_places = tuple(facts), tuple(places)
+    return index
+
+
+def findings_by_object(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Counter[int]:
+    """The numbers of findings that the scan of a revision has, by the id of their object; without the `unchecked` rows."""
+    wanted = select(FINDINGS.c.id, FINDINGS.c.object).where(seen_in(cluster, revision))
+    with connection.execute(wanted.execution_options(yield_per=_PORTION)) as result:
+        return Counter(item for row, item in result if row not in unchecked)
+
+
+def _select(chosen: ColumnElement[bool], revision: int, at: int) -> Any:
+    """The query of the columns of an index, followed by those of `_Facts` and `_Place`; labels are those of the revision `at`."""
+    own, interval = FINDINGS.c, POPULATION.c
+    there = and_(interval.object == own.object, interval.since <= at, interval.until > at)
+    facts = (
+        *(own.check, own.verdict, own.event, own.since == revision),
+        OPENED,
+        FIRST == revision,
+        *(own.resolution, own.cause, own.end_cause),
+    )
+    places = own.kind, OBJECTS.c.namespace, interval.workload, interval.kept
+    return (
+        select(
+            *(
+                own.id,
+                PROBLEM,
+                func.substr(own.fingerprint, 1, _ID_BYTES),
+                own.object,
+                OBJECTS.c.name,
+            ),
+            *(column.label(f"fact_{number}") for number, column in enumerate(facts)),
+            *(column.label(f"place_{number}") for number, column in enumerate(places)),
+        )
+        .select_from(FINDINGS)
+        .join(OBJECTS, OBJECTS.c.id == own.object)
+        .outerjoin(POPULATION, there)
+        .where(chosen)
+    )
+
+
+class _Referred:
+    """The rows to which findings refer."""
+
+    def __init__(self, connection: Connection, cluster: int, revision: int) -> None:
+        self._connection = connection
+        self._revision = revision
+        self._ends = {number: int(ended.timestamp()) for number, ended in times_of(connection, cluster).items()}
+        self._kinds = {row.id: row.kind for row in connection.execute(select(KINDS.c.id, KINDS.c.kind))}
+        self._policies: dict[int, PolicyKey] = {}
+        self._verdicts: dict[int, _Verdict] = {}
+        self._causes: dict[int | None, Cause | None] = {None: None}
+
+    def facts(self, rows: Sequence[_Facts], *, resolved: bool) -> Iterable[CommonFacts]:
+        """The facts of some combinations, in their order."""
+        self._read_policies({row.check for row in rows} - self._policies.keys())
+        self._read_verdicts({row.verdict for row in rows} - self._verdicts.keys())
+        causes = {row.end_cause if resolved else row.cause if row.begins else None for row in rows}
+        self._causes.update(causes_of(self._connection, causes - self._causes.keys()))
+        return [self._fact(row, resolved=resolved) for row in rows]
+
+    def _fact(self, row: _Facts, *, resolved: bool) -> CommonFacts:
+        verdict = self._verdicts[row.verdict]
+        if row.event in ALONE:
+            status: str = row.event
+        elif resolved:
+            status = "resolved"
+        else:
+            status = status_of(row.event, begins=row.begins)
+        return CommonFacts(
+            check=row.check,
+            verdict=row.verdict,
+            policy=self._policies[row.check],
+            status=status,
+            episode="open" if row.opened != self._revision else "new" if row.is_first else "reopened",
+            opened=self._ends[row.opened],
+            outcome=verdict.outcome,
+            denies=bool(verdict.denies),
+            actions=tuple(verdict.actions.split(",")) if verdict.actions else (),
+            excepted=bool(verdict.excepted_by),
+            cause=self._causes[row.end_cause if resolved else row.cause if row.begins else None],
+            resolution=(row.resolution or "") if resolved else "",
+        )
+
+    def places(self, rows: Sequence[_Place], labels: KeptLabels, owner_of: OwnerOf) -> Iterable[CommonPlace]:
+        """The places of some combinations, in their order."""
+        known = [row for row in rows if row.kept is not None]
+        kept = labels.of([PlaceOfObject(row.kind, row.namespace, row.workload or 0, row.kept or 0) for row in known])
+        # Equal labels are one object, so each owner is found once.
+        owners = {number: owner_of(each) for number, each in {id(each): each for each in kept}.items()}
+        following = iter(kept)
+        tops = self._read_tops({row.workload for row in rows if row.workload})
+        return [
+            self._place(row, owner_of(None) if row.kept is None else owners[id(next(following))], tops) for row in rows
+        ]
+
+    def _read_tops(self, numbers: set[int]) -> Mapping[int, _Top]:
+        """Workloads by id."""
+        if not numbers:
+            return {}
+        own = WORKLOADS.c
+        wanted = select(own.id, own.kind, own.namespace, own.name).where(
+            own.id.in_(listed(self._connection, sorted(numbers)))
+        )
+        return {number: _Top(*columns) for number, *columns in self._connection.execute(wanted)}
+
+    def _place(self, row: _Place, owner: str, tops: Mapping[int, _Top]) -> CommonPlace:
+        top = tops.get(row.workload or 0)
+        return CommonPlace(
+            namespace=row.namespace,
+            owner=owner,
+            kind=top.kind if top else self._kinds[row.kind],
+            workload="/".join(filter(None, (top.namespace, top.name))) if top else "",
+            workload_row=row.workload or 0,
+            kept=row.kept or 0,
+            object_kind=self._kinds[row.kind],
+        )
+
+    def _read_policies(self, checks: set[int]) -> None:
+        rows = checks_of(self._connection, checks)
+        self._policies.update((number, (row.language, row.policy)) for number, row in rows.items())
+
+    def _read_verdicts(self, numbers: set[int]) -> None:
+        if not numbers:
+            return
+        own = VERDICTS.c
+        columns = (own[name] for name in _Verdict._fields)
+        wanted = select(own.id, *columns).where(own.id.in_(listed(self._connection, sorted(numbers))))
+        self._verdicts.update((row[0], _Verdict._make(row[1:])) for row in self._connection.execute(wanted))

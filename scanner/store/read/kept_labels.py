@@ -1,0 +1,295 @@
+"""Reads the kept labels and annotations of objects, of their workloads and of their namespaces, as of one revision.
+
+The labels of a workload are known if the scan examined the workload itself. They are read for a portion of objects at a time, and
+the latest are remembered: memory does not grow with the cluster.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from itertools import compress
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
+
+from scanner.model.census import OwnerOf
+from scanner.model.population import NOTHING_KEPT, GroupKind, Kept, KeptOfObject, Pairs
+from scanner.store.database.engine import among
+from scanner.store.rows.interning import CHUNK, chunks
+from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.tables import KEPT, KINDS, OBJECTS, POPULATION, WORKLOADS
+
+_NAMESPACE: Final = ("", "Namespace")
+_MOST: Final = 10_000
+"""The entries of a table of remembered labels, after which it begins anew."""
+
+
+_NO_PAIRS: Final = "[]"
+
+KeptTexts: TypeAlias = tuple[str | None, str | None]
+"""The columns `labels` and `annotations` of a row of `kept`."""
+
+
+class PlaceOfObject(NamedTuple):
+    """The rows from which the labels of an object follow: ids of `kinds`, `kept` and `workloads`, and its namespace.
+
+    `workload` is 0 for an object that is its own workload, `kept` for an object without kept labels.
+    """
+
+    kind: int
+    namespace: str
+    workload: int
+    kept: int
+
+
+class KeptLabels:
+    """The kept labels of the objects of one cluster at one revision. Equal labels are one object."""
+
+    def __init__(
+        self, connection: Connection, cluster: int, revision: int, names: AbstractSet[str] | None = None
+    ) -> None:
+        """Read nothing yet. `names` are those of the labels and annotations to read; by default, all."""
+        self.connection: Final = connection
+        self.cluster: Final = cluster
+        self.revision: Final = revision
+        self._of_workloads: dict[int, int] = {}
+        self._of_namespaces: dict[str, int] = {}
+        self._rows: dict[int, Kept] = {0: NOTHING_KEPT}
+        self._names: Final = names
+        self._equal: dict[tuple[Pairs, Pairs], Kept] = {((), ()): NOTHING_KEPT}
+        self._joined: dict[tuple[int, int, int], KeptOfObject] = {}
+
+    @cached_property
+    def _kinds(self) -> Mapping[GroupKind, Sequence[int]]:
+        """The ids of kinds by group and kind, in any version."""
+        kinds: defaultdict[GroupKind, list[int]] = defaultdict(list)
+        wanted = select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)
+        for number, api_version, kind in self.connection.execute(wanted):
+            kinds[_group(api_version), kind].append(number)
+        return kinds
+
+    @cached_property
+    def _namespace_kinds(self) -> frozenset[int]:
+        return frozenset(self._kinds.get(_NAMESPACE, ()))
+
+    def of(self, places: Sequence[PlaceOfObject], texts: Mapping[int, KeptTexts] | None = None) -> list[KeptOfObject]:
+        """The labels of some objects, in their order. `texts` are rows of `kept` that the caller has read, by id."""
+        for memo in (self._of_workloads, self._of_namespaces, self._joined):
+            if len(memo) > _MOST:
+                memo.clear()
+        if len(self._rows) > _MOST:
+            self._rows = {0: NOTHING_KEPT}
+        if len(self._equal) > _MOST:
+            self._equal = {((), ()): NOTHING_KEPT}
+        self._read_workloads({place.workload for place in places} - self._of_workloads.keys() - {0})
+        self._read_namespaces({place.namespace for place in places} - self._of_namespaces.keys() - {""})
+        numbers = [self._numbers(place) for place in places]
+        self._read_rows({number for each in numbers for number in each} - self._rows.keys(), texts or {})
+        rows = self._rows
+        return [self._join(rows[own], rows[top], rows[namespace]) for own, top, namespace in numbers]
+
+    def _numbers(self, place: PlaceOfObject) -> tuple[int, int, int]:
+        """The ids of `kept` of an object, its workload and its namespace. A Namespace is in itself."""
+        own = place.kept
+        top = self._of_workloads[place.workload] if place.workload else own
+        if place.namespace:
+            return own, top, self._of_namespaces[place.namespace]
+        return own, top, own if place.kind in self._namespace_kinds else 0
+
+    def _join(self, own: Kept, top: Kept, namespace: Kept) -> KeptOfObject:
+        """The same object for the same three, which it keeps alive, so that no others get their ids."""
+        key = id(own), id(top), id(namespace)
+        joined = self._joined.get(key)
+        if joined is None:
+            joined = self._joined[key] = KeptOfObject(own, top, namespace)
+        return joined
+
+    def _read_workloads(self, missing: set[int]) -> None:
+        self._of_workloads.update(self._kept_by_workload(sorted(missing)))
+
+    def _kept_by_workload(self, missing: Sequence[int]) -> Mapping[int, int]:
+        """The ids of `kept` of workloads, 0 for those that were not examined."""
+        own, found = WORKLOADS.c, dict.fromkeys(missing, 0)
+        for portion in chunks(missing):
+            by_kind: defaultdict[GroupKind, list[int]] = defaultdict(list)
+            wanted = select(own.id, own.api_version, own.kind).where(among(self.connection, own.id, portion))
+            for number, api_version, kind in self.connection.execute(wanted):
+                by_kind[_group(api_version), kind].append(number)
+            for group_kind, numbers in by_kind.items():
+                if kinds := self._kinds.get(group_kind):
+                    found.update(self._kept_of_workloads(kinds, numbers))
+        return found
+
+    def _kept_of_workloads(self, kinds: Sequence[int], numbers: Sequence[int]) -> Mapping[int, int]:
+        """The ids of `kept` of examined workloads of a kind. Of objects of one name, the newest counts."""
+        top, identity, interval = WORKLOADS.c, OBJECTS.c, POPULATION.c
+        wanted = (
+            select(top.id, interval.kept)
+            .select_from(WORKLOADS)
+            .join(OBJECTS, (identity.namespace == top.namespace) & (identity.name == top.name))
+            .join(POPULATION, interval.object == identity.id)
+            .where(among(self.connection, top.id, numbers), *self._of_kinds(kinds))
+            .order_by(identity.id)
+        )
+        rows = self.connection.execute(wanted)
+        return {row.id: row.kept for row in rows}
+
+    def _read_namespaces(self, missing: set[str]) -> None:
+        self._of_namespaces.update(self._kept_by_namespace(sorted(missing)))
+
+    def _kept_by_namespace(self, missing: Sequence[str]) -> Mapping[str, int]:
+        """The ids of `kept` of Namespaces by name, 0 for those that were not examined."""
+        identity, interval, found = OBJECTS.c, POPULATION.c, dict.fromkeys(missing, 0)
+        for portion in chunks(missing):
+            wanted = (
+                select(identity.name, interval.kept)
+                .select_from(OBJECTS)
+                .join(POPULATION, interval.object == identity.id)
+                .where(*self._of_kinds(sorted(self._namespace_kinds)), identity.namespace == "")
+                .where(among(self.connection, identity.name, portion))
+                .order_by(identity.id)
+            )
+            found.update((name, kept) for name, kept in self.connection.execute(wanted))
+        return found
+
+    def _of_kinds(self, kinds: Sequence[int]) -> tuple[ColumnElement[bool], ...]:
+        """The conditions of the objects of some kinds at the revision."""
+        identity, interval = OBJECTS.c, POPULATION.c
+        at = interval.since <= self.revision, interval.until > self.revision
+        return (identity.cluster == self.cluster, identity.kind.in_(kinds), *at)
+
+    def _read_rows(self, missing: set[int], texts: Mapping[int, KeptTexts]) -> None:
+        self._rows.update((number, self._kept(*texts[number])) for number in missing if number in texts)
+        read = self._rows_of(sorted(missing - texts.keys()))
+        self._rows.update(
+            (number, self._equal.setdefault((kept.labels, kept.annotations), kept)) for number, kept in read.items()
+        )
+
+    def _rows_of(self, missing: Sequence[int]) -> Mapping[int, Kept]:
+        own, found = KEPT.c, dict[int, Kept]()
+        for portion in chunks(missing):
+            wanted = select(own.id, own.labels, own.annotations).where(among(self.connection, own.id, portion))
+            found.update((number, self._kept(*both)) for number, *both in self.connection.execute(wanted))
+        return found
+
+    def _kept(self, labels: str | None, annotations: str | None) -> Kept:
+        both = self._chosen(labels), self._chosen(annotations)
+        kept = self._equal.get(both)
+        if kept is None:
+            kept = self._equal[both] = Kept(*both)
+        return kept
+
+    def _chosen(self, text: str | None) -> Pairs:
+        names = self._names
+        if names is None or not text or text == _NO_PAIRS:
+            return pairs(text)
+        return tuple([(name, value) for name, value in orjson.loads(text) if name in names])
+
+
+def pairs(text: str | None) -> Pairs:
+    """The labels or annotations in a column of `kept`."""
+    return tuple(map(tuple, orjson.loads(text))) if text and text != _NO_PAIRS else ()
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+# The owners of the objects of a scan, as numbers: four bytes for each object, however many findings it has.
+
+_MOST_PLACES: Final = 50_000
+NO_OWNER: Final = 0
+"""The number of no owner, also of an object that was not read."""
+
+
+class ObjectOwners:
+    """The owner of each object of a cluster at a revision. `names[number]` is the name of an owner; that of NO_OWNER is empty."""
+
+    def __init__(self, labels: KeptLabels, owner_of: OwnerOf, chosen: Select[Any] | None = None) -> None:
+        """Read the population at the revision of `labels`, or the objects whose ids a query `chosen` has."""
+        self._of_object = array("I")
+        numbers = {"": NO_OWNER}
+        known: dict[PlaceOfObject, int] = {}
+        for portion in _read(labels, chosen):
+            if len(known) > _MOST_PLACES:
+                known.clear()
+            fresh = {place: texts for _, place, texts in portion if place not in known}
+            kept_of = labels.of([*fresh], {place.kept: texts for place, texts in fresh.items()})
+            # Equal labels are one object, so each owner is found once.
+            owners = {id(kept): numbers.setdefault(owner_of(kept), len(numbers)) for kept in _unique(kept_of)}
+            known.update((place, owners[id(kept)]) for place, kept in zip(fresh, kept_of, strict=True))
+            for object_id, place, _ in portion:
+                self._put(object_id, known[place])
+        self.names = [*numbers]
+
+    def _put(self, object_id: int, number: int) -> None:
+        if object_id >= len(self._of_object):
+            self._of_object.extend([NO_OWNER] * (object_id + 1 + (object_id >> 2) - len(self._of_object)))
+        self._of_object[object_id] = number
+
+    def name(self, object_id: int) -> str:
+        """The owner of an object; that of an object that was not read is empty."""
+        return self.names[self._of_object[object_id] if object_id < len(self._of_object) else NO_OWNER]
+
+    def column(self, object_id: ColumnElement[int]) -> ColumnElement[bytes]:
+        """The bytes of the number of an object's owner: a part of one parameter, which databases do not copy. See `number`."""
+        code = next(code for code in "BHI" if len(self.names) <= 1 << (8 * array(code).itemsize))
+        numbers = array(code, self._of_object)
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        size = numbers.itemsize
+        # A part of no bytes is NULL in SQLite, and no bytes in PostgreSQL.
+        return func.coalesce(func.substr(literal(numbers.tobytes()), object_id * size + 1, size), literal(b""))
+
+    @staticmethod
+    def number(data: bytes) -> int:
+        """The number of an owner, given its bytes in a `column`; no bytes are those of an object that was not read."""
+        return int.from_bytes(data, "little")
+
+    def named(self, numbers: Mapping[int, int]) -> dict[str, int]:
+        """Numbers of something by the name of an owner, given those by its number."""
+        return {self.names[owner]: number for owner, number in numbers.items()}
+
+    def counted(self, ids: RowIdSet) -> Counter[int]:
+        """The number of the objects of a set, by the number of their owner."""
+        return Counter(compress(self._of_object, ids.flags()))
+
+
+def _unique(several: Iterable[KeptOfObject]) -> Iterable[KeptOfObject]:
+    return {id(kept): kept for kept in several}.values()
+
+
+def owners_at(labels: KeptLabels, owner_of: OwnerOf, ids: Sequence[int]) -> dict[int, str]:
+    """The owners of a few objects, by id; none of an object that the population at the revision of `labels` does not have."""
+    owners: dict[int, str] = {}
+    for numbers in chunks(sorted(set(ids))):
+        chosen = select(OBJECTS.c.id).where(among(labels.connection, OBJECTS.c.id, numbers))
+        for portion in _read(labels, chosen):
+            kept = labels.of([place for _, place, _ in portion], {place.kept: texts for _, place, texts in portion})
+            owners.update((number, owner_of(each)) for (number, _, _), each in zip(portion, kept, strict=True))
+    return owners
+
+
+def _read(labels: KeptLabels, chosen: Select[Any] | None) -> Iterator[list[tuple[int, PlaceOfObject, KeptTexts]]]:
+    """Portions of rows: the ids of objects, their places, and their own labels."""
+    own = POPULATION.c
+    wanted = (
+        select(own.object, own.kind, OBJECTS.c.namespace, own.workload, own.kept, KEPT.c.labels, KEPT.c.annotations)
+        .join(OBJECTS, OBJECTS.c.id == own.object)
+        .outerjoin(KEPT, KEPT.c.id == own.kept)
+        .where(own.cluster == labels.cluster, own.since <= labels.revision, own.until > labels.revision)
+        .execution_options(yield_per=CHUNK)
+    )
+    connection: Connection = labels.connection
+    with connection.execute(wanted if chosen is None else wanted.where(own.object.in_(chosen))) as result:
+        for portion in result.partitions():
+            yield [
+                (number, PlaceOfObject(kind, namespace, workload, kept), (names, annotations))
+                for number, kind, namespace, workload, kept, names, annotations in portion
+            ]

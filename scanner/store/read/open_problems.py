@@ -1,0 +1,218 @@
+"""The open problems of a scan in SQL: their definition, and their numbers by policy, namespace, owner and workload.
+
+Every number of open problems comes from here. `posture.open_problems` counts the findings of a stream by the same rule; tests compare
+both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
+
+from scanner.model.census import OwnerOf
+from scanner.model.open_problems import GroupedProblems, OpenProblems
+from scanner.model.policy import PolicyKey
+from scanner.model.problem_group import ProblemGroup
+from scanner.posture.grouped_problems import grouped
+from scanner.store.database.engine import listed
+from scanner.store.history.problem_clocks import FIRST, OPENED
+from scanner.store.read.findings import PROBLEM, in_problem_at, seen_in
+from scanner.store.read.kept_labels import KeptLabels, ObjectOwners
+from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
+
+
+class Place(NamedTuple):
+    """A scan in the history of a cluster; `unchecked` are the rows that the scan left open without checking them."""
+
+    cluster: int
+    revision: int
+    unchecked: RowIdSet
+
+
+ACTIONS: Final = "Audit", "Warn", "Deny"
+"""From the mildest to the strictest."""
+NO_ROWS: Final[frozenset[int]] = frozenset()
+NUMBER: Final = PROBLEM.label("problem")
+REFUSED: Final = func.max(case((VERDICTS.c.denies, 1), else_=0)).label("refused")
+"""1 if admission would refuse an object of the problem."""
+FIRST_SEEN: Final = func.min(FIRST).label("first")
+"""The revision that saw the problem first."""
+OPENED_AT: Final = func.min(OPENED).label("opened")
+"""The revision of the beginning of its latest episode."""
+
+
+def open_problems(
+    connection: Connection, place: Place, waived: frozenset[int] = NO_ROWS, *columns: ColumnElement[Any]
+) -> Select[Any]:
+    """The open problems of a scan without its waived rows: one row for each, with its number as `problem` and further aggregates."""
+    return counted_findings(connection, place, waived, NUMBER, *columns).group_by(PROBLEM)
+
+
+def counted_findings(
+    connection: Connection, place: Place, waived: frozenset[int], *columns: ColumnElement[Any]
+) -> Select[Any]:
+    """The findings that make problems open: previewed, outdated, excepted, unchecked and waived ones do not."""
+    return (
+        select(*columns)
+        .join_from(FINDINGS, VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict)
+        .where(in_problem_at(place.cluster, place.revision), VERDICTS.c.excepted_by == "")
+        .where(*without(connection, place.unchecked), *without(connection, RowIdSet(waived)))
+    )
+
+
+def is_new(problems: Any, revision: int) -> ColumnElement[bool]:
+    """The condition that a problem, a row with `first` and `opened`, began with the scan of a revision."""
+    begun: ColumnElement[bool] = (problems.opened == revision) & (problems.first == revision)
+    return begun
+
+
+def is_reopened(problems: Any, revision: int) -> ColumnElement[bool]:
+    """The condition that a problem was seen before, and is open again since the scan of a revision."""
+    begun: ColumnElement[bool] = (problems.opened == revision) & (problems.first < revision)
+    return begun
+
+
+def number_of(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    """The number of rows for which a condition holds."""
+    return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
+
+
+def strictness(actions: ColumnElement[str]) -> ColumnElement[int]:
+    """The place of the strictest action of a verdict in `ACTIONS`, from 1 on; 0 if there is none."""
+    # Views have this condition, so it has no pattern: `%` means something else to some drivers.
+    ranks = [(func.replace(actions, action, "") != actions, place) for place, action in enumerate(ACTIONS, 1)]
+    return case(*reversed(ranks), else_=0)
+
+
+def without(connection: Connection, rows: RowIdSet) -> Iterator[ColumnElement[bool]]:
+    """The condition that a row is none of these."""
+    if not rows.count:
+        return
+    yield FINDINGS.c.id.not_in(listed(connection, rows))
+
+
+_OUTCOMES: Final = ("wouldChange", "errored", "violated")
+
+
+def problem_groups(connection: Connection, place: Place, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
+    """The groups of a scan without its waived rows, in ascending order."""
+    facts = {"check": FINDINGS.c.check, "action": strictness(VERDICTS.c.actions), "outcome": _rank(VERDICTS.c.outcome)}
+    columns = (func.max(fact).label(name) for name, fact in facts.items())
+    own = open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery()
+    group = CHECKS.c.language, CHECKS.c.policy, own.c.action, own.c.outcome
+    numbers = func.count(), number_of(own.c.refused == 1), number_of(is_new(own.c, place.revision))
+    wanted = select(*group, *numbers).join_from(own, CHECKS, CHECKS.c.id == own.c.check).group_by(*group)
+    rows = connection.execute(wanted).all()
+    return tuple(
+        sorted(
+            ProblemGroup(language, policy, ("", *ACTIONS)[action], _OUTCOMES[outcome], *map(int, sums))
+            for language, policy, action, outcome, *sums in rows
+        )
+    )
+
+
+def _rank(outcome: ColumnElement[str]) -> ColumnElement[int]:
+    return case(*((outcome == name, rank) for rank, name in enumerate(_OUTCOMES)), else_=0)
+
+
+def problems_by_namespace(connection: Connection, place: Place, waived: frozenset[int]) -> GroupedProblems:
+    """The open problems of a scan without its waived rows, by the namespace of their objects."""
+    return grouped(_counted(connection, place, waived, OBJECTS.c.namespace))
+
+
+def problems_by_owner(
+    connection: Connection, place: Place, owner_of: OwnerOf, waived: frozenset[int]
+) -> GroupedProblems:
+    """The same by the owner of their objects."""
+    labels = KeptLabels(connection, place.cluster, place.revision, owner_of.names)
+    seen = select(FINDINGS.c.object).where(seen_in(place.cluster, place.revision))
+    owners = ObjectOwners(labels, owner_of, seen)
+    rows = _counted(connection, place, waived, owners.column(FINDINGS.c.object))
+    return grouped((owners.names[owners.number(bytes(owner))], size, numbers) for owner, size, numbers in rows)
+
+
+def _counted(
+    connection: Connection, place: Place, waived: frozenset[int], group: ColumnElement[Any]
+) -> Iterator[tuple[Any, int, OpenProblems]]:
+    """The groups; the problems of each in as many parts as there are numbers of groups that a problem is in."""
+    own = _parts(connection, place, waived, group).subquery()
+    of_problem = {"partition_by": own.c.problem}
+    parts = select(
+        own.c.part,
+        func.count().over(**of_problem).label("size"),
+        func.max(own.c.refused).over(**of_problem).label("refused"),
+        func.min(own.c.first).over(**of_problem).label("first"),
+        func.min(own.c.opened).over(**of_problem).label("opened"),
+    ).subquery()
+    numbers = func.count(), number_of(parts.c.refused == 1), number_of(is_new(parts.c, place.revision))
+    wanted = select(parts.c.part, parts.c.size, *numbers).group_by(parts.c.part, parts.c.size)
+    for name, size, *sums in connection.execute(wanted):
+        yield name, size, OpenProblems(*map(int, sums))
+
+
+def _parts(connection: Connection, place: Place, waived: frozenset[int], group: ColumnElement[Any]) -> Any:
+    """One row for each problem and group: the facts of its findings there."""
+    columns = NUMBER, group.label("part"), VERDICTS.c.denies, FIRST.label("first"), OPENED.label("opened")
+    objects = OBJECTS.c.id == FINDINGS.c.object
+    findings = counted_findings(connection, place, waived, *columns).join(OBJECTS, objects).subquery()
+    facts = findings.c
+    return select(
+        facts.problem,
+        facts.part,
+        func.max(case((facts.denies, 1), else_=0)).label("refused"),
+        func.min(facts.first).label("first"),
+        func.min(facts.opened).label("opened"),
+    ).group_by(facts.problem, facts.part)
+
+
+_PORTION: Final = 5_000
+
+
+class OpenWorkload(NamedTuple):
+    """The open problems of a workload with a policy: admission would refuse `refused` of them, and `new` began with the scan."""
+
+    kind: str
+    namespace: str
+    name: str
+    policy: PolicyKey
+    problems: int
+    refused: int
+    new: int
+
+
+def open_workloads(connection: Connection, place: Place, waived: frozenset[int]) -> Iterator[OpenWorkload]:
+    """The workloads with open problems of a scan, by policy, in no order; waived, excepted and unchecked findings count nowhere."""
+    own = FINDINGS.c
+    # All objects of a problem belong to one workload.
+    columns = func.max(own.check).label("check"), func.max(own.object).label("object")
+    problem = open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery().c
+    there = and_(
+        POPULATION.c.object == problem.object,
+        POPULATION.c.since <= place.revision,
+        POPULATION.c.until > place.revision,
+    )
+    top, identity = WORKLOADS.c, OBJECTS.c
+    workload = (
+        func.coalesce(top.kind, KINDS.c.kind).label("kind"),
+        func.coalesce(top.namespace, identity.namespace).label("namespace"),
+        func.coalesce(top.name, identity.name).label("name"),
+    )
+    group = *workload, CHECKS.c.language, CHECKS.c.policy
+    numbers = func.count(), number_of(problem.refused == 1), number_of(is_new(problem, place.revision))
+    wanted = (
+        select(*group, *numbers)
+        .join_from(OBJECTS, KINDS, KINDS.c.id == identity.kind)
+        .join(problem.object.table, problem.object == identity.id)
+        .join(CHECKS, CHECKS.c.id == problem.check)
+        .outerjoin(POPULATION, there)
+        .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
+        .group_by(*group)
+        .execution_options(yield_per=_PORTION)
+    )
+    with connection.execute(wanted) as result:
+        for portion in result.partitions():
+            for kind, namespace, name, language, policy, problems, refused, begun in portion:
+                yield OpenWorkload(kind, namespace, name, (language, policy), problems, int(refused), int(begun))

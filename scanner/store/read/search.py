@@ -1,0 +1,453 @@
+"""Searches all clusters of a database: policies, workloads, objects, owners, messages, and the beginnings of ids.
+
+Every word must match a text of a hit. Hits come in the order exact, then others; of objects, workloads and messages, the newest 500
+candidates are compared. A word that names a kind, such as `deployment web`, may match the kind of an object or a workload instead,
+but not every word may: a list of all objects of a kind answers nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from sqlalchemy import Connection, RowMapping, Table, func, select, text
+
+from scanner.model.policy import PolicyKey
+from scanner.posture.check_names import CheckKey
+from scanner.posture.owners import OwnerKey
+from scanner.posture.problems import problem_id
+from scanner.store.catalog.check_names import key_digest
+from scanner.store.catalog.clusters import StoredCluster, stored_clusters
+from scanner.store.database.engine import among, listed
+from scanner.store.read.findings import SHORT, FindingRow, select_findings
+from scanner.store.read.kept_labels import pairs
+from scanner.store.read.search_hits import (
+    CheckHit,
+    FindingHit,
+    Hits,
+    MessageHit,
+    ObjectHit,
+    OwnerHit,
+    PolicyHit,
+    ProblemHit,
+    ScanHit,
+    SearchHits,
+    WorkloadHit,
+    cut,
+)
+from scanner.store.read.search_query import Query, kinds_named, newest_rows, rows_in
+from scanner.store.rows.interning import digest
+from scanner.store.rows.search_entries import Word, described_in, entries, name_entries, words_of
+from scanner.store.rows.shared_rows import policies_of
+from scanner.store.rows.stored_texts import filled
+from scanner.store.rows.tables import (
+    CHECK_NAMES,
+    CHECKS,
+    FINDINGS,
+    KEPT,
+    KINDS,
+    OBJECTS,
+    OPEN,
+    POLICIES,
+    POPULATION,
+    SCAN_POLICIES,
+    SCANS,
+    VERDICT_USES,
+    VERDICTS,
+    WORKLOADS,
+)
+
+CANDIDATES: Final = 500
+"""The newest rows that match, of which the best are shown."""
+NAME: Final = "NAME"
+NAMESPACE: Final = "NAMESPACE"
+"""They stand for the name and the namespace of the object in the message of a hit."""
+
+
+class Asked(NamedTuple):
+    """What is searched: the words, the clusters by id, and the number of hits of each kind."""
+
+    words: Sequence[Word]
+    clusters: Clusters
+    limit: int
+
+    @property
+    def text(self) -> str:
+        """The words in small letters."""
+        return " ".join(word.text for word in self.words).casefold()
+
+    def rank(self, *names: str) -> int:
+        """The place of a hit with some names: 0 for the text itself, 1 if its names end as the words do, else 2."""
+        if self.text in {name.casefold() for name in names}:
+            return 0
+        own = frozenset(name_entries(*names))
+        beginnings = (begin for word in self.words for begin in word.beginnings)
+        return 1 if own.issuperset(beginnings) else 2
+
+
+def search(connection: Connection, asked: str, limit: int, owners: Iterable[OwnerKey]) -> SearchHits:
+    """The hits of a text, at most `limit` of each kind. `owners` are the labels and annotations that name owners."""
+    words = words_of(asked)
+    clusters = {cluster.id: cluster for cluster in stored_clusters(connection)}
+    request = Asked(words, clusters, limit)
+    hits = SearchHits()
+    if words and all(word.beginnings for word in words):
+        named = kinds_named(connection, words)
+        only_kinds = all(begin in named for word in words for begin in word.beginnings)
+        kinds = {} if only_kinds else named
+        hits = SearchHits(
+            policies=_policies(connection, request),
+            workloads=_workloads(connection, request),
+            objects=_objects(connection, request, kinds),
+            owners=_owners(connection, request, frozenset((key.source, key.key) for key in owners)),
+            messages=_messages(connection, request),
+        )
+    if len(words) != 1:
+        return hits
+    begin, small = words[0].text, words[0].text.lower()
+    return hits._replace(
+        findings=findings_with(connection, clusters, small, limit),
+        problems=problems_with(connection, clusters, small, limit),
+        checks=checks_with(connection, clusters, small, limit),
+        scans=scans_with(connection, clusters, begin, limit),
+    )
+
+
+def _policies(connection: Connection, asked: Asked) -> Hits[PolicyHit]:
+    """The policies with each word in their name, title or category, or in a check: its binding, its param or its expression."""
+    named, chosen = set[PolicyKey](), set[PolicyKey]()
+    for place, word in enumerate(asked.words):
+        by_name = _keys(connection, POLICIES, "name", word)
+        found = by_name | _keys(connection, CHECKS, "policy", word)
+        named, chosen = (named & by_name, chosen & found) if place else (by_name, found)
+    titles = _titles(connection, chosen)
+    clusters = _clusters_of_policies(connection, asked.clusters, chosen)
+
+    def order(key: PolicyKey) -> tuple[Any, ...]:
+        return not clusters[key], asked.rank(titles[key], key[1]), key not in named, key[1], key[0]
+
+    hits = [PolicyHit(*key, titles[key], tuple(clusters[key])) for key in sorted(chosen, key=order)]
+    return cut(hits, asked.limit)
+
+
+def _keys(connection: Connection, table: Table, column: str, word: Word) -> set[PolicyKey]:
+    own = rows_in(connection, table, Query((word,)))
+    found = text(f"SELECT DISTINCT language, {column} FROM {table.name} WHERE {own.sql}")  # noqa: S608 - constants
+    return {(language, name) for language, name in connection.execute(found, own.values)}
+
+
+def _titles(connection: Connection, keys: Iterable[PolicyKey]) -> dict[PolicyKey, str]:
+    """The titles of policies, as their newest version has them."""
+    own = POLICIES.c
+    titles = {key: key[1] for key in keys}
+    if not titles:
+        return {}
+    newest = select(func.max(own.id)).group_by(own.language, own.name).scalar_subquery()
+    wanted = select(own.language, own.name, own.document).where(own.id.in_(newest))
+    for language, name, document in connection.execute(wanted):
+        if (language, name) in titles:
+            titles[language, name] = described_in(language, name, document).title
+    return titles
+
+
+def _clusters_of_policies(
+    connection: Connection, clusters: Clusters, keys: Iterable[PolicyKey]
+) -> dict[PolicyKey, list[StoredCluster]]:
+    """The clusters whose newest merged scans have policies."""
+    found: dict[PolicyKey, list[StoredCluster]] = {key: [] for key in keys}
+    if not found:
+        return {}
+    newest = select(SCANS.c.cluster, func.max(SCANS.c.revision).label("revision")).group_by(SCANS.c.cluster).subquery()
+    of_newest = (SCANS.c.cluster == newest.c.cluster) & (SCANS.c.revision == newest.c.revision)
+    own = POLICIES.c
+    wanted = (
+        select(SCANS.c.cluster, own.language, own.name)
+        .distinct()
+        .select_from(SCANS.join(newest, of_newest).join(SCAN_POLICIES, SCAN_POLICIES.c.scan == policies_of()))
+        .join(POLICIES, own.id == SCAN_POLICIES.c.policy)
+        .where(among(connection, own.name, sorted({name for _, name in found})))
+    )
+    for cluster, language, name in connection.execute(wanted):
+        if (language, name) in found:
+            found[language, name].append(clusters[cluster])
+    return {key: _sorted(each) for key, each in found.items()}
+
+
+def _sorted(clusters: Iterable[StoredCluster]) -> list[StoredCluster]:
+    return sorted(clusters, key=lambda cluster: (cluster.name, cluster.id))
+
+
+class _Candidates(NamedTuple):
+    """The ids of rows, the best first, and whether there are others."""
+
+    rows: list[int]
+    more: bool
+
+
+def _candidates(
+    connection: Connection, table: Table, asked: Asked, kinds: Mapping[str, Sequence[int]], *, workloads: bool = False
+) -> _Candidates:
+    """The newest rows that match: exact ones in any case, and others."""
+    found = newest_rows(connection, table, Query(asked.words, kinds=kinds, workload_kinds=workloads), CANDIDATES)
+    if len(found) < CANDIDATES:
+        return _Candidates(found, more=False)
+    exact = newest_rows(
+        connection, table, Query(asked.words, exact=True, kinds=kinds, workload_kinds=workloads), CANDIDATES
+    )
+    return _Candidates(list(dict.fromkeys([*exact, *found])), more=True)
+
+
+def _rows(connection: Connection, table: Table, rows: Sequence[int]) -> list[RowMapping]:
+    """Rows in the order of their ids in `rows`."""
+    wanted = select(table).where(table.c.id.in_(listed(connection, rows)))
+    by_id = {row["id"]: row for row in connection.execute(wanted).mappings()}
+    return [by_id[number] for number in rows if number in by_id]
+
+
+_WorkloadKey: TypeAlias = tuple[str, str, str, str]
+
+
+def _workloads(connection: Connection, asked: Asked) -> Hits[WorkloadHit]:
+    several = sum(len(word.beginnings) for word in asked.words) > 1
+    found = _candidates(connection, WORKLOADS, asked, {}, workloads=several)
+    keys = dict.fromkeys(
+        (row["api_version"], row["kind"], row["namespace"], row["name"])
+        for row in _rows(connection, WORKLOADS, found.rows)
+    )
+    best = sorted(keys, key=lambda key: (asked.rank(key[3], key[2], key[1]), key[3], key[2], key[1]))
+    best = best[: asked.limit + 1]
+    clusters = _clusters_of_workloads(connection, asked.clusters, best)
+    return cut([WorkloadHit(*key, tuple(clusters.get(key, ()))) for key in best], asked.limit, more=found.more)
+
+
+def _clusters_of_workloads(
+    connection: Connection, clusters: Clusters, keys: Sequence[_WorkloadKey]
+) -> dict[_WorkloadKey, list[StoredCluster]]:
+    """The clusters of workloads, which may be derived in some of them."""
+    if not keys:
+        return {}
+    digests = {digest((*key, derived)): key for key in keys for derived in (False, True)}
+    own = WORKLOADS.c
+    of_row = {
+        row.id: digests[bytes(row.digest)]
+        for row in connection.execute(select(own.id, own.digest).where(own.digest.in_(digests)))
+    }
+    found: defaultdict[_WorkloadKey, set[StoredCluster]] = defaultdict(set)
+    for row, cluster in _uses(connection, POPULATION.c.workload, of_row):
+        found[of_row[row]].add(clusters[cluster])
+    return {key: _sorted(each) for key, each in found.items()}
+
+
+def _uses(connection: Connection, column: Any, rows: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The ids of rows and of the clusters that refer to them in `population`."""
+    wanted = select(column, POPULATION.c.cluster).where(column.in_(listed(connection, rows)), column != 0).distinct()
+    return ((row, cluster) for row, cluster in connection.execute(wanted))
+
+
+def _objects(connection: Connection, asked: Asked, kinds: Mapping[str, Sequence[int]]) -> Hits[ObjectHit]:
+    found = _candidates(connection, OBJECTS, asked, kinds)
+    own = {number: (api_version, kind) for number, api_version, kind in connection.execute(_KINDS)}
+
+    def order(row: RowMapping) -> tuple[Any, ...]:
+        names = row["name"], row["namespace"], own[row["kind"]][1]
+        return asked.rank(*names), *names, row["cluster"]
+
+    rows = sorted(_rows(connection, OBJECTS, found.rows), key=order)[: asked.limit + 1]
+    still = POPULATION.c.object.in_(listed(connection, [row["id"] for row in rows])), POPULATION.c.until == OPEN
+    present = frozenset(connection.execute(select(POPULATION.c.object).where(*still)).scalars())
+    hits = [
+        ObjectHit(
+            asked.clusters[row["cluster"]],
+            *own[row["kind"]],
+            row["namespace"],
+            row["name"],
+            row["uid"],
+            row["id"] in present,
+        )
+        for row in rows
+    ]
+    return cut(hits, asked.limit, more=found.more)
+
+
+_KINDS: Final = select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)
+
+
+def _owners(connection: Connection, asked: Asked, keys: frozenset[tuple[str, str]]) -> Hits[OwnerHit]:
+    """The owners whose names match every word."""
+    own = rows_in(connection, KEPT, Query(asked.words))
+    rows: defaultdict[str, list[int]] = defaultdict(list)
+    matching: dict[str, bool] = {}
+    wanted = text(f"SELECT id, labels, annotations FROM kept WHERE {own.sql}")  # noqa: S608 - constants
+    for number, labels, other in connection.execute(wanted, own.values):
+        for owner in _owners_of(labels, other, keys):
+            if owner not in matching:
+                matching[owner] = all(word.matches(entries(owner)) for word in asked.words)
+            if matching[owner]:
+                rows[owner].append(number)
+    best = sorted(rows, key=lambda owner: (asked.rank(owner), owner))[: asked.limit + 1]
+    return cut(list(_with_clusters(connection, asked, best, rows)), asked.limit)
+
+
+def _with_clusters(
+    connection: Connection, asked: Asked, owners: Sequence[str], rows: Mapping[str, Sequence[int]]
+) -> Iterator[OwnerHit]:
+    numbers = {number for owner in owners for number in rows[owner]}
+    of_row: defaultdict[int, set[int]] = defaultdict(set)
+    for number, cluster in _uses(connection, POPULATION.c.kept, numbers):
+        of_row[number].add(cluster)
+    for owner in owners:
+        clusters = {cluster for number in rows[owner] for cluster in of_row[number]}
+        yield OwnerHit(owner, tuple(_sorted(asked.clusters[cluster] for cluster in clusters)))
+
+
+def _owners_of(labels: str, annotations: str, keys: frozenset[tuple[str, str]]) -> Iterator[str]:
+    for source, own in (("label", labels), ("annotation", annotations)):
+        for key, value in pairs(own):
+            if (source, key) in keys and value.strip():
+                yield value.strip()
+
+
+def _messages(connection: Connection, asked: Asked) -> Hits[MessageHit]:
+    found = _candidates(connection, VERDICTS, asked, {})
+    texts = {
+        row["id"]: filled(row["message"], NAME, NAMESPACE)
+        for row in _rows(connection, VERDICTS, found.rows)
+        if row["outcome"] != "wouldChange"
+    }
+    use, check = VERDICT_USES.c, CHECKS.c
+    wanted = (
+        select(use.verdict, use.cluster, check.language, check.policy).distinct().join(CHECKS, check.id == use.check)
+    )
+    clusters: defaultdict[tuple[str, str, str], set[StoredCluster]] = defaultdict(set)
+    for row in connection.execute(wanted.where(use.verdict.in_(listed(connection, texts)))):
+        clusters[texts[row.verdict], row.language, row.policy].add(asked.clusters[row.cluster])
+    best = sorted(clusters, key=lambda key: (asked.rank(key[0]), key[0], key[2], key[1]))
+    hits = [MessageHit(*key, tuple(_sorted(clusters[key]))) for key in best]
+    return cut(hits, asked.limit, more=found.more)
+
+
+# Finds findings, problems, checks and scans by the beginning of an id.
+#
+# Fingerprints and ids of scans are read from their indexes. The number of a problem has none, which would need twenty
+# bytes for each finding: the rows of findings are read.
+
+FEWEST: Final = 4
+"""The number of characters, or of digits after `p-` and `c-`, below which no id is looked up."""
+_DIGITS: Final = 12
+_FINGERPRINT: Final = re.compile(rf"[0-9a-f]{{{FEWEST},64}}")
+_NUMBER: Final = re.compile(rf"[0-9a-f]{{{FEWEST},{_DIGITS}}}")
+_AFTER: Final = "\x7f"
+"""Follows every character of an id."""
+_ORDINALS: Final = 4
+"""The number of equal expressions of a policy whose checks are told apart."""
+
+Clusters: TypeAlias = Mapping[int, StoredCluster]
+
+
+class _Policy(NamedTuple):
+    language: str = ""
+    name: str = ""
+
+
+def findings_with(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[FindingHit]:
+    """The findings whose fingerprints begin so."""
+    if not _FINGERPRINT.fullmatch(begin):
+        return Hits()
+    low, high = bytes.fromhex(begin.ljust(64, "0")), bytes.fromhex(begin.ljust(64, "f"))
+    own = FINDINGS.c
+    wanted = select_findings().where(own.fingerprint.between(low, high), own.superseded.is_(None))
+    ordered = wanted.order_by(own.fingerprint, own.cluster).limit(limit + 1)
+    rows = map(FindingRow.of, connection.execute(ordered))
+    return cut([_finding(row, clusters) for row in rows], limit)
+
+
+def _finding(row: FindingRow, clusters: Clusters) -> FindingHit:
+    return FindingHit(
+        bytes(row.history.fingerprint).hex()[:SHORT],
+        clusters[row.history.cluster],
+        row.check.language,
+        row.check.policy,
+        row.kind.api_version,
+        row.kind.kind,
+        row.identity.namespace,
+        row.identity.name,
+        row.history.until == OPEN,
+    )
+
+
+def problems_with(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[ProblemHit]:
+    """The problems whose ids begin so."""
+    digits = _digits("p-", begin)
+    if not digits:
+        return Hits()
+    own = FINDINGS.c
+    low, high = int(digits.ljust(_DIGITS, "0"), 16), int(digits.ljust(_DIGITS, "f"), 16)
+    columns = own.problem, own.cluster, func.max(own.until).label("until"), func.min(own.check).label("check")
+    wanted = select(*columns).where(own.problem.between(low, high)).group_by(own.problem, own.cluster)
+    rows = connection.execute(wanted.order_by(own.problem, own.cluster).limit(limit + 1)).all()
+    policies = _policies_of(connection, {row.check for row in rows})
+    return cut(
+        [
+            ProblemHit(problem_id(row.problem), clusters[row.cluster], *policies[row.check], row.until == OPEN)
+            for row in rows
+        ],
+        limit,
+    )
+
+
+def _policies_of(connection: Connection, checks: set[int]) -> dict[int, _Policy]:
+    own = CHECKS.c
+    wanted = select(own.id, own.language, own.policy).where(own.id.in_(sorted(checks)))
+    return {row.id: _Policy(row.language, row.policy) for row in connection.execute(wanted)}
+
+
+def checks_with(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[CheckHit]:
+    """The checks whose ids begin so, in each cluster."""
+    digits = _digits("c-", begin)
+    if not digits:
+        return Hits()
+    own = CHECK_NAMES.c
+    low, high = f"c-{digits.ljust(_DIGITS, '0')}", f"c-{digits.ljust(_DIGITS, 'f')}"
+    wanted = select(own.name, own.cluster, own.digest).where(own.name >= low, own.name <= high)
+    ordered = connection.execute(wanted.order_by(own.name, own.cluster, own.since)).all()
+    digests = {(row.name, row.cluster): bytes(row.digest) for row in ordered}
+    policies = _policies_by_digest(connection) if digests else {}
+    return cut(
+        [
+            CheckHit(name, clusters[cluster], *policies.get(digest, _Policy()))
+            for (name, cluster), digest in digests.items()
+        ],
+        limit,
+    )
+
+
+def _policies_by_digest(connection: Connection) -> dict[bytes, _Policy]:
+    """The policies of the checks that findings and tallies have, by the digest in `check_names`."""
+    own = CHECKS.c
+    wanted = select(own.language, own.policy, own.kind, own.expression).distinct()
+    return {
+        key_digest(CheckKey(row.language, row.policy, row.kind, row.expression.strip(), ordinal)): _Policy(
+            row.language, row.policy
+        )
+        for row in connection.execute(wanted)
+        for ordinal in range(_ORDINALS)
+    }
+
+
+def scans_with(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[ScanHit]:
+    """The scans whose ids begin so, the newest first."""
+    if len(begin) < FEWEST:
+        return Hits()
+    own = SCANS.c
+    columns = own.id, own.cluster, own.started_at, own.state
+    wanted = select(*columns).where(own.id >= begin, own.id < begin + _AFTER).order_by(own.number.desc())
+    rows = connection.execute(wanted.limit(limit + 1))
+    return cut([ScanHit(row.id, clusters[row.cluster], row.started_at, row.state) for row in rows], limit)
+
+
+def _digits(sign: str, begin: str) -> str:
+    """The hex digits of the beginning of an id; empty if it is none."""
+    digits = begin.removeprefix(sign)
+    return digits if begin.startswith(sign) and _NUMBER.fullmatch(digits) else ""

@@ -1,0 +1,427 @@
+"""Reads the record of one stored scan, from which reports are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from itertools import chain, repeat
+from typing import Any, Final, NamedTuple, TypeVar
+
+import orjson
+from sqlalchemy import Connection, Engine, func, select
+
+from scanner.errors import UsageError
+from scanner.model.cause import CauseKind
+from scanner.model.census import Census, OwnedCensus, OwnerOf
+from scanner.model.finding_index import FindingIndex
+from scanner.model.method import Method
+from scanner.model.open_problems import GroupedProblems
+from scanner.model.opinion import Opinion
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.place import Places
+from scanner.model.policy import Action, Binding, Policy, PolicyKey
+from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.problem_group import ProblemGroup
+from scanner.model.problem_totals import ProblemTotals
+from scanner.model.reading import UNKNOWN, Reading
+from scanner.model.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
+from scanner.model.scan import (
+    Coverage,
+    CoverageState,
+    Health,
+    HealthKind,
+    OutOfScope,
+    OwnedTally,
+    PolicyRecord,
+    ProblemFinding,
+    Scan,
+    ScanState,
+    StoredFinding,
+)
+from scanner.model.stored_scan import StoredScan
+from scanner.model.uncovered import UncoveredKind
+from scanner.model.waiver import Candidate, Near, WaivedCheck
+from scanner.store.catalog.check_names import check_ids
+from scanner.store.catalog.places import read_places
+from scanner.store.catalog.rules import read_rules
+from scanner.store.catalog.scans import Abandoned, abandoned, scan_of, select_scans, with_current_state
+from scanner.store.catalog.waivers import waived_checks
+from scanner.store.database.address import Address
+from scanner.store.database.store_errors import as_store_error
+from scanner.store.read.census import census_of_seen, owned_census, resolutions_of
+from scanner.store.read.finding_index import findings_by_object, indexed
+from scanner.store.read.findings import Times, by_problem, of_rows, resolved_by, seen_by, times_of
+from scanner.store.read.open_problems import (
+    OpenWorkload,
+    Place,
+    open_workloads,
+    problem_groups,
+    problems_by_namespace,
+    problems_by_owner,
+)
+from scanner.store.read.problem_counts import comparable, problem_totals
+from scanner.store.read.recorded_objects import evaluated_objects, namespaces_at, population_of
+from scanner.store.read.tallies import read_tallies, tallies_by
+from scanner.store.read.trends import days, policy_days_of
+from scanner.store.read.waivable import candidates, excepted, open_findings
+from scanner.store.rows import codec
+from scanner.store.rows.row_ids import unpacked
+from scanner.store.rows.shared_rows import Owners, owners_of, read_rows
+from scanner.store.rows.sizes import total_bytes
+from scanner.store.rows.tables import (
+    BINDINGS,
+    CHECKS,
+    COVERAGE,
+    GAPS,
+    HEALTH,
+    OUTSIDE,
+    POLICIES,
+    SCAN_BINDINGS,
+    SCAN_POLICIES,
+    SCANS,
+    UNCHECKED,
+    UNCOVERED,
+)
+
+_ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
+
+
+def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> SqlScan:
+    """A finished scan. Raises UsageError for an unknown id, a scan that still runs, and a pruned scan."""
+    with engine.connect() as connection:
+        dead = abandoned(connection, now)
+        stored = stored_scan(connection, scan_id, dead)
+        owners = owners_of(connection, stored.number)
+        policies = _policies(connection, owners, stored.matched)
+        return SqlScan(
+            engine=engine,
+            address=address,
+            row=stored,
+            scan=with_current_state(_scan(connection, SCANS.c.number == stored.number), dead),
+            previous=_previous(connection, stored),
+            policies=policies,
+            check_ids=check_ids(
+                connection, stored.cluster, [each.policy for each in policies], stored.revision or stored.base
+            ),
+            coverage=_coverage(connection, stored.number),
+            health=tuple(
+                Health(HealthKind(kind), *rest) for kind, *rest in read_rows(connection, HEALTH, owners.health)
+            ),
+            gaps=tuple(Gap(GapKind(kind), *rest) for kind, *rest in read_rows(connection, GAPS, stored.number)),
+            tallies=read_tallies(connection, stored.number),
+            comparable=comparable(connection, scan_id),
+            changed_rules=tuple(map(CauseKind, filter(None, stored.changed_rules.split(",")))),
+            unchecked=stored.unchecked,
+            outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
+            opinion=codec.from_text(Opinion, stored.opinion) if stored.opinion else None,
+            rules=read_rules(connection, owners.rules),
+            uncovered=tuple(UncoveredKind(*row) for row in read_rows(connection, UNCOVERED, owners.uncovered)),
+            method=codec.from_text(Method, stored.method) if stored.method else None,
+        )
+
+
+def _coverage(connection: Connection, number: int) -> tuple[Coverage, ...]:
+    """The coverage of a scan. Older versions recorded no digests of pages."""
+    own = (COVERAGE.c[item.name] for item in fields(Coverage))
+    rows = connection.execute(select(*own).where(COVERAGE.c.scan == number).order_by(COVERAGE.c.position))
+    coverage = (Coverage(api_version, kind, CoverageState(state), *rest) for api_version, kind, state, *rest in rows)
+    return tuple(replace(each, page_digests=bytes(each.page_digests or b"")) for each in coverage)
+
+
+def stored_scan(connection: Connection, scan_id: str, dead: Sequence[Abandoned]) -> ScanRow:
+    """A finished scan, by its id. Raises UsageError for an unknown id, a scan that still runs, and a pruned scan."""
+    wanted = select(*(SCANS.c[name] for name in ScanRow._fields)).where(SCANS.c.id == scan_id)
+    row = connection.execute(wanted).one_or_none()
+    if row is None:
+        raise UsageError(f"There is no scan {scan_id} in this database. `assay scans` lists all scans.")
+    stored = ScanRow(*row)
+    if stored.pruned_at is not None:
+        raise UsageError(
+            f"Scan {scan_id} was pruned on {stored.pruned_at:%Y-%m-%d} and has no report any more. "
+            "`assay scans` shows which scans have one."
+        )
+    if stored.state == ScanState.RUNNING.value and stored.number not in {scan.number for scan in dead}:
+        raise UsageError(f"Scan {scan_id} is still running. Only a finished scan has a report.")
+    return stored
+
+
+def _scan(connection: Connection, chosen: Any) -> Scan:
+    return scan_of(connection.execute(select_scans().where(chosen)).one())
+
+
+def _previous(connection: Connection, stored: ScanRow) -> Scan | None:
+    """The previous scan in the cluster's history; for a failed scan, the newest one when it began."""
+    revision = stored.base if stored.revision is None else stored.revision - 1
+    if not revision:
+        return None
+    return _scan(connection, (SCANS.c.cluster == stored.cluster) & (SCANS.c.revision == revision))
+
+
+def _policies(connection: Connection, owners: Owners, matched: str) -> tuple[PolicyRecord, ...]:
+    bindings = _bindings(connection, owners.bindings)
+    counts = chain(orjson.loads(matched or "[]"), repeat(0))
+    used = SCAN_POLICIES.c
+    wanted = (
+        select(POLICIES.c.document, used.reading)
+        .join(POLICIES)
+        .where(used.scan == owners.policies)
+        .order_by(used.position)
+    )
+    return tuple(
+        _policy(codec.from_text(Policy, document), count, bindings, _reading(read))
+        for (document, read), count in zip(connection.execute(wanted), counts, strict=False)
+    )
+
+
+def _reading(text: str) -> Reading:
+    return codec.from_text(Reading, text) if text else UNKNOWN
+
+
+def _bindings(connection: Connection, number: int) -> tuple[Binding, ...]:
+    used = SCAN_BINDINGS.c
+    wanted = select(BINDINGS.c.document).join(SCAN_BINDINGS).where(used.scan == number).order_by(used.position)
+    return tuple(codec.from_text(Binding, document) for document in connection.execute(wanted).scalars())
+
+
+def _policy(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading: Reading) -> PolicyRecord:
+    own = tuple(item for item in bindings if item.policy_key == policy.key)
+    actions = {action for binding in own for action in binding.actions}
+    return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions), reading)
+
+
+# A scan that is stored in the database: each question is a query over a connection of its own.
+
+_AnswerT = TypeVar("_AnswerT")
+
+
+class ScanRow(NamedTuple):
+    """The columns of a scan that its record is read from."""
+
+    number: int
+    cluster: int
+    base: int
+    revision: int | None
+    unchecked: int
+    state: str
+    opinion: str
+    matched: str
+    method: str
+    pruned_at: datetime | None
+    changed_rules: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlScan(StoredScan):
+    """A stored scan. A failed scan has no findings: it is not in history."""
+
+    engine: Engine
+    address: Address
+    row: ScanRow
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with as_store_error(self.address), self.engine.connect() as connection:
+            yield connection
+
+    @cached_property
+    def _place(self) -> Place | None:
+        """The scan in history."""
+        if self.row.revision is None:
+            return None
+        with self._reading() as connection:
+            wanted = select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == self.row.number)
+            return Place(self.row.cluster, self.row.revision, unpacked(connection.execute(wanted).scalar()))
+
+    @cached_property
+    def _times(self) -> Times:
+        with self._reading() as connection:
+            return times_of(connection, self.row.cluster)
+
+    def _stream(self, read: Callable[[Connection, Place], Iterator[_AnswerT]]) -> Iterator[_AnswerT]:
+        if self._place is None:
+            return
+        with self._reading() as connection:
+            yield from read(connection, self._place)
+
+    def _answer(self, read: Callable[[Connection, Place], _AnswerT], nothing: _AnswerT) -> _AnswerT:
+        if self._place is None:
+            return nothing
+        with self._reading() as connection:
+            return read(connection, self._place)
+
+    def findings(self) -> Iterator[StoredFinding]:
+        """See `StoredScan`."""
+        return self._stream(lambda connection, place: seen_by(connection, *place))
+
+    def resolved(self) -> Iterator[StoredFinding]:
+        """See `StoredScan`."""
+        return self._stream(lambda connection, place: resolved_by(connection, place.cluster, place.revision))
+
+    def by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
+        """See `StoredScan`."""
+        if policies is None:
+            return self._stream(lambda connection, place: by_problem(connection, *place))
+        chosen = CHECKS.c.policy.in_(sorted({name for _, name in policies}))
+        every = self._stream(lambda connection, place: by_problem(connection, *place, chosen))
+        return (each for each in every if each.stored.finding.policy_key in policies)
+
+    def of_rows(self, rows: Sequence[int]) -> Iterator[tuple[int, ProblemFinding]]:
+        """See `StoredScan`."""
+        return self._stream(lambda connection, place: of_rows(connection, *place, rows, self._times))
+
+    def indexed(self, owner_of: OwnerOf) -> FindingIndex:
+        """See `StoredScan`."""
+        return self._answer(lambda connection, place: indexed(connection, *place, owner_of), FindingIndex())
+
+    def findings_by_object(self) -> Mapping[int, int]:
+        """See `StoredScan`."""
+        return self._answer(lambda connection, place: findings_by_object(connection, *place), {})
+
+    def census(self) -> Census:
+        """See `StoredScan`."""
+        return self._answer(lambda connection, place: census_of_seen(connection, *place), {})
+
+    def census_by(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
+        """See `StoredScan`."""
+        return self._stream(lambda connection, place: owned_census(connection, *place, owner_of))
+
+    def tallies_by(self, owner_of: OwnerOf) -> Iterator[OwnedTally]:
+        """See `StoredScan`."""
+        number = self.row.number
+        return self._stream(
+            lambda connection, place: tallies_by(connection, place.cluster, number, *place[1:], owner_of)
+        )
+
+    def resolutions(self) -> Mapping[str, int]:
+        """See `StoredScan`."""
+        return self._answer(lambda connection, place: resolutions_of(connection, place.cluster, place.revision), {})
+
+    def problem_totals(
+        self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
+    ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
+        """See `StoredScan`."""
+        nothing: tuple[ProblemTotals, tuple[ProblemFinding, ...]] = ProblemTotals(), ()
+        return self._answer(lambda connection, place: problem_totals(connection, place, ranks, waived, most), nothing)
+
+    def problem_groups(self, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
+        """See `StoredScan`."""
+        return self._answer(lambda connection, place: problem_groups(connection, place, waived), ())
+
+    def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
+        """See `StoredScan`."""
+        return self._answer(
+            lambda connection, place: problems_by_namespace(connection, place, waived), GroupedProblems()
+        )
+
+    def problems_by_owner(self, owner_of: OwnerOf, waived: frozenset[int]) -> GroupedProblems:
+        """See `StoredScan`."""
+        return self._answer(
+            lambda connection, place: problems_by_owner(connection, place, owner_of, waived), GroupedProblems()
+        )
+
+    def open_workloads(self, waived: frozenset[int]) -> tuple[OpenWorkload, ...]:
+        """The workloads with open problems."""
+        return tuple(self._stream(lambda connection, place: open_workloads(connection, place, waived)))
+
+    def candidates(self, near: Near) -> Iterator[Candidate]:
+        """See `StoredScan`."""
+        return self._stream(lambda connection, place: candidates(connection, *place, near))
+
+    def open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
+        """See `StoredScan`."""
+        return self._answer(lambda connection, place: open_findings(connection, place, problems), {})
+
+    def excepted(self) -> Mapping[str, int]:
+        """See `StoredScan`."""
+        return self._answer(lambda connection, place: excepted(connection, place.cluster, place.revision), {})
+
+    def waived_checks(self) -> Sequence[WaivedCheck]:
+        """See `StoredScan`."""
+        return self._answer(
+            lambda connection, place: tuple(waived_checks(connection, place.cluster, place.revision)), ()
+        )
+
+    def population(self) -> Iterator[RecordedObject]:
+        """See `StoredScan`."""
+        number = self.row.number
+        return self._stream(lambda connection, place: population_of(connection, place.cluster, number, place.revision))
+
+    def evaluated(self) -> Iterator[EvaluatedObjects]:
+        """See `StoredScan`."""
+        return self._stream(lambda connection, _: evaluated_objects(connection, self.row.number))
+
+    def namespaces(self) -> Iterator[str]:
+        """See `StoredScan`."""
+        return self._stream(lambda connection, place: namespaces_at(connection, place.cluster, place.revision))
+
+    def places(self) -> Places | None:
+        """See `StoredScan`."""
+        with self._reading() as connection:
+            return read_places(connection, self.row.number)
+
+    def register(self) -> Register:
+        """See `StoredScan`."""
+        with self._reading() as connection:
+            return register_of(connection, self.row.cluster, self.row.number, self._last_day)
+
+    def policy_days(self, policy: PolicyKey | None) -> PolicyDays:
+        """See `StoredScan`."""
+        with self._reading() as connection:
+            return policy_days_of(connection, self.row.cluster, self._last_day, policy)
+
+    @property
+    def _last_day(self) -> date:
+        """The day of UTC on which the scan ended, or began."""
+        return (self.scan.finished_at or self.scan.started_at).astimezone(UTC).date()
+
+
+# Counts the scans of a cluster by state, lists the newest of them, and measures the database.
+
+NEWEST: Final = 60
+"""The scans that a register lists."""
+_FIELDS: Final = ("id", "state", "started_at", "finished_at", "tool_version", "findings", "new", "resolved")
+
+
+def register_of(connection: Connection, cluster: int, scan: int, until: date) -> Register:
+    """The register of a cluster, by its number, with the scans up to one, by its number, and the days up to one. A scan that was pruned counts."""
+    own = SCANS.c.cluster == cluster
+    states = connection.execute(select(SCANS.c.state, func.count()).where(own).group_by(SCANS.c.state)).all()
+    complete = select(SCANS.c.finished_at).where(own, SCANS.c.state == ScanState.COMPLETE.value)
+    newest = complete.order_by(SCANS.c.revision.desc()).limit(1)
+    return Register(
+        scans=dict(sorted((state, number) for state, number in states)),
+        last_complete=connection.execute(newest).scalar(),
+        database_bytes=total_bytes(connection),
+        days=tuple(_days(connection, cluster, until))[-RECENT:],
+        lines=_lines(connection, cluster, scan),
+    )
+
+
+def _days(connection: Connection, cluster: int, until: date) -> Iterator[DayCounts]:
+    for each in days(connection, cluster, until - timedelta(days=4 * RECENT), until):
+        yield DayCounts(each.day, each.findings, each.new, each.resolved)
+
+
+def _lines(connection: Connection, cluster: int, scan: int) -> tuple[ScanLine, ...]:
+    """The newest scans up to one of them, the newest first."""
+    own = SCANS.c
+    scope = connection.execute(select(own.scope).where(own.number == scan)).scalar_one()
+    columns = (
+        *(own[name] for name in _FIELDS),
+        (own.scope == scope).label("alike"),
+        own.policy_set_digest,
+        own.preview,
+    )
+    wanted = select(*columns).where(own.cluster == cluster, own.number <= scan)
+    rows = connection.execute(wanted.order_by(own.number.desc()).limit(NEWEST)).all()
+    lines: list[ScanLine] = []
+    digest = ""
+    for row in reversed(rows):
+        rules = row.policy_set_digest if row.alike and not row.preview else ""
+        facts = {name: getattr(row, name) for name in _FIELDS}
+        lines.append(ScanLine(**facts, alike=bool(row.alike), rules_changed=bool(digest and rules) and digest != rules))
+        digest = rules or digest
+    return tuple(reversed(lines))

@@ -1,0 +1,150 @@
+"""Reads the open findings of some policies without their texts, for waivers to be counted, and the numbers of excepted findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, Integer, and_, func, or_, select, type_coerce
+
+from scanner.model.population import Pairs
+from scanner.model.scan import outcome_name
+from scanner.model.waiver import Candidate, CheckOfFinding, Near
+from scanner.store.database.engine import listed, listed_texts
+from scanner.store.read.findings import PROBLEM, seen_in
+from scanner.store.read.open_problems import NO_ROWS, Place, open_problems
+from scanner.store.rows.columns import CheckColumns, KindColumns, columns_of
+from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.tables import ALONE, CHECKS, FINDINGS, KEPT, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
+
+_PORTION: Final = 5000
+
+
+def candidates(
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, near: Near
+) -> Iterator[Candidate]:
+    """The open findings at a revision to which waivers may apply, in no order; `unchecked` rows are marked."""
+    if not near.policies:
+        return
+    of_policies = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns)).where(
+        CHECKS.c.policy.in_(sorted(near.policies))
+    )
+    checks = {number: _check(CheckColumns._make(rest)) for number, *rest in connection.execute(of_policies)}
+    of_kinds = select(KINDS.c.id, *columns_of(KINDS, KindColumns))
+    kinds = {number: (api_version, kind) for number, api_version, kind in connection.execute(of_kinds)}
+    labels: dict[str | None, Pairs] = {None: ()}
+    own, verdict, place, top = FINDINGS.c, VERDICTS.c, OBJECTS.c, WORKLOADS.c
+    interval = and_(POPULATION.c.object == own.object, POPULATION.c.since <= revision, POPULATION.c.until > revision)
+    wanted = (
+        select(
+            own.id, own.problem, own.check, own.kind, own.event, place.namespace, place.name,
+            verdict.outcome, type_coerce(verdict.would_deny, Integer), verdict.excepted_by,
+            top.kind.label("top_kind"), top.name.label("top_name"), KEPT.c.labels,
+        )
+        .select_from(FINDINGS)
+        .join(VERDICTS, verdict.id == own.verdict)
+        .join(OBJECTS, place.id == own.object)
+        .outerjoin(POPULATION, interval)
+        .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
+        .outerjoin(KEPT, KEPT.c.id == POPULATION.c.kept)
+        .where(seen_in(cluster, revision), own.check.in_(listed(connection, checks)), *_near(connection, near, cluster, revision))
+        .execution_options(yield_per=_PORTION)
+    )  # fmt: skip
+
+    with connection.execute(wanted) as result:
+        for portion in result.partitions():
+            for (
+                row,
+                problem,
+                check,
+                kind,
+                event,
+                namespace,
+                name,
+                outcome,
+                would_deny,
+                excepted_by,
+                top_kind,
+                top_name,
+                text,
+            ) in portion:
+                if text not in labels:
+                    labels[text] = tuple((key, value) for key, value in orjson.loads(text))
+                yield Candidate(
+                    row,
+                    -row if problem is None else problem,
+                    checks[check],
+                    kinds[kind],
+                    namespace,
+                    name,
+                    outcome_name(outcome, would_deny=bool(would_deny), excepted_by=excepted_by).value,
+                    row not in unchecked,
+                    event in ALONE,
+                    top_kind or kinds[kind][1],
+                    top_name or name,
+                    labels[text],
+                )
+
+
+def _near(connection: Connection, near: Near, cluster: int, revision: int) -> Iterator[ColumnElement[bool]]:
+    """The condition that an object has one of the names or labels, unless any finding may be waived.
+
+    The objects are chosen before their findings are read: there are fewer of them, and each is examined once.
+    """
+    if near.any:
+        return
+    identity, interval = OBJECTS.c, POPULATION.c
+    at = and_(interval.object == identity.id, interval.since <= revision, interval.until > revision)
+    objects = (
+        select(identity.id)
+        .outerjoin(POPULATION, at)
+        .outerjoin(WORKLOADS, WORKLOADS.c.id == interval.workload)
+        .where(
+            identity.cluster == cluster,
+            or_(
+                identity.name.in_(listed_texts(connection, near.objects)),
+                func.coalesce(WORKLOADS.c.name, identity.name).in_(listed_texts(connection, near.workloads)),
+                identity.namespace.in_(listed_texts(connection, near.namespaces)),
+                interval.kept.in_(listed(connection, _kept(connection, near.labels))),
+            ),
+        )
+    )
+    yield FINDINGS.c.object.in_(objects)
+
+
+def _kept(connection: Connection, labels: frozenset[tuple[str, str]]) -> list[int]:
+    """The ids of the kept labels that have one of some labels."""
+    if not labels:
+        return []
+    stored = connection.execute(select(KEPT.c.id, KEPT.c.labels))
+    return [number for number, text in stored if not labels.isdisjoint(map(tuple, orjson.loads(text)))]
+
+
+def open_findings(connection: Connection, place: Place, problems: frozenset[int]) -> Mapping[int, int]:
+    """The numbers of the findings that make problems open; those with waivers count."""
+    number = func.count().label("number")
+    counted = open_problems(connection, place, NO_ROWS, number).where(PROBLEM.in_(listed(connection, problems)))
+    return {row.problem: row.number for row in connection.execute(counted)}
+
+
+def _check(columns: CheckColumns) -> CheckOfFinding:
+    return CheckOfFinding(
+        columns.language,
+        columns.policy,
+        columns.binding,
+        columns.param_namespace,
+        columns.param_name,
+        columns.check(),
+    )
+
+
+def excepted(connection: Connection, cluster: int, revision: int) -> Mapping[str, int]:
+    """The numbers of open findings at a revision by the exceptions and filters that except them."""
+    counted = (
+        select(VERDICTS.c.excepted_by, func.count().label("number"))
+        .select_from(FINDINGS.join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict))
+        .where(seen_in(cluster, revision), VERDICTS.c.excepted_by != "")
+        .group_by(VERDICTS.c.excepted_by)
+    )
+    return {row.excepted_by: row.number for row in connection.execute(counted)}

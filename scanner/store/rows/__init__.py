@@ -1,0 +1,1 @@
+"""The tables, and the forms of their rows: ids, shared rows, digests, sums, and the index of a search."""

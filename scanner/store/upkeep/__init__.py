@@ -1,0 +1,1 @@
+"""Creates, upgrades, checks, prunes, renames and copies databases."""

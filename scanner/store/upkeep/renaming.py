@@ -1,0 +1,153 @@
+"""Gives the history of a cluster another name: the name that later scans pass as `--cluster-name` to continue the history.
+
+Nothing that a scan recorded changes: a scan keeps the name that it had, and shows that of its cluster. Two histories are never
+joined. A name whose history has no merged scan is free: its failed scans go over to the renamed history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from shlex import quote
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from scanner.errors import UsageError
+from scanner.model.scan import ScanState
+from scanner.store.catalog.clusters import StoredCluster, are_alike, change, given_key, stored_clusters
+from scanner.store.catalog.runs import labels_of, names_of_runs, rename_runs, running_runs
+from scanner.store.catalog.scans import abandoned
+from scanner.store.database.engine import engine_for, lock_bodies, merge_log, writing_shared
+from scanner.store.database.store_errors import as_store_error
+from scanner.store.rows.tables import CLUSTERS, SCANS
+from scanner.store.upkeep.retention import existing
+from scanner.store.upkeep.schema import check
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """The result: the names of the history before and after, and the number of its scans. `changed` is False for the same name."""
+
+    before: str
+    name: str
+    scans: int
+    changed: bool
+
+
+def rename_cluster(url: str, old: str, new: str, now: datetime) -> Renamed:
+    """Rename the history of the cluster with the name, the UID, the path or the identity `old`; `now` decides which scans still run.
+
+    Raises UsageError for a name that cannot be given, an unknown cluster, the name of another history, and while the cluster is
+    scanned; StoreError when the database cannot be used.
+    """
+    _reject_name(new)
+    address = existing(url)
+    engine = engine_for(address)
+    try:
+        with as_store_error(address):
+            check(engine, address)
+            with writing_shared(engine) as connection:
+                renamed = _rename(connection, old, new, now)
+            merge_log(engine)
+            return renamed
+    finally:
+        engine.dispose()
+
+
+def _rename(connection: Connection, old: str, new: str, now: datetime) -> Renamed:
+    stored = stored_clusters(connection)
+    cluster = _named(stored, old)
+    wanted = cluster._replace(identity=given_key(new), name=new)
+    if wanted == cluster:
+        return Renamed(cluster.name, new, _scans(connection, cluster.id), changed=False)
+    others = [row for row in stored if row.id != cluster.id]
+    free = _free(connection, cluster, others, new)
+    numbers = [cluster.id, *(row.id for row in free)]
+    # A merge is not waited for: the lock of all clusters is held here, and other scans could not begin.
+    _reject_running(connection, (cluster, *free), now)
+    for number in numbers:
+        lock_bodies(connection, number)
+    _reject_running(connection, (cluster, *free), now)
+    for row in free:
+        _take_scans(connection, row, cluster)
+    taken = {row.name for row in others} | names_of_runs(connection, without=numbers)
+    change(connection, cluster, wanted)
+    rename_runs(connection, cluster.id, cluster.name, new, alone=cluster.name not in taken)
+    return Renamed(cluster.name, new, _scans(connection, cluster.id), changed=True)
+
+
+def _reject_name(name: str) -> None:
+    if not name.strip():
+        raise UsageError("The new name is empty: write the name that later scans pass as --cluster-name.")
+    if name != name.strip() or not name.isprintable():
+        raise UsageError(
+            f"The new name {name!r} has a control character, or a space at an end: write letters, digits and . _ - : / @"
+        )
+
+
+def _named(stored: Sequence[StoredCluster], text: str) -> StoredCluster:
+    """The cluster that a text names. Raises UsageError with the known clusters unless it is exactly one."""
+    rows = [row for row in stored if text in {row.name, row.identity, *row.marks.values()}]
+    chosen = [row for row in rows if row.identity == text] or rows
+    if len(chosen) == 1:
+        return chosen[0]
+    if chosen:
+        identities = ", ".join(row.identity for row in chosen)
+        raise UsageError(
+            f"The name {text} is ambiguous: the database has several such clusters. Name one of: {identities}"
+        )
+    known = ", ".join(labels_of(stored).values()) or "no cluster"
+    raise UsageError(f"There is no cluster {text!r} in this database: it has {known}.")
+
+
+def _free(
+    connection: Connection, cluster: StoredCluster, others: Sequence[StoredCluster], new: str
+) -> list[StoredCluster]:
+    """The histories with the new name that have no merged scan, and are none of another cluster. Raises UsageError for others."""
+    named = [row for row in others if new in {row.name, row.identity, *row.marks.values()}]
+    for row in named:
+        merged = _merged(connection, row.id)
+        if merged or not row.given or not are_alike(cluster, row):
+            raise UsageError(_of_another(row, new, merged))
+    return named
+
+
+def _of_another(other: StoredCluster, new: str, merged: int) -> str:
+    scans = f"with {merged:,} scan{'s' * (merged != 1)}" if merged else "without a finished scan"
+    return (
+        f"{new} is the name of another history, {other.identity}, {scans}; histories are not joined. Choose another name, or "
+        f"give that history another one first: assay db rename-cluster {quote(other.identity)} OTHER"
+    )
+
+
+def _merged(connection: Connection, cluster: int) -> int:
+    merged = select(func.count()).where(SCANS.c.cluster == cluster, SCANS.c.revision.is_not(None))
+    return connection.execute(merged).scalar_one()
+
+
+def _scans(connection: Connection, cluster: int) -> int:
+    return connection.execute(select(func.count()).where(SCANS.c.cluster == cluster)).scalar_one()
+
+
+def _reject_running(connection: Connection, clusters: Sequence[StoredCluster], now: datetime) -> None:
+    """Raise UsageError while a process scans one of the clusters: its output and its notifications have the old name."""
+    dead = [scan.number for scan in abandoned(connection, now)]
+    for cluster in clusters:
+        own = SCANS.c
+        open_scans = own.cluster == cluster.id, own.state == ScanState.RUNNING.value, own.number.not_in(dead)
+        scan = connection.execute(select(own.id).where(*open_scans).limit(1)).scalar()
+        if scan is not None:
+            raise UsageError(
+                f"Scan {scan} of {cluster.name} is running: run the command again when the scan has ended, or end it."
+            )
+        for details in running_runs(connection, cluster.identity, now):
+            raise UsageError(
+                f"Run {details.run.number} of {cluster.name} has not ended: run the command again when the run has ended."
+            )
+
+
+def _take_scans(connection: Connection, free: StoredCluster, cluster: StoredCluster) -> None:
+    """Give the failed scans of a history without merged scans to another history, and delete it."""
+    connection.execute(update(SCANS).where(SCANS.c.cluster == free.id).values(cluster=cluster.id))
+    connection.execute(delete(CLUSTERS).where(CLUSTERS.c.id == free.id))

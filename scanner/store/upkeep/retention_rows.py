@@ -1,0 +1,363 @@
+"""Prunes the bodies of scans: the rows of a scan go, and its row in `scans` stays as a tombstone.
+
+Later scans ask three questions about the scan that last saw an open finding: did it see the finding, with which policies and
+rules, and for which user. The tombstone of such a scan keeps the answers: its policies, bindings and rules, the documents that
+it could not read, and the tallies that depend on the requester. A later prune deletes them when no open finding needs them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from scanner.model.outcome import GapKind
+from scanner.store.catalog.scans import mode_of
+from scanner.store.database.engine import among, lock_history, writing
+from scanner.store.history.problem_clocks import is_last_in_problem
+from scanner.store.history.sightings import open_findings
+from scanner.store.rows.closing_sums import OF_FINDINGS, OF_POPULATION, Rewriting, forget_sums, hand_over
+from scanner.store.rows.interning import chunks
+from scanner.store.rows.logical_rows import OF_TABLES, PARTS, REPORTS, SHARED
+from scanner.store.rows.row_ids import RowIdSet, intersection, unpacked
+from scanner.store.rows.shared_rows import Owners
+from scanner.store.rows.tables import (
+    ALONE,
+    COVERAGE,
+    FINDINGS,
+    GAPS,
+    OPEN,
+    POPULATION,
+    SCAN_PLACES,
+    SCANS,
+    TALLIES,
+    UNCHECKED,
+)
+from scanner.store.upkeep.retention_plan import Needed, ScanRow, baselines, next_owners
+
+OF_EVALUATION: Final = frozenset({"policies", "bindings", "rules"})
+"""The shared rows that the last scan with an open finding keeps."""
+
+
+def scans_of(connection: Connection, cluster: int, dead: Collection[int] = ()) -> list[ScanRow]:
+    """The scans of a cluster. Those with the numbers `dead` have failed, even if the database does not record it yet."""
+    own = SCANS.c
+    question = own.source, own.scope, own.requester
+    owners = (own[f"{name}_of"] for name in Owners._fields)
+    columns = own.number, own.revision, own.state, own.finished_at, own.base, own.pruned_at, own.preview, own.method
+    wanted = select(*columns, *question, *owners).where(own.cluster == cluster).order_by(own.number)
+    modes: dict[str, tuple[object, ...]] = {}
+    rows: list[ScanRow] = []
+    for number, revision, state, finished_at, base, pruned_at, preview, method, *rest in connection.execute(wanted):
+        if method not in modes:
+            modes[method] = mode_of(method)
+        rows.append(
+            ScanRow(
+                number,
+                revision,
+                "failed" if number in dead else state,
+                finished_at,
+                (*rest[: len(question)], modes[method]),
+                base,
+                Owners(*rest[len(question) :]),
+                pruned_at is not None,
+                preview,
+            )
+        )
+    return rows
+
+
+def last_seeing(connection: Connection, cluster: int, scans: Iterable[ScanRow]) -> frozenset[int]:
+    """The revisions of the scans that were the last to see an open finding."""
+    unassigned = RowIdSet(connection.execute(open_findings(cluster)).scalars())
+    unchecked = select(UNCHECKED.c.scan, UNCHECKED.c.findings).join(SCANS).where(SCANS.c.cluster == cluster)
+    blind = {scan: bytes(findings) for scan, findings in connection.execute(unchecked)}
+    revisions: set[int] = set()
+    merged = [(scan.revision, scan.number) for scan in scans if scan.revision is not None]
+    for revision, number in sorted(merged, reverse=True):
+        if not unassigned.count:
+            break
+        unseen = intersection(unassigned, unpacked(blind.get(number)))
+        if unseen.count < unassigned.count:
+            revisions.add(revision)
+        unassigned = unseen
+    return frozenset(revisions)
+
+
+class Bodies:
+    """Prunes scans of one cluster, over a connection that holds the locks of `engine.lock_bodies`."""
+
+    def __init__(self, connection: Connection, cluster: int, scans: Sequence[ScanRow]) -> None:
+        """Take all scans of the cluster."""
+        self._connection = connection
+        self._cluster = cluster
+        self._scans = scans
+        seeing = last_seeing(connection, cluster, scans)
+        self._asked = frozenset(scan.number for scan in scans if scan.revision in seeing)
+
+    def prune(self, numbers: Sequence[int], now: datetime) -> int:
+        """Delete the bodies of scans; return the number of deleted rows.
+
+        Scans that were pruned before may be given again: what no open finding needs any more is deleted.
+        """
+        deleted = sum(self._shared(rows, table, numbers) for rows, table in SHARED.items())
+        for portion in chunks(numbers):
+            deleted += self._own(portion)
+            forget_sums(self._connection, REPORTS, portion)
+            fresh = among(self._connection, SCANS.c.number, portion) & SCANS.c.pruned_at.is_(None)
+            emptied = {"pruned_at": now, "matched": "", "opinion": ""}
+            self._connection.execute(update(SCANS).where(fresh).values(**emptied))
+        self._trim_unchecked(numbers)
+        return deleted
+
+    def _own(self, numbers: Sequence[int]) -> int:
+        """Delete the rows that scans have alone."""
+        deleted = self._delete(COVERAGE, numbers) + self._delete(SCAN_PLACES, numbers)
+        asked = [number for number in numbers if number in self._asked]
+        others = [number for number in numbers if number not in self._asked]
+        deleted += self._delete(GAPS, others) + self._delete(TALLIES, others)
+        deleted += self._delete_some(GAPS, asked, GAPS.c.kind != GapKind.DOCUMENT.value)
+        return deleted + self._delete_some(TALLIES, asked, ~TALLIES.c.requester)
+
+    def _shared(self, rows: str, table: Table, numbers: Sequence[int]) -> int:
+        """Delete the rows of a table, or give them to the oldest scan that stays and shares them."""
+        keeping = self._asked if rows in OF_EVALUATION else frozenset[int]()
+        going = frozenset(numbers) - keeping
+        gone = going | (frozenset(scan.number for scan in self._scans if scan.pruned) - keeping)
+        column = SCANS.c[f"{rows}_of"]
+        for owner, successor in next_owners(self._scans, rows, going, gone).items():
+            self._connection.execute(update(table).where(table.c.scan == owner).values(scan=successor))
+            hand_over(self._connection, PARTS[table.name], owner, successor)
+            sharing = (SCANS.c.cluster == self._cluster) & (column == owner)
+            self._connection.execute(update(SCANS).where(sharing).values({column: successor}))
+            self._connection.execute(update(SCANS).where(SCANS.c.number == successor).values({column: 0}))
+        deleted = 0
+        for portion in chunks(sorted(going)):
+            deleted += self._delete(table, portion)
+            of_portion = among(self._connection, SCANS.c.number, portion)
+            self._connection.execute(update(SCANS).where(of_portion, column != 0).values({column: 0}))
+        return deleted
+
+    def _delete(self, table: Table, numbers: Sequence[int]) -> int:
+        """Delete the rows of scans, and their sums."""
+        if not numbers:
+            return 0
+        for part in OF_TABLES[table.name]:
+            forget_sums(self._connection, part, numbers)
+        return self._connection.execute(delete(table).where(among(self._connection, table.c.scan, numbers))).rowcount
+
+    def _delete_some(self, table: Table, numbers: Sequence[int], condition: ColumnElement[bool]) -> int:
+        """Delete the rows of scans that fit a condition."""
+        if not numbers:
+            return 0
+        chosen = among(self._connection, table.c.scan, numbers)
+        with Rewriting(self._connection).of(OF_TABLES[table.name], chosen):
+            return self._connection.execute(delete(table).where(chosen, condition)).rowcount
+
+    def _trim_unchecked(self, numbers: Sequence[int]) -> None:
+        """Of the findings that a pruned scan left unchecked, keep those that are still open: others have a time of their own."""
+        still_open: RowIdSet | None = None
+        own = UNCHECKED.c
+        for portion in chunks(numbers):
+            wanted = select(own.scan, own.findings).where(among(self._connection, own.scan, portion))
+            for scan, data in self._connection.execute(wanted).all():
+                if still_open is None:
+                    still_open = RowIdSet(self._connection.execute(open_findings(self._cluster)).scalars())
+                before = unpacked(bytes(data))
+                left = intersection(still_open, before)
+                if left.count == before.count:
+                    continue
+                self._connection.execute(delete(UNCHECKED).where(own.scan == scan))
+                if left.count:
+                    self._connection.execute(insert(UNCHECKED).values(scan=scan, findings=left.packed()))
+
+
+def rows_of(connection: Connection, numbers: Sequence[int]) -> dict[str, int]:
+    """The number of rows that scans have in each table, without those that are shared with a scan that stays."""
+    counts: dict[str, int] = {}
+    for table in (COVERAGE, GAPS, TALLIES):
+        for portion in chunks(numbers):
+            counted = select(func.count()).select_from(table).where(among(connection, table.c.scan, portion))
+            counts[table.name] = counts.get(table.name, 0) + connection.execute(counted).scalar_one()
+    return counts
+
+
+# Deletes the intervals of findings and objects in which no scan with a report lies.
+#
+# The latest row of a finding always stays, because its first revision is the time since when the finding is known; so
+# do the rows of a problem without a latest row, the last ones of findings that left a problem, and those of the scan
+# with which a report is compared. The intervals of objects that name the workload and the owner of such a finding
+# stay with it. Without a report that shows a row, its evidence goes. Ended intervals never change, so they are found
+# without a lock and deleted in portions.
+
+PORTION: Final = 10_000
+"""The number of rows that one transaction deletes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unneeded:
+    """Rows without a report: ids of `findings` to delete, ids of those that lose their evidence, and keys of `population`."""
+
+    findings: RowIdSet = field(default_factory=RowIdSet)
+    evidence: RowIdSet = field(default_factory=RowIdSet)
+    objects: array[int] = field(default_factory=lambda: array("I"))
+    since: array[int] = field(default_factory=lambda: array("I"))
+
+    @property
+    def rows(self) -> int:
+        """The number of rows to delete."""
+        return self.findings.count + len(self.objects)
+
+
+def unneeded(connection: Connection, cluster: int, scans: Sequence[ScanRow], going: Iterable[int] = ()) -> Unneeded:
+    """The rows of a cluster that no report needs if the scans with the numbers `going` are pruned, too."""
+    gone = frozenset(going)
+    reported = sorted(
+        scan.revision for scan in scans if scan.revision is not None and not scan.pruned and scan.number not in gone
+    )
+    found = Unneeded()
+    compared = sorted({*reported, *baselines(scans, gone)})
+    _findings(connection, cluster, Needed(reported), Needed(compared), found)
+    # A report shows the workload of a resolved object as of the revision before, and an open finding that of its last scan.
+    asked = {*reported, *(revision - 1 for revision in reported), *last_seeing(connection, cluster, scans)}
+    _population(connection, cluster, Needed(sorted(asked)), found)
+    return found
+
+
+def _findings(connection: Connection, cluster: int, reported: Needed, compared: Needed, found: Unneeded) -> None:
+    own = FINDINGS.c
+    later = FINDINGS.alias("later").c
+    latest = select(later.problem).where(
+        later.cluster == cluster, later.superseded.is_(None), later.problem.is_not(None)
+    )
+    # An object with another workload takes its finding to another problem: then no latest row has the clock of the first one.
+    alone = and_(own.event.not_in(ALONE), own.problem.is_not(None), own.problem.not_in(latest)).label("alone")
+    columns = (
+        own.id,
+        own.since,
+        own.until,
+        own.superseded,
+        own.last_seen,
+        own.continues,
+        own.evidence,
+        own.excerpt,
+        alone,
+        is_last_in_problem().label("last"),
+    )
+    ended = select(*columns).where(own.cluster == cluster, own.until != OPEN).execution_options(yield_per=1000)
+    with connection.execute(ended) as rows:
+        for number, since, until, superseded, last_seen, continues, evidence, excerpt, keeps_clock, last in rows:
+            # The report of the scan that resolved a finding shows the finding.
+            if reported.within(since, until if last_seen is None else until + 1):
+                continue
+            # A comparison of two scans gives the reason of a resolution between them, and follows what was continued.
+            asked = (last_seen is not None and reported.within(until, superseded or until)) or (
+                continues is not None and reported.within(0, since)
+            )
+            needed = keeps_clock or asked or last or compared.within(since, until)
+            if superseded is not None and not needed:
+                found.findings.add(number)
+            elif evidence is not None or excerpt is not None:
+                found.evidence.add(number)
+
+
+def _population(connection: Connection, cluster: int, asked: Needed, found: Unneeded) -> None:
+    own = POPULATION.c
+    ended = select(own.object, own.since, own.until).where(own.cluster == cluster, own.until != OPEN)
+    ordered = ended.order_by(own.object, own.since).execution_options(yield_per=1000)
+    with connection.execute(ordered) as rows, connection.execute(_of_findings(cluster)) as of_findings:
+        needed = ((row.object, row.since) for row in of_findings if row.id not in found.findings)
+        following = next(needed, None)
+        for object_id, since, until in rows:
+            while following is not None and following < (object_id, since):
+                following = next(needed, None)
+            if following != (object_id, since) and not asked.within(since, until):
+                found.objects.append(object_id)
+                found.since.append(since)
+
+
+def _of_findings(cluster: int) -> Select[tuple[int, int, int]]:
+    """The intervals that name the workloads of findings while they stay: ids of findings and keys of intervals.
+
+    They are the intervals as the last scans with ended findings saw the objects, and the last ones of objects that were gone while
+    their findings were open, because no scan checked them.
+    """
+    own, interval, later = FINDINGS.c, POPULATION.c, POPULATION.alias("later").c
+    as_last_seen = and_(
+        *(own.last_seen.is_not(None), is_last_in_problem()),
+        *(interval.since < own.until, interval.until > own.last_seen),
+    )
+    goes_on = exists().where(later.object == interval.object, later.since == interval.until)
+    gone_before = and_(own.event.not_in(ALONE), interval.until > own.since, interval.until < own.until, ~goes_on)
+    wanted = select(own.id, interval.object, interval.since).join_from(
+        FINDINGS, POPULATION, and_(interval.object == own.object, or_(as_last_seen, gone_before))
+    )
+    ordered = wanted.where(own.cluster == cluster).order_by(interval.object, interval.since)
+    return ordered.execution_options(yield_per=1000)
+
+
+def delete_unneeded(engine: Engine, cluster: int) -> int:
+    """Delete the rows of a cluster that no report needs, in portions; return their number. Safe to interrupt and to repeat."""
+    with engine.connect() as connection:
+        found = unneeded(connection, cluster, scans_of(connection, cluster))
+    for portion in _portions(found.findings):
+        with writing(engine) as connection:
+            lock_history(connection, cluster)
+            sums = Rewriting(connection)
+            for numbers in chunks(portion):
+                chosen = among(connection, FINDINGS.c.id, numbers)
+                with sums.of(OF_FINDINGS, chosen):
+                    connection.execute(delete(FINDINGS).where(chosen))
+    for portion in _portions(found.evidence):
+        with writing(engine) as connection:
+            lock_history(connection, cluster)
+            sums = Rewriting(connection)
+            for numbers in chunks(portion):
+                chosen = among(connection, FINDINGS.c.id, numbers)
+                with sums.of(OF_FINDINGS, chosen):
+                    emptied = update(FINDINGS).where(chosen, FINDINGS.c.until != OPEN)
+                    connection.execute(emptied.values(evidence=None, excerpt=None))
+    one = delete(POPULATION).where(
+        POPULATION.c.object == bindparam("of_object"), POPULATION.c.since == bindparam("begin")
+    )
+    for start in range(0, len(found.objects), PORTION):
+        own, since = found.objects[start : start + PORTION], found.since[start : start + PORTION]
+        with writing(engine) as connection:
+            lock_history(connection, cluster)
+            keys = [{"of_object": each, "begin": begin} for each, begin in zip(own, since, strict=True)]
+            sums = Rewriting(connection)
+            for some in chunks(keys):
+                objects = sorted({key["of_object"] for key in some})
+                with sums.of(OF_POPULATION, among(connection, POPULATION.c.object, objects)):
+                    connection.execute(one, some)
+    return found.rows
+
+
+def _portions(numbers: Iterable[int]) -> Iterator[list[int]]:
+    portion: list[int] = []
+    for number in numbers:
+        portion.append(number)
+        if len(portion) == PORTION:
+            yield portion
+            portion = []
+    if portion:
+        yield portion

@@ -1,0 +1,439 @@
+"""Creates the read-only views, and has their queries.
+
+The views belong to the newest schema alone, and every upgrade creates them anew after its last migration: no migration creates
+one. SQLite renames no table while a view refers to a table that does not exist, so there the views are dropped before the first
+migration. PostgreSQL replaces views in their place, because views and rights of users may depend on them. A migration that
+changes or drops a column below a view calls `drop_views(op.get_bind())` first; the upgrade restores the rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Final, TypeAlias
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Dialect,
+    FromClause,
+    Select,
+    String,
+    and_,
+    case,
+    exists,
+    func,
+    null,
+    select,
+    text,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.sql.selectable import NamedFromClause
+
+from scanner.posture.problem_rows import WEAKEST
+from scanner.store.history.problem_clocks import FIRST, OPENED, is_last_in_problem
+from scanner.store.read.findings import MOVED, PROBLEM, SHORT
+from scanner.store.read.open_problems import ACTIONS, strictness
+from scanner.store.rows.stored_texts import ESCAPE, NAME, NAMESPACE
+from scanner.store.rows.tables import (
+    CAUSES,
+    CHECKS,
+    CLUSTERS,
+    COVERAGE,
+    DAILY,
+    DAILY_KEYS,
+    DAYS,
+    FINDINGS,
+    HEALTH,
+    KINDS,
+    OBJECTS,
+    OPEN,
+    POPULATION,
+    SCANS,
+    UNCHECKED_NOW,
+    VERDICTS,
+    WORKLOADS,
+)
+
+
+@contextmanager
+def views_after(connection: Connection) -> Iterator[None]:
+    """Let the block migrate the database to the newest schema, then create its views. All happens in one transaction."""
+    rights = list(_rights(connection))
+    if connection.dialect.name == "sqlite":
+        drop_views(connection)
+    yield
+    create_views(connection)
+    for view, user, more in rights:
+        quoted = "PUBLIC" if user == "PUBLIC" else connection.dialect.identifier_preparer.quote_identifier(user)
+        connection.exec_driver_sql(f"GRANT SELECT ON {view} TO {quoted}{more}")
+
+
+def create_views(connection: Connection) -> None:
+    """Create the views; PostgreSQL replaces older ones, which may lack columns at the end."""
+    for statement in view_definitions(connection.dialect):
+        connection.exec_driver_sql(statement)
+
+
+def view_definitions(dialect: Dialect) -> Iterator[str]:
+    """The statements that create the views."""
+    create = "CREATE VIEW" if dialect.name == "sqlite" else "CREATE OR REPLACE VIEW"
+    for name, query in VIEWS.items():
+        compiled = query.compile(dialect=dialect, compile_kwargs={"literal_binds": True})
+        yield f"{create} {name} AS {compiled}"
+
+
+def drop_views(connection: Connection) -> None:
+    """Drop the views that exist."""
+    for name in VIEWS:
+        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {name}")
+
+
+def _rights(connection: Connection) -> Iterator[tuple[str, str, str]]:
+    """The rights to read the views in PostgreSQL: the view, the user, and the end of a GRANT."""
+    if connection.dialect.name != "postgresql":
+        return
+    granted = text(
+        "SELECT table_name, grantee, is_grantable FROM information_schema.role_table_grants"
+        " WHERE table_schema = current_schema() AND privilege_type = 'SELECT' AND grantee <> current_user"
+    )
+    for view, user, grantable in connection.execute(granted):
+        if view in VIEWS:
+            yield view, user, " WITH GRANT OPTION" if grantable == "YES" else ""
+
+
+# SQL that SQLite and PostgreSQL write differently: both give the same text.
+
+
+class Word(FunctionElement[str]):
+    """A text of some arguments, with the SQL of each database; `{0}` stands for the first argument."""
+
+    inherit_cache = True
+    type = String()
+    sql: ClassVar[Mapping[str, str]]
+
+
+@compiles(Word)
+def _compile(word: Word, compiler: SQLCompiler, **options: Any) -> str:
+    arguments = [compiler.process(argument, **options) for argument in word.clauses]
+    return word.sql[compiler.dialect.name].format(*arguments)
+
+
+class Moment(Word):
+    """A time in UTC, without fractions of a second: `2026-03-31T06:05:00Z`."""
+
+    inherit_cache = True
+    sql: ClassVar = {
+        "sqlite": "(substr({0}, 1, 10) || 'T' || substr({0}, 12, 8) || 'Z')",
+        "postgresql": """to_char({0} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')""",
+    }
+
+
+class Digits(Word):
+    """Bytes in hexadecimal digits, in small letters."""
+
+    inherit_cache = True
+    sql: ClassVar = {"sqlite": "lower(hex({0}))", "postgresql": "encode({0}, 'hex')"}
+
+
+class ProblemId(Word):
+    """The id of a problem, by its number: see `posture.problems.problem_id`."""
+
+    inherit_cache = True
+    sql: ClassVar = {
+        "sqlite": "('p-' || printf('%012x', {0}))",
+        "postgresql": "('p-' || lpad(to_hex({0}), 12, '0'))",
+    }
+
+
+class Character(Word):
+    """The character with a number."""
+
+    inherit_cache = True
+    sql: ClassVar = {"sqlite": "char({0})", "postgresql": "chr({0})"}
+
+
+# The queries of the read-only views, which `docs/sql.md` describes: their columns are an interface.
+#
+# Columns are added at the end; none is removed or gets another meaning within a major version. Both databases return
+# the same values: times are texts in UTC, ids are those of the reports, facts are 1 or 0. A view has nothing that
+# reports do not show.
+
+_Sql: TypeAlias = ColumnElement[Any]
+
+_NEWEST = (
+    select(SCANS.c.cluster, func.max(SCANS.c.revision).label("revision")).group_by(SCANS.c.cluster).subquery("newest")
+)
+"""The newest revision of each cluster."""
+_CLUSTER: Final = CLUSTERS.c.name.label("cluster"), CLUSTERS.c.id.label("cluster_id")
+
+
+def _fact(condition: _Sql) -> _Sql:
+    """1 or 0: PostgreSQL compares no boolean with a number, and SQLite has no booleans."""
+    return case((condition, 1), else_=0)
+
+
+def _contains(text: _Sql, part: str | Character) -> _Sql:
+    return func.replace(text, part, "") != text
+
+
+def _action(strictness: _Sql) -> _Sql:
+    return case(*((strictness == place, action) for place, action in enumerate(ACTIONS, 1)), else_="")
+
+
+def _filled(template: _Sql) -> _Sql:
+    """The text of a template about the object of a finding: see `stored_texts.filled`."""
+    name, namespace, escape = (Character(ord(mark)) for mark in (NAME, NAMESPACE, ESCAPE))
+    replaced = func.replace(func.replace(template, name, OBJECTS.c.name), namespace, OBJECTS.c.namespace)
+    # The mark itself is the last: before, the first of two would be taken for the one before another mark.
+    unescaped = template
+    for mark in (name, namespace, escape):
+        unescaped = func.replace(unescaped, escape.concat(mark), mark)
+    return case((_contains(template, escape), unescaped), else_=replaced)
+
+
+def _finding_id(fingerprint: _Sql) -> _Sql:
+    return func.substr(Digits(fingerprint), 1, SHORT)
+
+
+def _problem_id(problem: _Sql, fingerprint: _Sql) -> _Sql:
+    """The id of a problem. A finding of an older version, whose problem is not known, is a problem of its own."""
+    return case((problem.is_not(None), ProblemId(problem)), else_=_finding_id(fingerprint))
+
+
+def _known_workload(column: str, own: _Sql) -> _Sql:
+    """A part of the workload of an object, which may be the object itself; null if no interval of the object is stored."""
+    return case((POPULATION.c.object.is_(None), null()), else_=func.coalesce(WORKLOADS.c[column], own))
+
+
+_OWN_WORKLOAD: Final[Mapping[str, _Sql]] = {
+    "api_version": KINDS.c.api_version,
+    "kind": KINDS.c.kind,
+    "namespace": OBJECTS.c.namespace,
+    "name": OBJECTS.c.name,
+}
+
+
+def _with_content(findings: FromClause) -> FromClause:
+    """Rows of findings, joined to everything to which they refer, and to the newest interval of their objects."""
+    interval = POPULATION.alias("later")
+    newest = select(func.max(interval.c.since)).where(interval.c.object == findings.c.object)
+    newest = newest.where(interval.c.since < findings.c.until).correlate(findings)
+    of_object = and_(POPULATION.c.object == findings.c.object, POPULATION.c.since == newest.scalar_subquery())
+    return (
+        findings.join(CLUSTERS, CLUSTERS.c.id == findings.c.cluster)
+        .join(CHECKS, CHECKS.c.id == findings.c.check)
+        .join(KINDS, KINDS.c.id == findings.c.kind)
+        .join(OBJECTS, OBJECTS.c.id == findings.c.object)
+        .join(VERDICTS, VERDICTS.c.id == findings.c.verdict)
+        .join(_NEWEST, _NEWEST.c.cluster == findings.c.cluster)
+        .outerjoin(POPULATION, of_object)
+        .outerjoin(WORKLOADS, WORKLOADS.c.id == POPULATION.c.workload)
+    )
+
+
+def _at(name: str, cluster: _Sql, revision: _Sql) -> tuple[NamedFromClause, _Sql]:
+    """The scan of a revision, by the name of an alias, and the condition to join it. Tombstones have the times of their scans."""
+    scan = SCANS.alias(name)
+    return scan, and_(scan.c.cluster == cluster, scan.c.revision == revision)
+
+
+def _unchecked() -> _Sql:
+    """The condition that the newest scan left an open finding unchecked."""
+    own, part = FINDINGS.c, UNCHECKED_NOW.c
+    of_finding = part.cluster == own.cluster, part.part == own.id.bitwise_rshift(5)
+    bit = part.bits.bitwise_rshift(own.id.bitwise_and(31)).bitwise_and(1)
+    return exists().where(*of_finding, bit == 1)
+
+
+def _findings_open() -> Select[Any]:
+    own, check, verdict = FINDINGS.c, CHECKS.c, VERDICTS.c
+    first, of_first = _at("first_scan", own.cluster, own.first)
+    opened, of_opened = _at("opening_scan", own.cluster, own.opened)
+    begins = own.since == _NEWEST.c.revision
+    columns = {
+        "finding": _finding_id(own.fingerprint),
+        "problem": _problem_id(own.problem, own.fingerprint),
+        "status": case((and_(begins, own.event.in_(("new", "reopened"))), own.event), else_="open"),
+        "first_seen": Moment(first.c.finished_at),
+        "opened_at": Moment(opened.c.finished_at),
+        "language": check.language,
+        "policy": check.policy,
+        "binding": check.binding,
+        "param_namespace": check.param_namespace,
+        "param_name": check.param_name,
+        "check_kind": check.kind,
+        "check_index": check.index,
+        "expression": check.expression,
+        "outcome": verdict.outcome,
+        "message": case((verdict.outcome == "wouldChange", null()), else_=_filled(verdict.message)),
+        "operation": verdict.operation,
+        "action": _action(strictness(verdict.actions)),
+        "actions": verdict.actions,
+        "denies": _fact(verdict.denies),
+        "excepted_by": verdict.excepted_by,
+        "api_version": KINDS.c.api_version,
+        "kind": KINDS.c.kind,
+        "namespace": OBJECTS.c.namespace,
+        "name": OBJECTS.c.name,
+        "uid": OBJECTS.c.uid,
+        **{f"workload_{name}": _known_workload(name, column) for name, column in _OWN_WORKLOAD.items()},
+        "cause": CAUSES.c.kind,
+        "checked": _fact(~_unchecked()),
+    }
+    joined = _with_content(FINDINGS).join(first, of_first).outerjoin(opened, of_opened)
+    joined = joined.outerjoin(CAUSES, CAUSES.c.id == own.cause)
+    return _labelled(_CLUSTER, columns).select_from(joined).where(own.until == OPEN)
+
+
+def _latest() -> FromClause:
+    """The latest row of each finding in a problem with the clocks of its problem: `last` is the greatest end of a finding of the problem."""
+    own = FINDINGS.c
+    names = "cluster", "fingerprint", "until", "check", "kind", "object", "verdict", "problem", "resolution", "moved_to"
+    columns = [own[name] for name in names]
+    last = func.max(own.until).over(partition_by=(own.cluster, PROBLEM))
+    first = func.min(FIRST).over(partition_by=(own.cluster, PROBLEM))
+    counted = last.label("last"), first.label("first"), OPENED.label("opened")
+    rows = select(PROBLEM.label("number"), *columns, *counted).where(is_last_in_problem())
+    return rows.subquery("latest")
+
+
+def _decisive() -> FromClause:
+    """The problems: one row for each, made of its open findings, or of those that ended last."""
+    latest = _latest()
+    own, check, verdict = latest.c, CHECKS.c, VERDICTS.c
+    resolution = func.min(case({reason: place for place, reason in enumerate(WEAKEST)}, value=own.resolution))
+    columns = {
+        "newest": func.max(_NEWEST.c.revision),
+        "problem": func.min(_problem_id(own.problem, own.fingerprint)),
+        "until": func.max(own.until),
+        "first": func.min(own.first),
+        "opened": func.min(own.opened),
+        "findings": func.count(),
+        "excepted": func.sum(_fact(verdict.excepted_by != "")),
+        "resolution": case(dict(enumerate(WEAKEST)), value=resolution),
+        "moved_to": func.min(case((own.resolution == MOVED, own.moved_to))),
+        "language": func.min(check.language),
+        "policy": func.min(check.policy),
+        "check_kind": func.min(check.kind),
+        "check_index": func.min(check.index),
+        "expression": func.min(check.expression),
+        "action": _action(func.max(strictness(verdict.actions))),
+        "denies": func.max(_fact(verdict.denies)),
+        **{
+            f"workload_{name}": func.coalesce(func.min(_known_workload(name, column)), func.min(column))
+            for name, column in _OWN_WORKLOAD.items()
+        },
+    }
+    grouped = _labelled(_CLUSTER, columns).select_from(_with_content(latest)).where(own.until == own.last)
+    return grouped.group_by(CLUSTERS.c.id, CLUSTERS.c.name, own.number).subquery("problems")
+
+
+def _problems() -> Select[Any]:
+    problems = _decisive()
+    own = problems.c
+    first, of_first = _at("first_scan", own.cluster_id, own.first)
+    opened, of_opened = _at("opening_scan", own.cluster_id, own.opened)
+    resolved, of_resolved = _at("last_scan", own.cluster_id, own.until)
+    is_open = own.until == OPEN
+    appeared = case((own.first == own.newest, "new"), else_="reopened")
+    columns = {
+        "problem": own.problem,
+        "status": case((~is_open, "resolved"), (own.opened == own.newest, appeared), else_="open"),
+        "first_seen": Moment(first.c.finished_at),
+        "opened_at": Moment(opened.c.finished_at),
+        "resolved_at": Moment(resolved.c.finished_at),
+        "resolution": own.resolution,
+        "findings": case((is_open, own.findings), else_=0),
+        "excepted": case((is_open, own.excepted), else_=0),
+        "action": own.action,
+        "denies": own.denies,
+        **{name: own[name] for name in ("language", "policy", "check_kind", "check_index", "expression")},
+        **{f"workload_{name}": own[f"workload_{name}"] for name in _OWN_WORKLOAD},
+        "moved_to": case((own.moved_to.is_not(None), ProblemId(own.moved_to))),
+    }
+    joined = problems.join(first, of_first).join(opened, of_opened).outerjoin(resolved, of_resolved)
+    return _labelled((own.cluster, own.cluster_id), columns).select_from(joined)
+
+
+_SCAN: Final[Mapping[str, _Sql]] = {
+    "scan": SCANS.c.id,
+    "finished_at": Moment(SCANS.c.finished_at),
+    "newest": _fact(SCANS.c.revision == _NEWEST.c.revision),
+}
+"""The scan of a row: `newest` is 1 for the newest scan in the history of its cluster."""
+
+
+def _of_scans() -> FromClause:
+    return SCANS.join(CLUSTERS, CLUSTERS.c.id == SCANS.c.cluster).join(_NEWEST, _NEWEST.c.cluster == SCANS.c.cluster)
+
+
+def _scans() -> Select[Any]:
+    own = SCANS.c
+    counts = ("findings", "new", "reopened", "resolved", "unchecked")
+    columns = {
+        "scan": own.id,
+        "state": own.state,
+        "started_at": Moment(own.started_at),
+        "finished_at": _SCAN["finished_at"],
+        "newest": _SCAN["newest"],
+        **{name: own[name] for name in counts},
+        "source": own.source,
+        "server_version": own.server_version,
+        "tool_version": own.tool_version,
+        "pruned": _fact(own.pruned_at.is_not(None)),
+        "pruned_at": Moment(own.pruned_at),
+    }
+    return _labelled(_CLUSTER, columns).select_from(_of_scans())
+
+
+def _coverage() -> Select[Any]:
+    own = COVERAGE.c
+    names = ("api_version", "kind", "state", "objects", "evaluated", "pages", "bytes", "seconds", "note")
+    joined = _of_scans().join(COVERAGE, own.scan == SCANS.c.number)
+    columns = {**_SCAN, **{name: own[name] for name in names}}
+    return _labelled(_CLUSTER, columns).select_from(joined).where(SCANS.c.pruned_at.is_(None))
+
+
+def _policy_health() -> Select[Any]:
+    own = HEALTH.c
+    owner = case((SCANS.c.health_of == 0, SCANS.c.number), else_=SCANS.c.health_of)
+    joined = _of_scans().join(HEALTH, own.scan == owner)
+    columns = {**_SCAN, **{name: own[name] for name in ("kind", "language", "policy", "binding", "detail")}}
+    finished = SCANS.c.pruned_at.is_(None), SCANS.c.finished_at.is_not(None)
+    return _labelled(_CLUSTER, columns).select_from(joined).where(*finished)
+
+
+def _daily() -> Select[Any]:
+    key = DAILY_KEYS.c
+    columns = {
+        "day": DAYS.c.day,
+        "scan": SCANS.c.id,
+        **{name: key[name] for name in ("language", "policy", "namespace", "outcome")},
+        "depends_on_requester": _fact(key.requester),
+        "count": DAILY.c.count,
+    }
+    joined = (
+        DAYS.join(CLUSTERS, CLUSTERS.c.id == DAYS.c.cluster)
+        .join(SCANS, SCANS.c.number == DAYS.c.scan)
+        .join(DAILY, DAILY.c.day == DAYS.c.number)
+        .join(DAILY_KEYS, key.id == DAILY.c.key)
+    )
+    return _labelled(_CLUSTER, columns).select_from(joined)
+
+
+def _labelled(cluster: Sequence[_Sql], columns: Mapping[str, _Sql]) -> Select[Any]:
+    return select(*cluster, *(column.label(name) for name, column in columns.items()))
+
+
+VIEWS: Final[Mapping[str, Select[Any]]] = {
+    "v_findings_open": _findings_open(),
+    "v_problems": _problems(),
+    "v_scans": _scans(),
+    "v_coverage": _coverage(),
+    "v_policy_health": _policy_health(),
+    "v_daily": _daily(),
+}
+"""The queries of the views, by name."""
