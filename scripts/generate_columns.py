@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scanner.report.columns import Column, Columns
-from scanner.report.finding_columns import FINDINGS
-from scanner.report.problem_columns import PROBLEMS
+from scanner.report.lists.columns import Column, Columns
+from scanner.report.lists.finding_columns import FINDINGS
+from scanner.report.lists.problem_columns import PROBLEMS
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "formats.md"

@@ -19,7 +19,7 @@ from scanner.cli.logs import JsonLines, LogFormat, Value, log, use
 
 if TYPE_CHECKING:
     from scanner.cli.exit_codes import Ending
-    from scanner.report.document import Document
+    from scanner.report.document.document import Document
 
 TerminationLogOption = Annotated[
     Path | None,
@@ -102,7 +102,7 @@ def use_messages(form: LogFormat, termination_log: Path | None) -> None:
 def conclude(document: Document, ending: Ending) -> None:
     """Conclude a scan with the verdict of its report, and with the reason of its exit code."""
     from scanner.cli.terminal import visible
-    from scanner.report.sentences import headline_of, verdict_of, verdict_parts
+    from scanner.report.document.sentences import headline_of, verdict_of, verdict_parts
 
     parts = verdict_parts(document)
     provenance, problems = document.provenance, document.problems

@@ -20,8 +20,8 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scanner.report.by_control import ControlSection, FrameworkSection
-    from scanner.report.document import Document
+    from scanner.report.document.by_control import ControlSection, FrameworkSection
+    from scanner.report.document.document import Document
 
 EPILOG: Final = (
     "Examples: `assay controls --controls mappings/` · `assay controls --controls cis.yaml --at 2026-03-31 -o csv`. "
@@ -47,7 +47,7 @@ def command(
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """List the controls of mappings, and what a stored scan shows about each of them."""
-    from scanner.report.document import document_of
+    from scanner.report.document.document import document_of
 
     posture = Posture(settings(controls or ()), waivers, at=at)
     if not posture.settings.frameworks:
@@ -76,7 +76,7 @@ _COLUMNS: Final = (
 def _print_table(document: Document) -> None:
     """Print a table of the controls of all frameworks; the sums, and the reasons of what is not shown, on stderr."""
     from scanner.cli.terminal import visible
-    from scanner.report.sentences import control_notes, controls_line
+    from scanner.report.document.sentences import control_notes, controls_line
 
     table(_HEAD, (_cells(document, framework, control) for framework, control in _controls(document)))
     for framework in document.controls:
@@ -93,8 +93,8 @@ def _controls(document: Document) -> Iterator[tuple[FrameworkSection, ControlSec
 
 
 def _cells(document: Document, framework: FrameworkSection, control: ControlSection) -> tuple[str, ...]:
-    from scanner.report.sentences import control_score
-    from scanner.report.words import CONTROL_STATES
+    from scanner.report.document.sentences import control_score
+    from scanner.report.text.titles import CONTROL_STATES
 
     several = len(document.controls) > 1
     return (
@@ -110,10 +110,10 @@ def _cells(document: Document, framework: FrameworkSection, control: ControlSect
 
 
 def _print_csv(document: Document) -> None:
-    from scanner.report import spreadsheet
+    from scanner.report.formats import csv
 
     with standard_output() as out:
-        spreadsheet.write(out, _COLUMNS, (_columns(*each) for each in _controls(document)))
+        csv.write(out, _COLUMNS, (_columns(*each) for each in _controls(document)))
 
 
 def _columns(framework: FrameworkSection, control: ControlSection) -> tuple[str, ...]:
@@ -139,9 +139,9 @@ def _columns(framework: FrameworkSection, control: ControlSection) -> tuple[str,
 
 def _print_json(document: Document) -> None:
     """Print one object with the scan and the frameworks, in the form of the section `controls` of the JSON report."""
-    from scanner.report.escaped import dump
-    from scanner.report.json import section
-    from scanner.report.words import iso
+    from scanner.report.formats.json import section
+    from scanner.report.text.json_text import dump
+    from scanner.report.text.times import iso
 
     provenance = document.provenance
     finished = iso(provenance.finished_at) if provenance.finished_at else None

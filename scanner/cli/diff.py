@@ -107,14 +107,14 @@ def _waivers(store: SqlReader, diff: ScanDiff) -> WaiverChanges:
 def _lines(
     diff: ScanDiff, output: DiffForm, limit: int | None, severity: SeverityOf, waivers: WaiverChanges
 ) -> Iterator[str]:
-    from scanner.report import diff_json, diff_markdown, diff_table
+    from scanner.report.diff import json, markdown, table
 
     match output:
         case DiffForm.TABLE:
-            return diff_table.lines(diff, limit, severity, waivers)
+            return table.lines(diff, limit, severity, waivers)
         case DiffForm.JSON:
-            return diff_json.lines(diff, severity, waivers)
+            return json.lines(diff, severity, waivers)
         case DiffForm.MARKDOWN:
-            return diff_markdown.lines(diff, limit, severity, waivers)
+            return markdown.lines(diff, limit, severity, waivers)
         case _ as never:
             assert_never(never)

@@ -59,8 +59,8 @@ def nothing_in(record: StoredScan) -> str:
     """The reason why an incomplete scan had nothing to evaluate, or an empty string."""
     from scanner.model.emptiness import is_empty
     from scanner.model.scan import ScanState
-    from scanner.report.document import document_of
-    from scanner.report.sentences import nothing_line
+    from scanner.report.document.document import document_of
+    from scanner.report.document.sentences import nothing_line
 
     partial = record.scan.state is ScanState.INCOMPLETE
     return nothing_line(document_of(record)) if partial and is_empty(record) else ""
@@ -70,7 +70,7 @@ def _is_enough(record: StoredScan, min_coverage: float, *, allow_empty: bool) ->
     """Return whether a scan is complete enough. --min-coverage accepts kinds that were not listed, and no other gap."""
     from scanner.model.emptiness import is_empty
     from scanner.model.scan import ScanState
-    from scanner.report.coverage import beyond_kinds, percent_listed
+    from scanner.report.document.coverage import beyond_kinds, percent_listed
 
     if record.scan.state is ScanState.COMPLETE:
         return True

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scanner.model.release import Minor
     from scanner.model.scan import PolicyRecord
     from scanner.model.stored_scan import StoredScan
-    from scanner.report.screen import Screen
+    from scanner.report.text.screen import Screen
     from scanner.store import SqlReader
 
 _ID: Final = re.compile(r"(?P<problem>p-)?[0-9a-f]{1,64}", re.IGNORECASE)
@@ -183,14 +183,14 @@ def _unknown(subject: str, record: StoredScan) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    from scanner.report.words import listed
+    from scanner.report.text.numbers import listed
 
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{listed(names[:_SHOWN])}{more}" if names else "none"
 
 
 def _policy(policy_record: PolicyRecord, record: StoredScan, screen: Screen) -> Iterator[Part]:
-    from scanner.report.words import plural
+    from scanner.report.text.numbers import plural
 
     policy = policy_record.policy
     yield f"{policy.language} {policy.name}  (from {policy.source}, failurePolicy {policy.failure_policy})"
@@ -220,7 +220,7 @@ def _policy(policy_record: PolicyRecord, record: StoredScan, screen: Screen) -> 
 def _findings(policy: Policy, record: StoredScan, total: int, screen: Screen) -> Iterator[Part]:
     """The first findings of a policy, in the order of the report."""
     from scanner.cli.explain_finding import line
-    from scanner.report.commands import Command, command_line
+    from scanner.report.text.printing import Command, command_line
 
     own = (stored for stored in record.findings() if stored.finding.policy_key == policy.key) if total else iter(())
     yield from (f"    {line(stored)}" for stored in islice(own, _SHOWN))
@@ -246,7 +246,7 @@ def _python(policy: Policy, rules: Minor) -> Iterator[str]:
 
 def _outlined(program: Program) -> Iterator[str]:
     from scanner.cel import outline
-    from scanner.report.words import cut
+    from scanner.report.text.safe_text import cut
 
     reads = ", ".join(".".join(path) for path in sorted(program.reads))
     yield f"# reads {reads or 'nothing'}"
@@ -282,14 +282,14 @@ def _validation(index: int, validation: Validation) -> Iterator[str]:
 
 def _auditability(policy_record: PolicyRecord) -> Iterator[str]:
     """The extent to which an audit can predict admission, and the meaning of each auditability class."""
-    from scanner.report import words
+    from scanner.report.text import numbers, titles
 
     reading = policy_record.reading
-    yield f"Auditability: {words.auditability(reading.classes)}{f': {reading.reason}' if reading.reason else ''}"
+    yield f"Auditability: {titles.auditability(reading.classes)}{f': {reading.reason}' if reading.reason else ''}"
     for auditability in reading.classes:
-        checks = [words.check_title(reads.check) for reads in reading.checks if auditability in reads.classes]
-        where = f"{words.listed(checks)}: " if checks else ""
-        yield f"  {where}{words.AUDITABILITY_MEANINGS[auditability]}"
+        checks = [titles.check_title(reads.check) for reads in reading.checks if auditability in reads.classes]
+        where = f"{numbers.listed(checks)}: " if checks else ""
+        yield f"  {where}{titles.AUDITABILITY_MEANINGS[auditability]}"
 
 
 def _bindings(policy_record: PolicyRecord) -> Iterator[str]:
@@ -299,7 +299,7 @@ def _bindings(policy_record: PolicyRecord) -> Iterator[str]:
 
 
 def _binding(binding: Binding) -> str:
-    from scanner.report.words import param_ref
+    from scanner.report.text.names import param_ref
 
     assumed = " (added by --assume-bound)" if binding.assumed else ""
     params = f", params: {param_ref(binding.param_ref)}" if binding.param_ref else ""

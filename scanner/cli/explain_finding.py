@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from scanner.cli.explanation import Part
     from scanner.model.scan import StoredFinding
-    from scanner.report.screen import Screen
+    from scanner.report.text.screen import Screen
     from scanner.store.read.lookup import ExplainedFinding, ExplainedProblem
 
 _LONGEST: Final = 120
@@ -23,8 +23,8 @@ _LONGEST: Final = 120
 
 def problem(explained: ExplainedProblem, screen: Screen) -> Iterator[Part]:
     """A problem: one of its findings, and the list of all of them."""
-    from scanner.report.commands import Command, command_line
-    from scanner.report.words import plural
+    from scanner.report.text.numbers import plural
+    from scanner.report.text.printing import Command, command_line
 
     example = explained.findings[0]
     numbers = [f"{plural(explained.open, 'open finding')}"] if explained.open else []
@@ -45,7 +45,8 @@ def problem(explained: ExplainedProblem, screen: Screen) -> Iterator[Part]:
 
 def line(stored: StoredFinding) -> str:
     """A finding on one line."""
-    from scanner.report.words import message_of, object_name
+    from scanner.report.text.names import object_name
+    from scanner.report.text.titles import message_of
 
     reason = " ".join(message_of(stored.finding).split())
     shown = reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 1]}…"
@@ -55,8 +56,8 @@ def line(stored: StoredFinding) -> str:
 def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterator[str]:
     """A finding with its evidence, the effect on a request, and its history."""
     from scanner.posture.owners import Owners
-    from scanner.report.evidence import lines_with_excerpt
-    from scanner.report.words import object_name, owner_title, param_name, workload_name
+    from scanner.report.text.evidence import lines_with_excerpt
+    from scanner.report.text.names import object_name, owner_title, param_name, workload_name
 
     stored, posture = explained.stored, settings()
     found = stored.finding
@@ -103,19 +104,21 @@ def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterato
 
 def _events(explained: ExplainedFinding) -> Iterator[str]:
     """What scans changed about the finding, and why."""
-    from scanner.report import words
+    from scanner.report.text import titles
 
     for event in explained.events:
-        name = f"continues finding {event.continues}" if event.continues else words.EVENTS.get(event.event, event.event)
-        why = f": {words.cause_text(event.cause)}" if event.cause else ""
+        name = (
+            f"continues finding {event.continues}" if event.continues else titles.EVENTS.get(event.event, event.event)
+        )
+        why = f": {titles.cause_text(event.cause)}" if event.cause else ""
         yield f"    {_stamp(event.at)}  {name}{why}"
 
 
 def _state(stored: StoredFinding) -> str:
     """The status, with the time and the reason of a resolution."""
-    from scanner.report import words
+    from scanner.report.text import titles
 
-    reason = words.RESOLUTIONS.get(stored.resolution, "")
+    reason = titles.RESOLUTIONS.get(stored.resolution, "")
     when = f" {_stamp(stored.resolved_at)}" if stored.resolved_at else ""
     moved = f", see {stored.moved_to}" if stored.moved_to else ""
     return f"{stored.status}{when}{f': {reason}' if reason else ''}{moved}"
@@ -123,12 +126,12 @@ def _state(stored: StoredFinding) -> str:
 
 def _limits(explained: ExplainedFinding) -> Iterator[str]:
     """The extent to which the finding predicts admission, for a check that is not fully auditable."""
-    from scanner.report import words
+    from scanner.report.text import titles
 
     user = explained.scan.requester.username or "the user that scanned"
     for auditability in explained.reading.of(explained.stored.finding.check):
         simulated = f" (here: {user})" if auditability is Auditability.REQUESTER else ""
-        yield f"The check {words.AUDITABILITY[auditability]}{simulated}: {words.AUDITABILITY_MEANINGS[auditability]}"
+        yield f"The check {titles.AUDITABILITY[auditability]}{simulated}: {titles.AUDITABILITY_MEANINGS[auditability]}"
 
 
 def _stamp(moment: datetime) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scanner.posture.problem_rows import Problem
     from scanner.posture.triage import Triage
     from scanner.posture.worst_problems import WorstProblem
-    from scanner.report.screen import Screen
+    from scanner.report.text.screen import Screen
 
 _HEAD: Final = ("PROBLEM", "WOULD BE", "STATUS", "SEVERITY", "RULE")
 
@@ -131,8 +131,8 @@ class WorkloadExplanation:
 
     def _listed(self, found: Mapping[Named, Sequence[ProblemFinding]]) -> Iterator[Part]:
         from scanner.cli.explanation import Table
-        from scanner.report.commands import Command
-        from scanner.report.words import plural
+        from scanner.report.text.numbers import plural
+        from scanner.report.text.printing import Command
 
         scan = self._record.scan.id
         worst: list[WorstProblem] = []
@@ -173,8 +173,8 @@ class WorkloadExplanation:
         return problem.status == "resolved", not problem.denies, severity.rank, problem.opened_at, problem.id
 
     def _cells(self, worst: WorstProblem) -> tuple[str, ...]:
-        from scanner.report.words import message_of
-        from scanner.report.worst_table import effect
+        from scanner.report.formats.worst_table import effect
+        from scanner.report.text.titles import message_of
 
         problem, finding = worst.problem, worst.example.finding
         title = self._triage.description(finding.policy_key).title
@@ -224,7 +224,7 @@ class WorkloadExplanation:
     @property
     def _list(self) -> str:
         """The sentence with the command that lists all problems."""
-        from scanner.report.commands import command_line
+        from scanner.report.text.printing import command_line
 
         command = command_line(self._screen, f"findings --problems --scan {self._record.scan.id}")
         return f"List all problems with: {command}"
@@ -233,7 +233,7 @@ class WorkloadExplanation:
         """The command that explains something else."""
         from shlex import join
 
-        from scanner.report.commands import command_line
+        from scanner.report.text.printing import command_line
 
         of_namespace = ["-n", namespace] if namespace else []
         of_cluster = ["--cluster-name", self._cluster] if self._cluster else []

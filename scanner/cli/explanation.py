@@ -10,9 +10,8 @@ from typing import NamedTuple, TypeAlias
 from scanner.cli import terminal
 from scanner.cli.output import standard_output
 from scanner.cli.terminal import Code
-from scanner.report.commands import Command, print_commands
-from scanner.report.console import console_of
-from scanner.report.screen import Screen
+from scanner.report.text.printing import Command, console_of, print_commands
+from scanner.report.text.screen import Screen
 
 
 class Table(NamedTuple):

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from scanner.model.stored_scan import StoredScan
     from scanner.posture.problem_rows import Problem
     from scanner.posture.triage import Triage
-    from scanner.report.chosen_rows import ChosenRows
-    from scanner.report.columns import Columns
+    from scanner.report.lists.chosen_rows import ChosenRows
+    from scanner.report.lists.columns import Columns
 
 _Row = TypeVar("_Row")
 EPILOG: Final = (
@@ -156,8 +156,8 @@ def command(
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """List the findings of a stored scan, or its problems."""
-    from scanner.report.chosen_rows import ChosenRows
-    from scanner.report.list_filters import ListFilter
+    from scanner.report.lists.chosen_rows import ChosenRows
+    from scanner.report.lists.filters import ListFilter
 
     begins = tuple(each.lower() for each in ids or ())
     wanted = ListFilter(
@@ -194,8 +194,8 @@ def _workload(text: str) -> str:
 
 
 def _print_findings(record: StoredScan, chosen: ChosenRows, output: Output, limit: int) -> None:
-    from scanner.report.finding_columns import FINDINGS
-    from scanner.report.words import object_name, owner_title
+    from scanner.report.lists.finding_columns import FINDINGS
+    from scanner.report.text.names import object_name, owner_title
 
     triage = chosen.triage
 
@@ -211,8 +211,8 @@ def _print_findings(record: StoredScan, chosen: ChosenRows, output: Output, limi
 
 
 def _print_problems(record: StoredScan, chosen: ChosenRows, output: Output, limit: int) -> None:
-    from scanner.report.problem_columns import PROBLEMS
-    from scanner.report.words import owner_title
+    from scanner.report.lists.problem_columns import PROBLEMS
+    from scanner.report.text.names import owner_title
 
     triage = chosen.triage
 
@@ -274,12 +274,12 @@ def _print(record: StoredScan, rows: Iterator[_Row], form: _Form[_Row], output: 
         case Output.TABLE:
             table(form.head, map(form.cells, shown))
         case Output.CSV:
-            from scanner.report import spreadsheet
+            from scanner.report.formats import csv
 
             with standard_output() as out:
-                spreadsheet.write(out, form.columns.titles, (form.columns.cells(row, form.context) for row in shown))
+                csv.write(out, form.columns.titles, (form.columns.cells(row, form.context) for row in shown))
         case Output.JSON:
-            from scanner.report.row_list import write_rows
+            from scanner.report.text.json_text import write_rows
 
             with standard_output() as out:
                 write_rows(out, record.scan, form.name, (form.columns.json(row, form.context) for row in shown))

@@ -311,7 +311,7 @@ def _failures(
 def _since(record: StoredScan, triage: Triage, below: Collection[PolicyKey], number: int) -> str:
     """The baseline, and the worst of the problems that are new since then; empty without a baseline."""
     from scanner.posture.worst_problems import new_problems
-    from scanner.report.worst_table import place
+    from scanner.report.formats.worst_table import place
 
     if record.baseline is None or not record.baseline.title:
         return ""

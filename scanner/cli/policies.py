@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """List the policies of a stored scan with their severity, auditability, bindings and number of matched objects."""
     from scanner.posture.severity import describe
-    from scanner.report.words import auditability
+    from scanner.report.text.titles import auditability
 
     posture = settings()
 

@@ -24,8 +24,8 @@ from scanner.files import SECRET, read_text
 
 if TYPE_CHECKING:
     from scanner.notify.pushgateway import Gateway
-    from scanner.report.document import Document
-    from scanner.report.metric_families import Samples
+    from scanner.report.document.document import Document
+    from scanner.report.formats.metric_families import Samples
     from scanner.store import SqlReader
 
 _LAST_COMPLETE = "assay_last_complete_scan_timestamp_seconds"
@@ -72,8 +72,7 @@ class MetricsPush:
         """Take the metrics of a scan and of its database, which are sent at the end."""
         if self._gateway is None:
             return
-        from scanner.report.live_metrics import database_samples
-        from scanner.report.openmetrics import document_samples
+        from scanner.report.formats.openmetrics import database_samples, document_samples
 
         self._name = document.provenance.cluster.name
         limit = database_samples(store.most_bytes(), document.triage.settings.database_limit)
@@ -83,7 +82,7 @@ class MetricsPush:
         """Take the numbers of notifications, by route and state."""
         if self._gateway is None:
             return
-        from scanner.report.live_metrics import notification_samples
+        from scanner.report.formats.openmetrics import notification_samples
 
         self._samples |= notification_samples(notifications)
 
@@ -105,8 +104,8 @@ class MetricsPush:
     def _sent(self, gateway: Gateway, error: BaseException | None) -> str:
         """The reason why the metrics were not sent, or an empty text."""
         from scanner.notify.pushgateway import push
-        from scanner.report.live_metrics import RunEnd, families_of_run
-        from scanner.report.metric_families import printable
+        from scanner.report.formats.metric_families import printable
+        from scanner.report.formats.openmetrics import RunEnd, families_of_run
 
         if not self._name:
             return "the name of the cluster is not known. Give it one with --cluster-name"

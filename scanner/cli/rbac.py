@@ -165,8 +165,8 @@ def _print_table(answered: list[tuple[Need, bool]], needs: Needs) -> None:
 def _print_remedy(command: str, scope: RightsScope, connection: Connection, cluster: LiveCluster) -> None:
     """The command that grants the rights; none if the server does not name the user, or if the user is the anonymous one."""
     from scanner.cli.explanation import show
-    from scanner.report.commands import Command
-    from scanner.report.screen import Screen
+    from scanner.report.text.printing import Command
+    from scanner.report.text.screen import Screen
 
     username = cluster.requester().username
     if username not in ("", ANONYMOUS):

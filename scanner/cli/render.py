@@ -12,8 +12,8 @@ from scanner.report import FORMATS
 
 if TYPE_CHECKING:
     from scanner.cli.report_flags import Export, Exports
-    from scanner.report.document import Document
-    from scanner.report.screen import Screen
+    from scanner.report.document.document import Document
+    from scanner.report.text.screen import Screen
 
 
 def to_stdout(document: Document, name: str, screen: Screen) -> None:
@@ -21,7 +21,7 @@ def to_stdout(document: Document, name: str, screen: Screen) -> None:
     report_format = FORMATS[name]
     with standard_output() as out:
         if name == DEFAULT:
-            from scanner.report import table
+            from scanner.report.formats import table
 
             table.render(document, out, screen=screen)
             return
@@ -46,7 +46,7 @@ def to_exports(document: Document, exports: Exports) -> None:
 
 
 def _export(document: Document, export: Export) -> None:
-    from scanner.report.file import binary_file, text_file
+    from scanner.report.output import binary_file, text_file
 
     report_format = FORMATS[export.name]
     match report_format.target:

@@ -23,7 +23,7 @@ from scanner.cli.settings import ControlsOption, settings
 from scanner.cli.severities import MinSeverityOption
 from scanner.cli.stored_scan import LAST, ScanArgument, stored_scan
 from scanner.cli.waivers import Posture, WaiversOption
-from scanner.report.screen import Color
+from scanner.report.text.screen import Color
 
 _INCOMPLETE: Final = 3
 
@@ -50,7 +50,7 @@ def command(
     """Render the report of a stored scan again, without the cluster."""
     from scanner.cli.render import to_exports, to_stdout
     from scanner.model.scan import ScanState
-    from scanner.report.document import document_of
+    from scanner.report.document.document import document_of
 
     posture = Posture(settings(controls or ()), waivers, at=at)
     with reader_at(db) as store:

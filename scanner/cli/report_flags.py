@@ -21,7 +21,7 @@ from scanner.report import FORMATS
 if TYPE_CHECKING:
     from scanner.model.gate import Gate
     from scanner.posture.severity import Severity
-    from scanner.report.options import ReportOptions
+    from scanner.report.document.document import ReportOptions
 
 STREAMS: Final = tuple(name for name, form in FORMATS.items() if form.target != "folder")
 FLAGS: Final = {name: form.flag.replace("-", "_") for name, form in FORMATS.items() if form.flag}
@@ -72,7 +72,7 @@ JunitFailAllOption = Annotated[
 
 def report_options(gates: Sequence[Gate] | None, minimum: Severity | None, *, fail_all: bool) -> ReportOptions:
     """The options of the formats for pipelines."""
-    from scanner.report.options import ReportOptions
+    from scanner.report.document.document import ReportOptions
 
     return ReportOptions(frozenset(gates or ()), fail_all, minimum)
 
@@ -87,7 +87,7 @@ def reject_without_files(source: Sequence[Path] | None, output: str, exports: Ex
     if any(place != STDIN for place in source or ()):
         return
     if any(FORMATS[name].needs_files for name in (output, *(export.name for export in exports))):
-        from scanner.report.sarif import NO_FILES, STDIN_ALONE
+        from scanner.report.formats.sarif import NO_FILES, STDIN_ALONE
 
         raise UsageError(STDIN_ALONE if source else NO_FILES)
 
@@ -163,7 +163,7 @@ def _checked(exports: Iterable[Export]) -> Exports:
 
 def _reject_unwritable(export: Export) -> None:
     if FORMATS[export.name].target == "folder":
-        from scanner.report.folder import reject_occupied
+        from scanner.report.output import reject_occupied
 
         reject_occupied(export.path)
         return

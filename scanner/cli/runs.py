@@ -21,7 +21,7 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from scanner.report.run_document import RegisterDocument, RunSheet
+    from scanner.report.runs.document import RegisterDocument, RunSheet
     from scanner.store import SqlReader
 
 _SHOWN: Final = 50
@@ -120,7 +120,7 @@ def command(
 
 def _list(store: SqlReader, since: datetime | None, cluster_name: str) -> RegisterDocument:
     """The runs as recorded."""
-    from scanner.report.run_document import recorded_runs
+    from scanner.report.runs.document import recorded_runs
 
     return recorded_runs(store.runs(cluster=cluster_name or None, since=since), since, datetime.now(UTC), cluster_name)
 
@@ -129,7 +129,7 @@ def _register(
     store: SqlReader, expect: str, zone: ZoneInfo, since: datetime | None, tolerance: timedelta, cluster_name: str
 ) -> RegisterDocument:
     """The runs beside the times of a schedule. Raises UsageError for runs of several clusters."""
-    from scanner.report.run_document import Expectation, Period, expected_runs
+    from scanner.report.runs.document import Expectation, Period, expected_runs
 
     expectation = Expectation(expect, zone.key, tolerance)
     _ = expectation.times  # an invalid schedule is reported before anything about runs
@@ -145,7 +145,7 @@ def _register(
 
 def _sheet(store: SqlReader, number: int) -> RunSheet:
     """The sheet of a run, with the record of its scan if that has ended."""
-    from scanner.report.run_document import has_ended, sheet_of
+    from scanner.report.runs.document import has_ended, sheet_of
 
     details = store.run(number)
     record = store.record(details.run.scan) if has_ended(details) else None
@@ -155,15 +155,15 @@ def _sheet(store: SqlReader, number: int) -> RunSheet:
 def _print_register(document: RegisterDocument, output: Form, limit: int | None) -> None:
     from dataclasses import replace
 
-    from scanner.report import run_json, run_tables
+    from scanner.report.runs import json, tables
 
     if output is Form.JSON:
-        text(run_json.register_lines(replace(document, shown=limit)))
+        text(json.register_lines(replace(document, shown=limit)))
     elif document.entries:
-        text(run_tables.register_lines(replace(document, shown=limit or _SHOWN)))
+        text(tables.register_lines(replace(document, shown=limit or _SHOWN)))
 
 
 def _print_sheet(sheet: RunSheet, output: Form) -> None:
-    from scanner.report import run_json, run_tables
+    from scanner.report.runs import json, tables
 
-    text(run_json.sheet_lines(sheet) if output is Form.JSON else run_tables.sheet_lines(sheet))
+    text(json.sheet_lines(sheet) if output is Form.JSON else tables.sheet_lines(sheet))

@@ -85,7 +85,7 @@ from scanner.cli.simulated_request import (
 )
 from scanner.cli.values import assumption, kubernetes_version, namespace_labels, seconds
 from scanner.cli.waivers import Posture, WaiversNamespaceOption, WaiversOption, waivers_of_scan
-from scanner.report.screen import Color
+from scanner.report.text.screen import Color
 
 if TYPE_CHECKING:
     from scanner.cli.inputs import PolicyFiles
@@ -97,8 +97,8 @@ if TYPE_CHECKING:
     from scanner.model.stored_scan import StoredScan
     from scanner.opinion.comparison import Comparison
     from scanner.policies.kyverno.libraries import Network
-    from scanner.report.document import Document
-    from scanner.report.screen import Screen
+    from scanner.report.document.document import Document
+    from scanner.report.text.screen import Screen
     from scanner.scan.edges import Cluster
     from scanner.scan.options import Options
     from scanner.store import SqlStore
@@ -329,7 +329,7 @@ def command(
 ) -> None:
     """Evaluate every object against every bound policy, store the results and print a report."""
     from scanner.model.population import DEFAULT_KEYS
-    from scanner.report.document import document_of
+    from scanner.report.document.document import document_of
 
     use_messages(log_format, termination_log)
     connection = Connection(
@@ -613,7 +613,7 @@ def _print_report(
 ) -> None:
     from scanner.cli.render import to_exports, to_stdout
     from scanner.model.scan import ScanState
-    from scanner.report.sentences import counted_line
+    from scanner.report.document.sentences import counted_line
 
     _print_requests(cluster, progress)
     scan = record.scan

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from scanner.cli.program import program
-from scanner.report.screen import Color, Screen
+from scanner.report.text.screen import Color, Screen
 
 ColorOption = Annotated[
     Color,

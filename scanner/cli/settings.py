@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scanner.posture.expected_run import ExpectedRun
     from scanner.posture.routes import Route
     from scanner.posture.settings import Settings
-    from scanner.report.run_document import Expectation, Expectations
+    from scanner.report.runs.document import Expectation, Expectations
 
 UTC_ZONE: Final = "Etc/UTC"
 """The time zone of a schedule without one."""
@@ -128,7 +128,7 @@ def expectation() -> Expectation | None:
     from datetime import timedelta
 
     from scanner.cli.values import seconds
-    from scanner.report.run_document import Expectation
+    from scanner.report.runs.document import Expectation
 
     allowed = seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0
     return Expectation(cron, zone or UTC_ZONE, timedelta(seconds=allowed))
@@ -139,7 +139,7 @@ def expectations(fleet: Path | None) -> Expectations:
     from datetime import timedelta
 
     from scanner.cli.values import seconds
-    from scanner.report.run_document import Expectation, Expectations
+    from scanner.report.runs.document import Expectation, Expectations
 
     others = expectation()
     if others:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scanner.cli.output import standard_output
-from scanner.report.screen import Color
+from scanner.report.text.screen import Color
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,10 +29,10 @@ class Code(NamedTuple):
 
 
 def visible(line: str, *, lines: bool = False) -> str:
-    """The text with control characters as escapes; `lines` keeps line ends and tabs. See `scanner.report.words`."""
-    from scanner.report import words
+    """The text with control characters as escapes; `lines` keeps line ends and tabs. See `scanner.report.text.safe_text`."""
+    from scanner.report.text import safe_text
 
-    return words.visible(line, lines=lines)
+    return safe_text.visible(line, lines=lines)
 
 
 def text(lines: Iterable[str]) -> None:
@@ -74,24 +74,24 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def _console() -> Console | None:
     """The console of a narrow terminal; None where no line is wrapped."""
-    from scanner.report.width import ANY_WIDTH, width_of
+    from scanner.report.text.screen import ANY_WIDTH, width_of
 
     if width_of(sys.stdout, os.environ) >= ANY_WIDTH:
         return None
-    from scanner.report.console import console_of
+    from scanner.report.text.printing import console_of
 
     return console_of(sys.stdout, os.environ, Color.NEVER)
 
 
 def _wrapped(console: Console, line: str) -> None:
-    from scanner.report.printing import hanging, text_of
+    from scanner.report.text.printing import hanging, text_of
 
     words = line.lstrip(" ")
     hanging(console, line[: len(line) - len(words)], text_of(console, words, len(words)))
 
 
 def _last_wrapped(console: Console, lines: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
-    from scanner.report.printing import hanging, text_of
+    from scanner.report.text.printing import hanging, text_of
 
     with standard_output():
         for *cells, last in lines:
@@ -106,7 +106,7 @@ def _lists(console: Console, lines: Iterable[Sequence[str]]) -> None:
     """The cells of a row one after the other, those that do not fit on a line of their own below."""
     from rich.text import Text
 
-    from scanner.report.printing import parts
+    from scanner.report.text.printing import parts
 
     with standard_output():
         for cells in lines:

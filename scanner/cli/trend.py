@@ -263,7 +263,7 @@ def _rules(recorded: Iterable[Day]) -> list[str]:
     import textwrap
 
     from scanner.posture.rule_digests import RulesPart
-    from scanner.report.words import RULES_PARTS
+    from scanner.report.text.titles import RULES_PARTS
 
     changed = {part for day in recorded for part in day.rules_changed or ()}
     parts = "; ".join(RULES_PARTS[part] for part in RulesPart if part in changed)
@@ -317,7 +317,7 @@ def _print_json(cluster: str, period: Period, recorded: Trend | None, fixed: Ite
     """Print one object; the days, of which there can be many, one on each line."""
     import orjson
 
-    from scanner.report.trend_json import day_json, fix_json, key_json
+    from scanner.report.runs.trend import day_json, fix_json, key_json
 
     head = {
         "cluster": cluster,
@@ -348,13 +348,13 @@ def _print_csv(cluster: str, period: Period, recorded: Trend | None, fixed: Iter
 
 
 def _print_tallies_csv(cluster: str, recorded: Trend) -> None:
-    from scanner.report import spreadsheet
+    from scanner.report.formats import csv
 
-    keys = [spreadsheet.line((*map(visible, key[:-1]), str(key.requester).lower())) for key in recorded.keys]
+    keys = [csv.line((*map(visible, key[:-1]), str(key.requester).lower())) for key in recorded.keys]
     with standard_output() as out:
-        spreadsheet.write(out, _CSV, ())
+        csv.write(out, _CSV, ())
         for day, tallies in zip(recorded.days, recorded.tallies, strict=True):
-            begin, end = spreadsheet.line((day.day.isoformat(), visible(cluster))), _changed(day)
+            begin, end = csv.line((day.day.isoformat(), visible(cluster))), _changed(day)
             out.write("".join([f"{begin},{keys[place]},{count},{end}\n" for place, count in tallies]))
 
 
@@ -364,8 +364,8 @@ def _changed(day: Day) -> str:
 
 
 def _print_fixes_csv(cluster: str, period: Period, fixed: Iterable[TimeToFix]) -> None:
-    from scanner.report import spreadsheet
-    from scanner.report.trend_json import seconds
+    from scanner.report.formats import csv
+    from scanner.report.runs.trend import seconds
 
     def cells(each: TimeToFix) -> tuple[str, ...]:
         names = map(visible, (each.language, each.policy))
@@ -373,4 +373,4 @@ def _print_fixes_csv(cluster: str, period: Period, fixed: Iterable[TimeToFix]) -
         return visible(cluster), period.first.isoformat(), period.last.isoformat(), *names, *map(str, numbers)
 
     with standard_output() as out:
-        spreadsheet.write(out, _FIXES_CSV, map(cells, fixed))
+        csv.write(out, _FIXES_CSV, map(cells, fixed))

@@ -81,7 +81,7 @@ def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progre
 def _print_parity(parity: Parity, output: Form) -> None:
     from scanner.cli.output import standard_output
     from scanner.cli.terminal import text
-    from scanner.report.parity import json_of, lines_of
+    from scanner.report.formats.parity import json_of, lines_of
 
     if output is Form.TABLE:
         text(lines_of(parity))

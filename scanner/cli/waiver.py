@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scanner.posture.questions import CheckPlace
     from scanner.posture.triage import Triage
     from scanner.posture.waived_checks import NamedChecks
-    from scanner.report.waivers import WaiversSection
+    from scanner.report.document.waivers import WaiversSection
     from scanner.store import SqlReader
     from scanner.store.read.lookup import ExplainedFinding
 
@@ -186,7 +186,7 @@ def _with_scan(posture: Posture, db: str, scan: str, cluster_name: str) -> _Chec
     from dataclasses import replace
 
     from scanner.posture.triage import Triage
-    from scanner.report.waivers import waivers_of
+    from scanner.report.document.waivers import waivers_of
 
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, posture.at)
@@ -198,7 +198,7 @@ def _with_scan(posture: Posture, db: str, scan: str, cluster_name: str) -> _Chec
 def _of_files(posture: Posture, path: Path, why: str) -> _Checked:
     """The waivers of files on a day."""
     from scanner.documents.waivers import read_waivers
-    from scanner.report.waivers import waivers_of_files
+    from scanner.report.document.waivers import waivers_of_files
 
     waivers = read_waivers(path, None)
     return _Checked(waivers_of_files(waivers, _day_of(posture), posture.settings.waiver_rules), why=why)
@@ -222,8 +222,8 @@ def _failing(section: WaiversSection) -> bool:
 
 
 def _print_json(checked: _Checked) -> None:
-    from scanner.report.escaped import dump
-    from scanner.report.waivers import section_json
+    from scanner.report.document.waivers import section_json
+    from scanner.report.text.json_text import dump
 
     with standard_output() as out:
         scan: dict[str, Json] = {"scan": checked.scan.id if checked.scan else None}
@@ -232,8 +232,8 @@ def _print_json(checked: _Checked) -> None:
 
 def _print_table(checked: _Checked) -> None:
     from scanner.cli.terminal import sentences, table
-    from scanner.report.waivers import STATE_WORDS
-    from scanner.report.words import plural
+    from scanner.report.document.waivers import STATE_WORDS
+    from scanner.report.text.numbers import plural
 
     section, scan = checked.section, checked.scan
     rows = [
@@ -270,7 +270,7 @@ def _print_table(checked: _Checked) -> None:
 def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) -> Iterator[str]:
     from scanner.posture.near_waivers import Report, misses, nearest_waivers
     from scanner.posture.waivers import subject_of
-    from scanner.report.words import object_name
+    from scanner.report.text.names import object_name
 
     stored, scan = explained.stored, explained.scan
     record = store.record(scan.id)
@@ -322,7 +322,7 @@ def _proposal(problem: Problem, record: StoredScan, named: NamedChecks, until: s
 
     from scanner.cli.terminal import visible
     from scanner.documents.waivers import API_VERSION, KIND
-    from scanner.report.words import check_title
+    from scanner.report.text.titles import check_title
 
     top = problem.workload
     policy = problem.language, problem.policy

@@ -9,7 +9,7 @@ from functools import cached_property
 from starlette.requests import Request
 
 from scanner.model.scan import Scan
-from scanner.report.site import Site
+from scanner.report.html.site import Site
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.addresses import Moment
 from scanner.web.exports import EXPORTS

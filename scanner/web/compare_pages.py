@@ -11,8 +11,7 @@ from starlette.responses import Response
 
 from scanner.errors import UsageError
 from scanner.model.cause import CauseKind
-from scanner.report.diff_waivers import waiver_rows
-from scanner.report.diff_words import (
+from scanner.report.diff.words import (
     DIFF_CAUSES,
     change_words,
     circumstances,
@@ -25,6 +24,7 @@ from scanner.report.diff_words import (
     problem_counts,
     rules_sentence,
     state_words,
+    waiver_rows,
     warnings,
     workload_words,
 )

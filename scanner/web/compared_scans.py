@@ -14,7 +14,7 @@ from scanner.posture.score import SeverityOf
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity, describe, described
 from scanner.posture.waiving import WaiverChanges, waiver_changes
-from scanner.report.diff_words import RULE_TITLES, cut_lines, rule_change, rule_lines
+from scanner.report.diff.words import RULE_TITLES, cut_lines, rule_change, rule_lines
 from scanner.store import SqlReader
 from scanner.web.refusals import BadRequest
 from scanner.web.scan_counts import triage_of

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from scanner.errors import UsageError
 from scanner.report import FORMATS, Format
-from scanner.report.document import Document
+from scanner.report.document.document import Document
 from scanner.web.refusals import BadRequest, Busy, NotThere
 from scanner.web.scan_view import ScanView
 from scanner.web.turns import give_up

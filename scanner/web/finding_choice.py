@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from scanner.model.scan import ProblemFinding, StoredFinding
-from scanner.report.list_filters import ListFilter
+from scanner.report.lists.filters import ListFilter
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.library import Library
 from scanner.web.problem_list import ListedProblem, ListedProblems

@@ -9,9 +9,9 @@ from typing import BinaryIO, Final
 from starlette.responses import Response
 
 from scanner.model.scan import StoredFinding
-from scanner.report import spreadsheet
-from scanner.report.finding_columns import FINDINGS
-from scanner.report.row_list import write_rows
+from scanner.report.formats import csv
+from scanner.report.lists.finding_columns import FINDINGS
+from scanner.report.text.json_text import write_rows
 from scanner.web.asked_page import AskedPage
 from scanner.web.exports import sent
 from scanner.web.finding_choice import FindingChoice, chosen_problems, stream
@@ -40,7 +40,7 @@ def _write(asked: AskedPage, media_type: str, findings: Iterator[StoredFinding],
     document = asked.view.document
     text = TextIOWrapper(out, "utf-8", errors="backslashreplace", newline="")
     if media_type == "text/csv":
-        spreadsheet.write(text, FINDINGS.titles, (FINDINGS.cells(stored, document) for stored in findings))
+        csv.write(text, FINDINGS.titles, (FINDINGS.cells(stored, document) for stored in findings))
     else:
         write_rows(text, asked.scan, "findings", (FINDINGS.json(stored, document) for stored in findings))
     text.flush()

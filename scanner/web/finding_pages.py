@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from scanner.posture.severity import Severity
-from scanner.report.finding_list import summary_of
-from scanner.report.list_filters import CLUSTER_SCOPED, UNOWNED, ListFilter
-from scanner.report.sentences import namespace_title
-from scanner.report.worst_rows import in_folder
+from scanner.report.document.sentences import namespace_title
+from scanner.report.html.finding_list import summary_of
+from scanner.report.html.finding_rows import in_folder
+from scanner.report.lists.filters import CLUSTER_SCOPED, UNOWNED, ListFilter
 from scanner.web.asked_page import AskedPage
 from scanner.web.finding_choice import chosen_problems
 from scanner.web.problem_list import ListedProblems

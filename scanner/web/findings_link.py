@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from scanner.report.list_filters import UNRESOLVED
-from scanner.report.templates import NAME
-from scanner.report.words import cut, visible
+from scanner.report.html.templates import NAME
+from scanner.report.lists.filters import UNRESOLVED
+from scanner.report.text.safe_text import cut, visible
 
 
 def findings_link(**filters: str) -> str:

@@ -13,9 +13,9 @@ from scanner.model.schedule import Schedule
 from scanner.posture.run_register import in_words
 from scanner.posture.severity import Severity
 from scanner.posture.silence import DAILY, FACTOR, ClusterState, cluster_states
-from scanner.report.run_document import Expectations
-from scanner.report.trend_picture import Trend, trend_of
-from scanner.report.words import plural
+from scanner.report.runs.document import Expectations
+from scanner.report.runs.trend import Trend, trend_of
+from scanner.report.text.numbers import plural
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.every_cluster import ClusterScans, NewestScan
 from scanner.web.fleet_counts import Counted, NotCounted

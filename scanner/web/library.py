@@ -19,8 +19,8 @@ from scanner.errors import AssayError, QueryTooLong, StoreError, UsageError
 from scanner.model.scan import Scan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
-from scanner.report.document import document_with
-from scanner.report.run_document import Expectations
+from scanner.report.document.document import document_with
+from scanner.report.runs.document import Expectations
 from scanner.store import SqlReader, open_reader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.every_cluster import ClusterScans, RunsWithoutScan

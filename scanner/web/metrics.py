@@ -30,10 +30,17 @@ from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import WaiverSet
 from scanner.posture.expected_run import ExpectedRun, expected_run
 from scanner.posture.settings import Settings
-from scanner.report.live_metrics import RunEnd, database_samples, expected_samples, notification_samples, run_samples
-from scanner.report.metric_families import LIVE, Lines, lines, text
-from scanner.report.openmetrics import register_samples, scan_samples
-from scanner.report.scan_numbers import numbers_of
+from scanner.report.document.scan_numbers import numbers_of
+from scanner.report.formats.metric_families import LIVE, Lines, lines, text
+from scanner.report.formats.openmetrics import (
+    RunEnd,
+    database_samples,
+    expected_samples,
+    notification_samples,
+    register_samples,
+    run_samples,
+    scan_samples,
+)
 from scanner.store.catalog.every_cluster import AllClusters, ClusterNumbers
 from scanner.web.background import Background
 from scanner.web.health import Log, to_stderr

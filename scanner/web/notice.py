@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from scanner.report.templates import content_hash, environment
+from scanner.report.html.templates import content_hash, environment
 
 _STATUS: Final = 400
 """The first status of errors."""

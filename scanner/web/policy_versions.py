@@ -9,9 +9,9 @@ from typing import Final
 
 from scanner.model.json import JsonObject
 from scanner.posture.scan_diff import RuleDifference, RuleKind
-from scanner.report.definition import yaml_of
-from scanner.report.diff_words import cut_lines, rule_lines
-from scanner.report.words import cut
+from scanner.report.diff.words import cut_lines, rule_lines
+from scanner.report.document.policy_text import yaml_of
+from scanner.report.text.safe_text import cut
 from scanner.store import SqlReader
 from scanner.web.fleet_policies import FleetPolicy
 

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 from scanner.model.finding_index import CommonFacts, FindingIndex, Numbered
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ALONE
-from scanner.report.change_counts import ChangeCounts
-from scanner.report.problem_facts import CommonProblem, FindingFacts, problem_facts
+from scanner.report.html.change_counts import ChangeCounts
+from scanner.report.lists.problem_facts import CommonProblem, FindingFacts, problem_facts
 
 _ValueT = TypeVar("_ValueT")
 _SEVERAL: Final = 2

@@ -1,6 +1,6 @@
 """The problems of a scan in the order of the list, from which filters choose: without texts, which are read for one page.
 
-A filter (`report.list_filters`) decides once about all problems that have the same in common.
+A filter (`report.lists.filters`) decides once about all problems that have the same in common.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple, overload
 from scanner.model.finding_index import CommonPlace, FindingIndex
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ALONE
-from scanner.report.change_counts import ChangeCounts
-from scanner.report.list_filters import ListFilter
-from scanner.report.problem_facts import CommonProblem, ProblemFacts
+from scanner.report.html.change_counts import ChangeCounts
+from scanner.report.lists.filters import ListFilter
+from scanner.report.lists.problem_facts import CommonProblem, ProblemFacts
 from scanner.store.read.search_query import WordMatches
 from scanner.web.problem_columns import ProblemColumns, Ranks
 

@@ -14,7 +14,7 @@ from scanner.errors import UsageError
 from scanner.model.run import RunDetails
 from scanner.model.stored_scan import StoredScan
 from scanner.posture.run_register import RegisterEntry
-from scanner.report.run_document import (
+from scanner.report.runs.document import (
     Period,
     RegisterDocument,
     expected_runs,
@@ -22,7 +22,7 @@ from scanner.report.run_document import (
     recorded_runs,
     sheet_of,
 )
-from scanner.report.run_tables import compared, facts, summary
+from scanner.report.runs.tables import compared, facts, summary
 from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.addresses import beginning_of

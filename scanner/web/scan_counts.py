@@ -21,11 +21,11 @@ from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
 from scanner.posture.worst_problems import problems_of
-from scanner.report.coverage import CoverageSection, coverage_of
-from scanner.report.document import titles_of
-from scanner.report.sentences import coverage_words
-from scanner.report.slugs import slugs_of
-from scanner.report.words import EVERYTHING, exclusions_of, scope_of
+from scanner.report.document.coverage import CoverageSection, coverage_of
+from scanner.report.document.document import titles_of
+from scanner.report.document.sentences import coverage_words
+from scanner.report.html.site import slugs_of
+from scanner.report.text.scope import EVERYTHING, exclusions_of, scope_of
 from scanner.store import SqlReader
 from scanner.store.read.open_problems import OpenWorkload
 

@@ -16,18 +16,15 @@ from typing import Final
 from scanner.model.policy import PolicyKey
 from scanner.model.scan import ProblemFinding
 from scanner.model.stored_scan import StoredScan
-from scanner.report.change_counts import ChangeLines
-from scanner.report.document import Document
-from scanner.report.finding_groups import FindingGroup
-from scanner.report.finding_rows import RowMaker
-from scanner.report.html_pages import HtmlPages, Page
-from scanner.report.marked_texts import MarkedText
-from scanner.report.owner_rows import OwnerRow, owners_with_scores
-from scanner.report.place_pages import PlacePages
-from scanner.report.place_texts import PlaceTexts
-from scanner.report.places import Places
-from scanner.report.site import Site, site_of
-from scanner.report.worst_rows import MOST, Subject, in_folder
+from scanner.report.document.document import Document
+from scanner.report.document.policy_text import MarkedText
+from scanner.report.html.change_counts import ChangeLines
+from scanner.report.html.finding_rows import MOST, RowMaker, Subject, in_folder
+from scanner.report.html.pages import HtmlPages, OwnerRow, Page, owners_with_scores
+from scanner.report.html.place_pages import PlacePages
+from scanner.report.html.places import Places, PlaceTexts
+from scanner.report.html.site import Site, site_of
+from scanner.report.lists.problem_facts import FindingGroup
 from scanner.web.problem_list import ListedProblem, ProblemList
 
 OBJECTS: Final = 50

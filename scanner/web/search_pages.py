@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.errors import UsageError
-from scanner.report.place_pages import place_path
+from scanner.report.html.place_pages import place_path
 from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.read.search_hits import FindingHit, Hits, SearchHits

@@ -27,7 +27,7 @@ from scanner.web.protocol import protocol_with
 
 if TYPE_CHECKING:
     from scanner.posture.settings import Settings
-    from scanner.report.run_document import Expectations
+    from scanner.report.runs.document import Expectations
     from scanner.web.library import Library
 
 METRICS: Final = "/metrics"

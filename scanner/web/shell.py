@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
-from scanner.report.templates import content_hash, environment
+from scanner.report.html.templates import content_hash, environment
 
 _FIRST: Final = "index.html"
 

@@ -8,7 +8,8 @@ from datetime import datetime
 from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
-from scanner.report.words import EVENTS, RESOLUTIONS, cause_text, object_name
+from scanner.report.text.names import object_name
+from scanner.report.text.titles import EVENTS, RESOLUTIONS, cause_text
 from scanner.store.read.lookup import ExplainedProblem, FindingEvent
 
 _NAMED = 5

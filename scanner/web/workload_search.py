@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from scanner.posture.severity import Severity
-from scanner.report.list_filters import CLUSTER_SCOPED
+from scanner.report.lists.filters import CLUSTER_SCOPED
 from scanner.web.fleet_rows import FleetRow
 from scanner.web.scan_counts import CountedWorkload
 

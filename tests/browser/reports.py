@@ -12,7 +12,7 @@ from scanner.model.population import Kept, KeptOfObject, Workload
 from scanner.model.register import DayCounts, Register
 from scanner.model.scan import StoredFinding
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from tests.command import assay
 from tests.report.in_memory import ScanInMemory
 from tests.report.records import STARTED, finding, small_record, with_findings

@@ -8,7 +8,7 @@ from shutil import copytree, rmtree
 import pytest
 from playwright.sync_api import Browser, Page
 
-from scanner.report.list_filters import STATUSES
+from scanner.report.lists.filters import STATUSES
 
 from .conftest import Opened, opened
 

@@ -199,7 +199,7 @@ def test_an_interrupted_page_leaves_nothing_behind(home: Path) -> None:
     """The unfinished folder of pages is removed, after SIGTERM too."""
     script = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom scanner import cli\n"
-        "from scanner.report.folder import replaced\n"
+        "from scanner.report.output import replaced\n"
         "signal.signal(signal.SIGTERM, cli._interrupt)\n"
         "with replaced(Path('report')):\n    os.kill(os.getpid(), signal.SIGTERM)\n"
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from scanner.report.run_json import VERSION
+from scanner.report.runs.json import VERSION
 from scanner.store import open_store
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map

@@ -22,7 +22,7 @@ from scanner.cli.access_flags import assertion_of, oidc_of, public_url_of, sessi
 from scanner.cli.settings import current, expectation
 from scanner.config.configuration import read
 from scanner.errors import UsageError
-from scanner.report.run_document import Expectation
+from scanner.report.runs.document import Expectation
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.command import ASSAY, environment

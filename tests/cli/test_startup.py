@@ -30,7 +30,7 @@ HEAVY = (
     "scanner.model.outcome",
     "scanner.model.policy",
     "scanner.model.scan",
-    "scanner.report.document",
+    "scanner.report.document.document",
     "scanner.scan.run",
     "scanner.store",
     "scanner.web.server",

@@ -16,7 +16,7 @@ import pytest
 
 from scanner.model.json import dig
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.integration.apiserver import ApiServer, running

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from prometheus_client.metrics_core import GaugeMetricFamily
 
-from scanner.report.metric_families import Families
+from scanner.report.formats.metric_families import Families
 
 
 @dataclass(frozen=True)

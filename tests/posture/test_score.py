@@ -19,7 +19,7 @@ from scanner.model.scan import (
 )
 from scanner.posture.score import Scores, score_of
 from scanner.posture.severity import Severity
-from scanner.report.words import percent_ceil, percent_floor
+from scanner.report.text.numbers import percent_ceil, percent_floor
 from tests.report.in_memory import ScanInMemory
 from tests.report.records import binding, check, policy, scan, small_record
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from scanner.report.metric_families import LIVE
+from scanner.report.formats.metric_families import LIVE
 from scripts.generate_alerts import ALERTS, OF_CHART, RULE, alerts
 from tests.prometheus.programs import program
 

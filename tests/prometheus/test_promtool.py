@@ -18,10 +18,9 @@ from scanner.model.scan import ClusterIdentity, Health, HealthKind, ScanState
 from scanner.model.waiver import WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.live_metrics import RunEnd, families_of_run
-from scanner.report.metric_families import IN_DETAIL, LIVE
-from scanner.report.openmetrics import document_samples
+from scanner.report.document.document import document_of
+from scanner.report.formats.metric_families import IN_DETAIL, LIVE
+from scanner.report.formats.openmetrics import RunEnd, document_samples, families_of_run
 from scanner.store import open_store
 from scanner.web.metrics import ClusterMetrics
 from tests.posture.waivers import waiver

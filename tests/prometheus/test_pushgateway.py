@@ -10,7 +10,7 @@ import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
 from scanner.notify.pushgateway import gateway_of, push
-from scanner.report.metric_families import printable
+from scanner.report.formats.metric_families import printable
 from tests.cli.conftest import Assay, assay, home, write
 from tests.cli.manifests import bound, config_map
 from tests.notify.gateway import gauge

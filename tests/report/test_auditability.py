@@ -16,11 +16,11 @@ from scanner.model.resource import UserInfo
 from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, PolicyRecord, Scope, TallyKey
 from scanner.posture.score import score_of
 from scanner.report import FORMATS
-from scanner.report.counts import Counts
-from scanner.report.document import document_of
-from scanner.report.screen import Screen
-from scanner.report.table import render as render_table
-from scanner.report.words import AUDITABILITY, AUDITABILITY_MEANINGS, HEALTH_MEANINGS, HEALTH_TITLES
+from scanner.report.document.counts import Counts
+from scanner.report.document.document import document_of
+from scanner.report.formats.table import render as render_table
+from scanner.report.text.screen import Screen
+from scanner.report.text.titles import AUDITABILITY, AUDITABILITY_MEANINGS, HEALTH_MEANINGS, HEALTH_TITLES
 from tests.report.in_memory import ScanInMemory
 
 from .pages import places_of

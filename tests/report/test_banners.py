@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of, places_of

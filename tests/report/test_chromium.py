@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from tests.requirements import CHROMIUM
 
 from .records import HOSTILE, hostile_record

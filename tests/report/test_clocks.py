@@ -12,8 +12,8 @@ import pytest
 
 from scanner.model.method import ClockDifferences, Method
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.table import render
+from scanner.report.document.document import document_of
+from scanner.report.formats.table import render
 from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of

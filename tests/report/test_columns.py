@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from scanner.report import FORMATS
-from scanner.report.column_types import TEXT
-from scanner.report.columns import Cell, Column, Columns
-from scanner.report.document import document_of
-from scanner.report.finding_columns import FINDINGS
-from scanner.report.json import SCHEMA_VERSION
-from scanner.report.problem_columns import PROBLEMS
+from scanner.report.document.document import document_of
+from scanner.report.formats.json import SCHEMA_VERSION
+from scanner.report.lists.columns import TEXT, Cell, Column, Columns
+from scanner.report.lists.finding_columns import FINDINGS
+from scanner.report.lists.problem_columns import PROBLEMS
 from scripts.generate_columns import PAGE, SCHEMA, page, schema
 from tests.report.records import small_record
 

@@ -19,10 +19,10 @@ from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.controls import Control, ControlState, Framework, PolicySelector, SelectorKind
 from scanner.posture.settings import Settings
 from scanner.report import FORMATS
-from scanner.report.document import Document, document_of
-from scanner.report.screen import Screen
-from scanner.report.sentences import controls_line
-from scanner.report.table import render as render_table
+from scanner.report.document.document import Document, document_of
+from scanner.report.document.sentences import controls_line
+from scanner.report.formats.table import render as render_table
+from scanner.report.text.screen import Screen
 from scanner.store.rows.row_ids import RowIdSet
 from tests.report.in_memory import ScanInMemory
 

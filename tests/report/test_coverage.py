@@ -8,7 +8,7 @@ import pytest
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import Coverage, CoverageState
-from scanner.report.coverage import beyond_kinds, coverage_of, percent_listed
+from scanner.report.document.coverage import beyond_kinds, coverage_of, percent_listed
 from tests.report.records import small_record
 
 

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.population import EvaluatedObjects, RecordedObject, Workload
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from tests.report.in_memory import ScanInMemory
 
 from .records import LIMITS, check, hostile_record, partial_record, small_record

@@ -9,8 +9,8 @@ import pytest
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Validation
 from scanner.model.scan import Coverage, CoverageState, PolicyRecord, ScanState, Scope
-from scanner.report.counts import NOTHING, Counts, FindingCounts
-from scanner.report.document import document_of
+from scanner.report.document.counts import NOTHING, Counts, FindingCounts
+from scanner.report.document.document import document_of
 
 from .records import finding, hostile_record, partial_record, policy, previewed, scan, small_record
 

@@ -11,7 +11,7 @@ from typing import Any
 from scanner.model.outcome import Change, Check, CheckKind, WouldChange
 from scanner.model.scan import OutcomeName, TallyKey
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from tests.report.in_memory import ScanInMemory
 
 from .pages import places_of

@@ -10,8 +10,8 @@ import pytest
 
 from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.evidence import evidence_lines, lines_with_excerpt
+from scanner.report.document.document import document_of
+from scanner.report.text.evidence import evidence_lines, lines_with_excerpt
 
 from .pages import places_of
 from .records import hostile_record, large_record, small_record

@@ -11,8 +11,8 @@ import pytest
 
 from scanner.errors import UsageError
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.folder import MARKER, replaced
+from scanner.report.document.document import document_of
+from scanner.report.output import MARKER, replaced
 
 from .records import small_record, with_findings
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.report.halves import in_halves
+from scanner.report.html.halves import in_halves
 
 
 def test_each_half_is_done_once(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.slugs import slugs_of
-from scanner.report.words import visible
+from scanner.report.document.document import document_of
+from scanner.report.html.site import slugs_of
+from scanner.report.text.safe_text import visible
 
 from .pages import read
 from .records import HOSTILE, hostile_record

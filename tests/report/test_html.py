@@ -12,8 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.outcome import Gap, GapKind, Violated
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.templates import content_hash
+from scanner.report.document.document import document_of
+from scanner.report.html.templates import content_hash
 from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of, places_of, read

@@ -11,10 +11,10 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.errors import UsageError
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.html_single import MOST
-from scanner.report.place_pages import place_path
-from scanner.report.words import visible
+from scanner.report.document.document import document_of
+from scanner.report.html.place_pages import place_path
+from scanner.report.html.single_file import MOST
+from scanner.report.text.safe_text import visible
 from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of, read

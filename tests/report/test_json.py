@@ -16,8 +16,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.scan import StoredFinding
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.json import SCHEMA_VERSION
+from scanner.report.document.document import document_of
+from scanner.report.formats.json import SCHEMA_VERSION
 from tests.report.in_memory import ScanInMemory
 
 from .records import HOSTILE, finding, hostile_record, large_record, partial_record, small_record

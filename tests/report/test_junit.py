@@ -14,9 +14,8 @@ from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.scan import Health, HealthKind, ScanState
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.options import ReportOptions
-from scanner.report.words import visible
+from scanner.report.document.document import ReportOptions, document_of
+from scanner.report.text.safe_text import visible
 from tests.report.in_memory import ScanInMemory
 
 from .records import HOSTILE, finding, hostile_record, partial_record, scan, small_record, tally

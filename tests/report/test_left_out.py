@@ -12,9 +12,9 @@ import pytest
 from scanner.model.method import Method
 from scanner.model.scan import Coverage, CoverageState, Scope
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.left_out import left_out_of
-from scanner.report.sentences import verdict_of
+from scanner.report.document.coverage import left_out_of
+from scanner.report.document.document import document_of
+from scanner.report.document.sentences import verdict_of
 from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of

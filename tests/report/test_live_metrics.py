@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from scanner.model.register import Register
 from scanner.posture.expected_run import ExpectedRun
-from scanner.report.document import document_of
-from scanner.report.live_metrics import RunEnd, families_of_run
-from scanner.report.metric_families import Families
-from scanner.report.openmetrics import document_samples
+from scanner.report.document.document import document_of
+from scanner.report.formats.metric_families import Families
+from scanner.report.formats.openmetrics import RunEnd, document_samples, families_of_run
 
 from .records import FINISHED, small_record
 

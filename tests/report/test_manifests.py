@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from scanner.model.json import JsonObject
-from scanner.report.definition import yaml_of
-from scanner.report.manifests import as_written, without_server_fields
+from scanner.report.document.by_policy import as_written, without_server_fields
+from scanner.report.document.policy_text import yaml_of
 
 COPY = "kubectl.kubernetes.io/last-applied-configuration"
 WRITTEN = {

@@ -9,9 +9,9 @@ import pytest
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import Policy
 from scanner.model.scan import PolicyRecord
-from scanner.report.by_policy import PolicySection
-from scanner.report.document import document_of
-from scanner.report.marked_texts import MarkedText, marked_text
+from scanner.report.document.by_policy import PolicySection
+from scanner.report.document.document import document_of
+from scanner.report.document.policy_text import MarkedText, marked_text
 
 from .records import binding, check, policy, small_record
 

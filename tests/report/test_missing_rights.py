@@ -12,10 +12,10 @@ from scanner.model.missing_right import MissingRight
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import ScanState
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.screen import Screen
-from scanner.report.sentences import nothing_line, verdict_line
-from scanner.report.table import render
+from scanner.report.document.document import document_of
+from scanner.report.document.sentences import nothing_line, verdict_line
+from scanner.report.formats.table import render
+from scanner.report.text.screen import Screen
 from tests.report.in_memory import ScanInMemory
 
 from .records import partial_record, scan

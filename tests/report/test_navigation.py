@@ -8,9 +8,9 @@ from pathlib import Path
 
 from scanner.model.register import Register, ScanLine
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.navigation import section_of
-from scanner.report.sentences import verdict_line, verdict_parts
+from scanner.report.document.document import document_of
+from scanner.report.document.sentences import verdict_line, verdict_parts
+from scanner.report.html.site import section_of
 from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of, read

@@ -18,8 +18,8 @@ from syrupy.assertion import SnapshotAssertion
 from scanner.model.register import Register
 from scanner.model.scan import ScanState, Scope
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.metric_families import IN_DETAIL, METRICS, Metric
+from scanner.report.document.document import document_of
+from scanner.report.formats.metric_families import IN_DETAIL, METRICS, Metric
 from tests.report.in_memory import ScanInMemory
 
 from .records import FINISHED, hostile_record, large_record, partial_record, previewed, scan, small_record

@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 
 from scanner.model.opinion import Disagreement, Limited, Opinion
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.table import render
+from scanner.report.document.document import document_of
+from scanner.report.formats.table import render
 
 from .records import HOSTILE, small_record
 from .test_json import SCHEMA, strict

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from scanner.model.scan import OutcomeName
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from tests.report.in_memory import ScanInMemory
 
 from .records import hostile_record, partial_record, previewed, small_record

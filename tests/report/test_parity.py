@@ -9,7 +9,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import ClusterIdentity
 from scanner.parity import Difference, Parity
 from scanner.parity.replay import Replayed
-from scanner.report.parity import json_of, lines_of
+from scanner.report.formats.parity import json_of, lines_of
 
 DIFFERENT = Replayed("CREATE", "apps/v1", "Deployment", "shop", "web", Difference("p", "b", "no", "(nothing)"))
 

@@ -10,9 +10,9 @@ from scanner.model.json import JsonObject
 from scanner.model.register import DayCounts
 from scanner.model.rule import RuleType
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.method import RuleSection
-from scanner.report.policy_texts import texts_of
+from scanner.report.document.document import document_of
+from scanner.report.document.method import RuleSection
+from scanner.report.html.pages import texts_of
 from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of

@@ -17,7 +17,7 @@ from scanner.model.outcome import Errored
 from scanner.model.population import Kept, KeptOfObject
 from scanner.model.scan import PolicyRecord
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from tests.report.in_memory import ScanInMemory
 
 from .records import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.report.problem_facts import FindingFacts, problem_facts
+from scanner.report.lists.problem_facts import FindingFacts, problem_facts
 
 REFUSED = FindingFacts(
     status="open",

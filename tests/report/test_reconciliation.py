@@ -6,7 +6,7 @@ import pytest
 
 from scanner.model.object_counts import ObjectCount
 from scanner.model.scan import Coverage, CoverageState, Scope
-from scanner.report.reconciliation import Agreement, KindLine, kind_lines
+from scanner.report.runs.document import Agreement, KindLine, kind_lines
 
 EQUAL, CHANGED, DIFFERENT, NOT = Agreement
 

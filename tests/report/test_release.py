@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.json import render as render_json
-from scanner.report.table import render as render_table
+from scanner.report.document.document import document_of
+from scanner.report.formats.json import render as render_json
+from scanner.report.formats.table import render as render_table
 from tests.report.in_memory import ScanInMemory
 
 from .pages import read

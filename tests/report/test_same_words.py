@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.screen import Screen
-from scanner.report.table import render as render_table
+from scanner.report.document.document import document_of
+from scanner.report.formats.table import render as render_table
+from scanner.report.text.screen import Screen
 from tests.report.in_memory import ScanInMemory
 
 from .pages import main_of

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from scanner.errors import UsageError
 from scanner.model.outcome import WouldChange
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from tests.report.in_memory import ScanInMemory
 
 from .records import EVERYWHERE, HOSTILE, finding, hostile_record, partial_record, small_record

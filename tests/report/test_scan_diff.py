@@ -31,8 +31,9 @@ from scanner.posture.scan_diff import (
     RuleKind,
     ScanDiff,
 )
-from scanner.report import diff_json, diff_markdown, diff_table
-from scanner.report.diff_words import rule_lines
+from scanner.report.diff import json as diff_json
+from scanner.report.diff import markdown, table
+from scanner.report.diff.words import rule_lines
 
 from .records import BEFORE, FINISHED, HOSTILE, STARTED, check
 from .test_json import strict
@@ -170,7 +171,7 @@ def hostile() -> ScanDiff:
 @pytest.mark.parametrize("diff", [ORDINARY, INCOMPARABLE], ids=["ordinary", "incomparable"])
 def test_forms_of_a_difference(diff: ScanDiff, snapshot: SnapshotAssertion) -> None:
     """The incomparable parts come first in each."""
-    for lines in (diff_table.lines(diff, None), diff_markdown.lines(diff, None), diff_json.lines(diff)):
+    for lines in (table.lines(diff, None), markdown.lines(diff, None), diff_json.lines(diff)):
         assert "\n".join(lines) == snapshot
 
 
@@ -192,13 +193,13 @@ def test_the_table_fits_a_terminal() -> None:
     expression = " && ".join(f"has(object.spec.field{number})" for number in range(20))
     rule = RuleDifference(RuleKind.POLICY, VAP, "long", spec("true"), spec(expression))
     for diff in (ORDINARY, INCOMPARABLE, difference(CHANGED, rules=(rule,))):
-        assert 80 >= max(map(len, diff_table.lines(diff, None)))
+        assert 80 >= max(map(len, table.lines(diff, None)))
 
 
 def test_the_limit_counts_the_rest() -> None:
     """Of problems, and of rules."""
     diff = difference(NEW, replace(NEW, id="p-0123456789ff"), RESOLVED)
-    for form in (diff_table, diff_markdown):
+    for form in (table, markdown):
         text = "\n".join(form.lines(diff, 1))
         assert ["1 more problem", "2 more rules"] == [
             each for each in ("1 more problem", "2 more rules") if each in text
@@ -209,7 +210,7 @@ def test_the_limit_counts_the_rest() -> None:
 
 def test_hostile_text_is_printable_in_a_table() -> None:
     """It moves no cursor."""
-    assert all(line.isprintable() for line in diff_table.lines(hostile(), None))
+    assert all(line.isprintable() for line in table.lines(hostile(), None))
 
 
 class Tags(HTMLParser):
@@ -227,7 +228,7 @@ class Tags(HTMLParser):
 
 def test_hostile_text_is_no_markup_in_markdown() -> None:
     """A table keeps its columns, a block its end, and nothing is a tag."""
-    lines = list(diff_markdown.lines(hostile(), None))
+    lines = list(markdown.lines(hostile(), None))
     assert all(line.isprintable() for line in lines)
     rows = [line for line in lines if line.startswith("|")]
     assert {9} == {line.replace("\\\\", "").replace("\\|", "").count("|") for line in rows}
@@ -260,7 +261,7 @@ def incomplete() -> ScanDiff:
 
 def test_a_table_begins_with_what_the_later_scan_did_not_check() -> None:
     """With the gaps, before anything else; then the earlier scan, and that a scan is a preview. It fits 80 columns."""
-    lines = list(diff_table.lines(incomplete(), 50))
+    lines = list(table.lines(incomplete(), 50))
     text = "\n".join(lines)
 
     assert "INCOMPLETE: The later scan did not scan 12 items. 1 open problem was not checked." == " ".join(
@@ -276,7 +277,7 @@ def test_a_table_begins_with_what_the_later_scan_did_not_check() -> None:
 
 def test_a_table_marks_problems_that_a_scan_did_not_check() -> None:
     """In their row, and in the numbers."""
-    text = "\n".join(diff_table.lines(incomplete(), 50))
+    text = "\n".join(table.lines(incomplete(), 50))
 
     assert "  not checked  p-0123456789ae  medium  require-limits" in text
     assert "2 findings not checked, Deny" in text
@@ -286,7 +287,7 @@ def test_a_table_marks_problems_that_a_scan_did_not_check() -> None:
 
 def test_markdown_marks_what_was_not_checked() -> None:
     """The reason of a gap is text, never markup."""
-    text = "\n".join(diff_markdown.lines(incomplete(), 50))
+    text = "\n".join(markdown.lines(incomplete(), 50))
 
     assert "**INCOMPLETE**: The later scan did not scan 12 items. 1 open problem was not checked." in text
     assert r"- v1/Secret: secrets is forbidden: User \*x\* cannot list resource secrets" in text

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from scanner.report.spreadsheet import guarded, write
+from scanner.report.formats.csv import guarded, write
 
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x", "\t=1", "\r=1", " =1", "\ufeff=1", "|x", "%x"])

@@ -9,7 +9,7 @@ import pytest
 
 from scanner.posture.severity import Severity
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from tests.report.in_memory import ScanInMemory
 from tests.report.records import hostile_record, partial_record, small_record
 

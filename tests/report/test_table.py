@@ -16,9 +16,9 @@ from scanner.model.scan import (
     ScanState,
     Scope,
 )
-from scanner.report.document import document_of
-from scanner.report.screen import Screen
-from scanner.report.table import render
+from scanner.report.document.document import document_of
+from scanner.report.formats.table import render
+from scanner.report.text.screen import Screen
 from tests.report.in_memory import ScanInMemory
 
 from .records import hostile_record, large_record, partial_record, previewed, scan, small_record, with_findings

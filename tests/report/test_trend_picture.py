@@ -10,8 +10,8 @@ import pytest
 
 from scanner.model.register import DayCounts, Register
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.trend_picture import HEIGHT, WIDTH, trend_of
+from scanner.report.document.document import document_of
+from scanner.report.runs.trend import HEIGHT, WIDTH, trend_of
 
 from .records import small_record
 

@@ -12,9 +12,9 @@ from scanner.model.scan import HealthKind
 from scanner.posture.owners import PLACES, OwnerKey
 from scanner.posture.settings import Settings
 from scanner.posture.severity import DescriptionOverride, Severity
-from scanner.report.counts import FindingCounts
-from scanner.report.document import document_of
-from scanner.report.sentences import worst_owners, worst_policies
+from scanner.report.document.counts import FindingCounts
+from scanner.report.document.document import document_of
+from scanner.report.document.sentences import worst_owners, worst_policies
 from tests.report.in_memory import ScanInMemory
 
 from .records import small_record, with_findings

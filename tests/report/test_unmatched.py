@@ -8,9 +8,8 @@ import pytest
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import Coverage, CoverageState, Health, HealthKind, Scope
-from scanner.report.document import document_of
-from scanner.report.scan_numbers import numbers_in
-from scanner.report.unmatched import unmatched_policies
+from scanner.report.document.document import document_of
+from scanner.report.document.scan_numbers import numbers_in, unmatched_policies
 from tests.report.in_memory import ScanInMemory
 
 from .records import binding, small_record

@@ -13,8 +13,8 @@ import pytest
 from scanner.model.population import Workload
 from scanner.model.scan import StoredFinding
 from scanner.report import FORMATS
-from scanner.report.document import document_of
-from scanner.report.words import workload_name
+from scanner.report.document.document import document_of
+from scanner.report.text.names import workload_name
 from tests.report.in_memory import ScanInMemory
 from tests.report.records import finding, small_record, with_findings
 

@@ -20,7 +20,7 @@ from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
 from scanner.posture.worst_problems import MOST, problems_of, ranks_of, totals_among
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from scanner.store import SqlStore
 from scanner.store.catalog.clusters import stored_clusters
 from tests.store.made import DAWN

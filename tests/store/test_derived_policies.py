@@ -10,7 +10,7 @@ import pytest
 from scanner.model.scan import Scope
 from scanner.policies.language import LANGUAGES
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from scanner.store import SqlStore
 from tests.documents import Document, binding, namespace, pod, policy
 from tests.policies.pod_levels import ENFORCE, NAME, WARN, PodLevels

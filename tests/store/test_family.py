@@ -9,14 +9,15 @@ from io import BytesIO, TextIOWrapper
 import pytest
 
 from scanner.model.stored_scan import StoredScan
-from scanner.report import FORMATS, results
-from scanner.report.document import document_of
+from scanner.report import FORMATS
+from scanner.report.document.document import document_of
+from scanner.report.formats import policyreport
 from scanner.store import SqlStore
 from tests.documents import KINDS, namespace, pod
 from tests.policies.required_label import ANNOTATED, ANNOTATION, KIND, LABELLED, OWN_KINDS, with_requirements
 from tests.store.scanned import Story
 
-SHAPE = results.Shape("wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")
+SHAPE = policyreport.Shape("wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")
 POLICIES = (namespace("default"), LABELLED, ANNOTATED)
 
 
@@ -54,7 +55,7 @@ def test_csv_names_the_language_of_each_finding(record: StoredScan) -> None:
 def test_each_language_of_a_family_has_its_own_source_in_policy_reports(record: StoredScan) -> None:
     """Dashboards know the results by the source."""
     out = BytesIO()
-    results.render(document_of(record), out, SHAPE, with_requirements())
+    policyreport.write_reports(document_of(record), out, SHAPE, with_requirements())
 
     sources = {
         result["policy"]: result["source"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from scanner.model.scan import ProblemFinding
-from scanner.report.halves import in_halves
+from scanner.report.html.halves import in_halves
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
 

@@ -27,10 +27,10 @@ from scanner.posture.grouped_problems import problems_among, problems_by_namespa
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
 from scanner.report import FORMATS
-from scanner.report.document import Document, document_of
-from scanner.report.screen import Screen
-from scanner.report.sentences import sums_note
-from scanner.report.table import render as render_table
+from scanner.report.document.document import Document, document_of
+from scanner.report.document.sentences import sums_note
+from scanner.report.formats.table import render as render_table
+from scanner.report.text.screen import Screen
 from scanner.store import SqlStore
 from tests.posture.waivers import waiver
 from tests.report.pages import main_of

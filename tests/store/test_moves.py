@@ -11,7 +11,7 @@ from scanner.model.scan import Scope
 from scanner.model.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, problems
 from scanner.report import FORMATS
-from scanner.report.document import document_of
+from scanner.report.document.document import document_of
 from scanner.store import SqlStore, prune
 from scanner.store.upkeep.retention_plan import Rule
 from tests.documents import Document, binding, policy, rule

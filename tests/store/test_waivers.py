@@ -14,7 +14,7 @@ from scanner.model.selector import Requirement, Selector
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.settings import Settings
 from scanner.posture.triage import Triage
-from scanner.report.waivers import waivers_of
+from scanner.report.document.waivers import waivers_of
 from scanner.store import SqlStore
 from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.retention import prune

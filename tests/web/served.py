@@ -11,7 +11,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from scanner.report.run_document import Expectations
+from scanner.report.runs.document import Expectations
 from scanner.web.application import application
 from scanner.web.library import Clock, Library
 from tests.command import assay_here

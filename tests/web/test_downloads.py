@@ -11,7 +11,7 @@ from threading import Event, Thread
 import pytest
 
 from scanner.errors import UsageError
-from scanner.report.html import render
+from scanner.report.html.folder_report import render
 from scanner.web import exports
 from scanner.web.addresses import Moment
 from scanner.web.refusals import BadRequest, Busy

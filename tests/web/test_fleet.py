@@ -12,8 +12,8 @@ import pytest
 
 from scanner.model.scan import ScanState
 from scanner.posture.severity import Severity
-from scanner.report.run_document import Expectation, Expectations
-from scanner.report.sentences import coverage_line
+from scanner.report.document.sentences import coverage_line
+from scanner.report.runs.document import Expectation, Expectations
 from scanner.store import SqlReader, open_store
 from scanner.web.addresses import Moment
 from scanner.web.fleet_counts import FleetCounts

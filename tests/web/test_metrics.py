@@ -22,9 +22,9 @@ from scanner.model.scan import ClusterIdentity, ScanState
 from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS
-from scanner.report.document import document_of
-from scanner.report.metric_families import LIVE, METRICS
-from scanner.report.openmetrics import render
+from scanner.report.document.document import document_of
+from scanner.report.formats.metric_families import LIVE, METRICS
+from scanner.report.formats.openmetrics import render
 from scanner.store import SqlReader, SqlStore, open_reader
 from scanner.store.catalog.every_cluster import AllClusters
 from scanner.web.metrics import ClusterMetrics, Database, metrics_routes

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex
 from scanner.model.policy import PolicyKey
-from scanner.report.list_filters import SEVERITIES, ListFilter
-from scanner.report.problem_facts import COUNTED, FindingFacts, problem_facts
+from scanner.report.lists.filters import SEVERITIES, ListFilter
+from scanner.report.lists.problem_facts import COUNTED, FindingFacts, problem_facts
 from scanner.store.read.search_query import WordMatches
 from scanner.web.problem_list import ListedProblem, ProblemList
 

@@ -8,7 +8,7 @@ import pytest
 
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
-from scanner.report.document import document_of, document_with
+from scanner.report.document.document import document_of, document_with
 from scanner.web.library import Library
 from scanner.web.read_ahead import Asked, CountsAhead, Questions
 

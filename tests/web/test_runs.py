@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from scanner.report.run_document import Expectation, Expectations
+from scanner.report.runs.document import Expectation, Expectations
 from scanner.store import open_store
 from tests.web.fleets import GAP, NOW, PARTIAL, PROD, Clock, Scanned
 from tests.web.served import Served, served

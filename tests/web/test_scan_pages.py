@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.report.html import render
+from scanner.report.html.folder_report import render
 from scanner.web.addresses import Moment
 from scanner.web.exports import EXPORTS
 from tests.web.served import Served

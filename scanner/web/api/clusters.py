@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from scanner.model.scan import Scan
 from scanner.posture.silence import ClusterState
-from scanner.report.run_json import scan_json
+from scanner.report.runs.json import scan_json
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.scans import ListedScan
 from scanner.web.api.asked import Asked

@@ -10,7 +10,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from scanner.report.escaped import dump
+from scanner.report.text.json_text import dump
 from scanner.web.answers import page_answer
 from scanner.web.api.asked import Asked, of_scan
 from scanner.web.api.pages import Answer

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
-from scanner.report.finding_columns import FINDINGS
+from scanner.report.lists.finding_columns import FINDINGS
 from scanner.web.api.asked import Asked, of_scan
 from scanner.web.api.cursors import NOT_HERE, Cursor
 from scanner.web.api.endpoints import Endpoint

@@ -8,7 +8,7 @@ from typing import Annotated, TypedDict, TypeVar
 from msgspec import Meta, Struct
 
 from scanner.model.scan import Scan
-from scanner.report.row_list import head_json
+from scanner.report.text.json_text import head_json
 from scanner.web.api.asked import Asked
 from scanner.web.api.cursors import NOT_HERE, Cursor
 from scanner.web.api.queries import ScanListQuery

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from scanner.model.population import CountedObject, PlaceOfPage
-from scanner.report.json_parts import workload_json
+from scanner.report.text.json_text import workload_json
 from scanner.web.api.asked import Asked, of_scan
 from scanner.web.api.cursors import Cursor
 from scanner.web.api.endpoints import Endpoint

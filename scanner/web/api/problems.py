@@ -9,8 +9,8 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from scanner.posture.problem_rows import joined
-from scanner.report.problem_columns import PROBLEMS
-from scanner.report.words import iso
+from scanner.report.lists.problem_columns import PROBLEMS
+from scanner.report.text.times import iso
 from scanner.web.api.asked import Asked, of_scan, of_scan_and_newest
 from scanner.web.api.cursors import NOT_HERE, Cursor
 from scanner.web.api.endpoints import Endpoint

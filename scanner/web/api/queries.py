@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from scanner.report.list_filters import ListFilter
+from scanner.report.lists.filters import ListFilter
 from scanner.web.addresses import Moment
 from scanner.web.finding_pages import FIELDS, LONGEST, list_filter
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from scanner.report.escaped import dump
+from scanner.report.text.json_text import dump
 from scanner.web.answers import page_answer
 from scanner.web.api.endpoints import ROOT, Endpoint
 from scanner.web.api.openapi import document

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from scanner.posture.run_register import run_entry
-from scanner.report.run_document import sheet_of
-from scanner.report.run_json import entry_json, sheet_lines
+from scanner.report.runs.document import sheet_of
+from scanner.report.runs.json import entry_json, sheet_lines
 from scanner.web.api.asked import Asked
 from scanner.web.api.cursors import NOT_HERE, Cursor
 from scanner.web.api.endpoints import Endpoint

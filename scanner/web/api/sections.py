@@ -6,9 +6,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from scanner.report.escaped import dump
-from scanner.report.json import camel, section
-from scanner.report.row_list import head_json
+from scanner.report.formats.json import camel, section
+from scanner.report.text.json_text import dump, head_json
 from scanner.web.api.asked import Asked, of_scan
 from scanner.web.api.endpoints import Endpoint
 from scanner.web.api.pages import ScanAnswer, ScanPage, head_of, page_of

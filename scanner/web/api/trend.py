@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from scanner.model.scan import OutcomeName
 from scanner.posture.daily import Day
-from scanner.report.trend_json import day_json, fix_json, key_json
+from scanner.report.runs.trend import day_json, fix_json, key_json
 from scanner.store import SqlReader
 from scanner.web.api.asked import Asked, of_newest
 from scanner.web.api.cursors import NOT_HERE, Cursor

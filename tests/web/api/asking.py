@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from jsonschema import Draft202012Validator
 
 from scanner.model.scan import Scan
-from scanner.report.document import Document
+from scanner.report.document.document import Document
 from scanner.web.addresses import Moment
 from tests.web.served import Got, Served
 

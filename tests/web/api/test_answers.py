@@ -12,9 +12,9 @@ from scanner.model.json import as_list, as_object
 from scanner.model.list_fields import Action, Sort, Status
 from scanner.model.run import RunDetails
 from scanner.posture.problem_rows import problems
-from scanner.report import json as json_report
-from scanner.report.csv_population import TITLES, render
-from scanner.report.problem_columns import PROBLEMS
+from scanner.report.formats import json as json_report
+from scanner.report.formats.csv import POPULATION_TITLES, render_population
+from scanner.report.lists.problem_columns import PROBLEMS
 from scanner.web.api.parameters import fields_of
 from scanner.web.api.queries import ProblemQuery
 from scanner.web.api.table import ENDPOINTS
@@ -143,10 +143,10 @@ def test_a_problem_has_its_history(api: Api) -> None:
 def test_the_population_is_that_of_the_file(api: Api) -> None:
     """Objects, their checks and their findings are those of `csv-population`, in its order."""
     out = io.StringIO()
-    render(api.report, out)
+    render_population(api.report, out)
     rows = [line.split(",") for line in out.getvalue().splitlines()[1:]]
     found = api.items(f"{_CLUSTER}/population", limit=9)
-    numbers = [TITLES.index(name) for name in ("kind", "namespace", "evaluated", "notEvaluated", "findings")]
+    numbers = [POPULATION_TITLES.index(name) for name in ("kind", "namespace", "evaluated", "notEvaluated", "findings")]
     assert len(rows) == len(found)
     assert [tuple(row[number] for number in numbers) for row in rows if '"' not in "".join(row)] == [
         (each["kind"], each["namespace"], *(str(each[name]) for name in ("evaluated", "notEvaluated", "findings")))

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from scanner.report.list_filters import STATUSES
+from scanner.report.lists.filters import STATUSES
 from scanner.web.api.parameters import fields_of
 from scanner.web.api.queries import ProblemQuery
 from scanner.web.api.table import ENDPOINTS

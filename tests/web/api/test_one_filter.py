@@ -8,8 +8,8 @@ import pytest
 
 from scanner.model.list_fields import Action, Sort, Status
 from scanner.posture.severity import Severity
-from scanner.report.chosen_rows import ChosenRows
-from scanner.report.list_filters import ListFilter
+from scanner.report.lists.chosen_rows import ChosenRows
+from scanner.report.lists.filters import ListFilter
 from tests.web.api.asking import Api
 
 _PROBLEMS = "/clusters/{cluster}/problems"

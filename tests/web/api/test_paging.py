@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scanner.report.list_filters import STATUSES
+from scanner.report.lists.filters import STATUSES
 from scanner.store import open_store
 from tests.store.databases import database
 from tests.store.made import Round, finding

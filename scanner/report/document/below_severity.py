@@ -1,0 +1,122 @@
+"""What Markdown, JUnit and SARIF leave out: the findings of policies below the severity that a user asks for, which they count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final
+
+from scanner.model.open_problems import GroupedProblems
+from scanner.model.policy import PolicyKey
+from scanner.model.scan import ProblemFinding, StoredFinding, census_of, owned_census_of
+from scanner.posture.grouped_problems import problems_among
+from scanner.posture.worst_problems import MOST, NEW, WorstProblem, worst_first, worst_of
+from scanner.report.document.by_owner import OwnerSection, owners_of
+from scanner.report.document.by_policy import PolicySection
+from scanner.report.document.counts import FindingCounts, findings_by
+from scanner.report.document.document import Document
+from scanner.report.text.numbers import plural
+
+_MOST_NEW: Final = 200
+"""The new problems that a summary names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a summary shows: the worst of `total` open problems, policies, and the findings and problems by namespace and by owner.
+
+    `new` are the worst of the `total_new` problems that are new since a baseline, if there is one.
+    """
+
+    worst: tuple[WorstProblem, ...]
+    total: int
+    policies: tuple[PolicySection, ...]
+    namespaces: Mapping[str, FindingCounts]
+    owners: tuple[OwnerSection, ...]
+    by_namespace: GroupedProblems
+    by_owner: GroupedProblems
+    new: tuple[WorstProblem, ...] = ()
+    total_new: int = 0
+    left_out: str = ""
+
+
+def policies_below(document: Document) -> frozenset[PolicyKey]:
+    """The policies below the severity that the user asks for; none without one."""
+    minimum = document.options.minimum
+    if minimum is None:
+        return frozenset()
+    return frozenset(section.key for section in document.policies if not section.severity.at_least(minimum))
+
+
+def left_out_line(document: Document, number: int, noun: str) -> str:
+    """The sentence about what is left out: `6 findings of policies below high are left out (--min-severity high)`."""
+    minimum = document.options.minimum
+    if minimum is None:
+        return ""
+    verb = "is" if number == 1 else "are"
+    return f"{plural(number, noun)} of policies below {minimum} {verb} left out (--min-severity {minimum})"
+
+
+def findings_left_out(document: Document) -> int:
+    """The number of findings of the policies that are left out."""
+    below = policies_below(document)
+    return sum(section.findings.total for section in document.policies if section.key in below)
+
+
+def shown_in_summary(document: Document) -> Shown:
+    """What a summary of the report shows, without the policies below the severity that the user asks for."""
+    below = policies_below(document)
+    if document.options.minimum is None:
+        shown = Shown(
+            worst=document.worst,
+            total=document.problems.open,
+            policies=document.policies,
+            namespaces={section.namespace: section.findings for section in document.namespaces},
+            owners=document.owners,
+            by_namespace=document.problems_by_namespace,
+            by_owner=document.problems_by_owner,
+        )
+    else:
+        shown = _above(document, below)
+    if document.baseline is None or not document.baseline.title:
+        return shown
+    new, total = _worst(
+        document, lambda worst: worst.problem.status in NEW and worst.policy_key not in below, _MOST_NEW
+    )
+    return replace(shown, new=new, total_new=total)
+
+
+def _above(document: Document, below: frozenset[PolicyKey]) -> Shown:
+    def findings() -> Iterator[StoredFinding]:
+        return (stored for stored in document.findings() if stored.finding.policy_key not in below)
+
+    worst, total = _worst(document, lambda worst: worst.policy_key not in below, MOST)
+    return Shown(
+        worst=worst,
+        total=total,
+        policies=tuple(section for section in document.policies if section.key not in below),
+        namespaces=findings_by(census_of(findings()), lambda bucket: bucket.namespace),
+        owners=owners_of(owned_census_of(findings(), document.triage.owner_of), document.triage),
+        by_namespace=problems_among(_problems(document, below), document.triage.waives, _namespace),
+        by_owner=problems_among(_problems(document, below), document.triage.waives, document.triage.owner),
+        left_out=left_out_line(document, document.problems.open - total, "problem"),
+    )
+
+
+def _problems(document: Document, below: Collection[PolicyKey]) -> Iterator[ProblemFinding]:
+    return (each for each in document.by_problem() if each.stored.finding.policy_key not in below)
+
+
+def _namespace(stored: StoredFinding) -> str:
+    return stored.finding.namespace
+
+
+def _worst(
+    document: Document, wanted: Callable[[WorstProblem], bool], most: int
+) -> tuple[tuple[WorstProblem, ...], int]:
+    """The worst of the wanted open problems, and the number of all of these."""
+    numbers = count()
+    every = filter(wanted, worst_of(document.by_problem(), document.triage))
+    worst = worst_first((each for each, _ in zip(every, numbers, strict=False)), document.triage, most)
+    return worst, next(numbers)

@@ -1,0 +1,137 @@
+"""The numbers of a scan that metrics have, and the bound policies that match no object.
+
+A report has them in its document. A server reads them without one: counts by owner, scores and the worst problems take longer than
+the rest, and no metric shows them. A test compares both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Final
+
+from scanner.model.method import ClockDifferences
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import PolicyKey
+from scanner.model.problem_group import ProblemGroup
+from scanner.model.scan import CoverageState, HealthKind, PolicyRecord, ScanRecord
+from scanner.model.stored_scan import StoredScan
+from scanner.posture.control_facts import PolicyNeeds, needs_of
+from scanner.posture.problem_groups import problem_groups
+from scanner.posture.settings import Settings
+from scanner.posture.severity import Severity
+from scanner.posture.triage import Triage
+from scanner.report.document.counts import Counts, counts_by
+from scanner.report.document.coverage import CoverageSection, coverage_of, left_out_of
+from scanner.report.document.document import Document, is_complete
+from scanner.report.document.waivers import WaiversSection, waivers_of
+
+
+@dataclass(frozen=True, slots=True)
+class ScanNumbers:
+    """The numbers of a scan. `limited` is true if the user chose a part of the cluster or of the policies.
+
+    `left_out` is what the user left out, `unmatched` are the policies that match nothing. `ended_at` is its start if it has no end.
+    """
+
+    tool_version: str
+    started_at: datetime
+    ended_at: datetime
+    complete: bool
+    limited: bool
+    left_out: tuple[str, ...]
+    coverage: CoverageSection
+    gaps: tuple[Gap, ...]
+    unmatched: frozenset[PolicyKey]
+    counts: Mapping[PolicyKey, Counts]
+    groups: tuple[ProblemGroup, ...]
+    severity: Callable[[PolicyKey], Severity]
+    resolutions: Mapping[str, int]
+    waivers: WaiversSection | None
+    clocks: ClockDifferences
+
+
+def numbers_in(document: Document) -> ScanNumbers:
+    """The numbers in the document of a report."""
+    provenance = document.provenance
+    return ScanNumbers(
+        tool_version=provenance.tool_version,
+        started_at=provenance.started_at,
+        ended_at=provenance.finished_at or provenance.started_at,
+        complete=document.complete,
+        limited=document.limited,
+        left_out=document.left_out,
+        coverage=document.coverage,
+        gaps=document.gaps,
+        unmatched=unmatched_policies(document.stored),
+        counts={section.key: document.in_force(section) for section in document.policies},
+        groups=document.groups,
+        severity=document.triage.severity,
+        resolutions=document.stored.resolutions(),
+        waivers=document.waivers,
+        clocks=document.method.clocks if document.method else ClockDifferences(),
+    )
+
+
+def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers:
+    """The numbers of a stored scan, as of a day in UTC."""
+    scan, triage, coverage = record.scan, Triage(settings, record, day), coverage_of(record)
+    return ScanNumbers(
+        tool_version=scan.tool_version,
+        started_at=scan.started_at,
+        ended_at=scan.finished_at or scan.started_at,
+        complete=is_complete(record, coverage),
+        limited=scan.scope.is_limited,
+        left_out=left_out_of(scan.scope, record.coverage, record.method),
+        coverage=coverage,
+        gaps=record.gaps,
+        unmatched=unmatched_policies(record),
+        counts=_in_force(record),
+        groups=problem_groups(record, triage),
+        severity=triage.severity,
+        resolutions=record.resolutions(),
+        waivers=waivers_of(triage),
+        clocks=record.method.clocks if record.method else ClockDifferences(),
+    )
+
+
+def _in_force(record: StoredScan) -> Mapping[PolicyKey, Counts]:
+    """The counts of policies without previews."""
+    assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
+    return counts_by(record.tallies, lambda key: None if key.binding_key in assumed else key.policy_key)
+
+
+# The bound policies that match no object, as far as a scan shows that: each kind that they can match was listed
+# completely.
+
+_HEALTH: Final = frozenset({HealthKind.NO_KIND, HealthKind.NO_OBJECT})
+_AUTO: Final = "auto"
+_POLICY: Final = ""
+"""The binding of an entry about a whole policy."""
+
+
+def unmatched_policies(record: ScanRecord) -> frozenset[PolicyKey]:
+    """These policies; none of a scan that shows a part of the cluster alone, or one of the operations."""
+    scope = record.scan.scope
+    noted = {(entry.policy_key, entry.binding) for entry in record.health if entry.kind in _HEALTH}
+    unmatched = [used.policy.key for used in record.policies if _matches_nothing(used, noted)]
+    if scope.is_limited or scope.operation != _AUTO or not unmatched:
+        return frozenset()
+    # Languages bring the compiler of expressions, which no other metric needs.
+    from scanner.policies.language import constraints  # noqa: PLC0415
+
+    needs = needs_of(record, constraints)
+    return frozenset(policy for policy in unmatched if _all_listed(needs[policy]))
+
+
+def _matches_nothing(used: PolicyRecord, noted: Collection[tuple[PolicyKey, str]]) -> bool:
+    """Return whether no binding in force has matched an object."""
+    key, bindings = used.policy.key, [binding.name for binding in used.bindings if not binding.assumed]
+    return bool(bindings) and ((key, _POLICY) in noted or all((key, name) in noted for name in bindings))
+
+
+def _all_listed(needs: PolicyNeeds) -> bool:
+    # A document that cannot be read has no kind.
+    gaps = any(gap.kind is not GapKind.DOCUMENT for gap in needs.gaps)
+    return not gaps and all(line.state is CoverageState.LISTED for line in needs.coverage)

@@ -1,0 +1,229 @@
+"""The numbers of a scan as OpenMetrics text, for a textfile collector, a Pushgateway and `assay serve`.
+
+Numbers come from counts of the database, never from the stream of findings. Namespaces and owners are in a format of their own,
+`openmetrics-detailed`, because a cluster can have thousands of them. `metric_families` has the table of the metrics.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Final, TextIO
+
+from scanner.model.method import ClockDifferences
+from scanner.model.register import Register
+from scanner.model.scan import CoverageState, ScanState
+from scanner.posture.expected_run import ExpectedRun
+from scanner.posture.waivers import WaiverState
+from scanner.report.document.counts import FindingCounts
+from scanner.report.document.document import Document
+from scanner.report.document.scan_numbers import ScanNumbers, numbers_in
+from scanner.report.formats.metric_families import (
+    IN_DETAIL,
+    IN_REPORTS,
+    LIVE,
+    Families,
+    Labels,
+    Metric,
+    Samples,
+    family_of,
+    lines,
+    text,
+)
+from scanner.report.text.names import owner_title
+from scanner.report.text.times import utc
+
+_UNKNOWN: Final = "unknown"
+"""The resolution of a finding that an older version of Assay resolved."""
+
+
+def render(document: Document, out: TextIO) -> None:
+    """Write the metrics whose number of samples does not grow with namespaces or owners."""
+    _render(document, out, IN_REPORTS)
+
+
+def render_detailed(document: Document, out: TextIO) -> None:
+    """Write all metrics of a report."""
+    _render(document, out, IN_DETAIL)
+
+
+def _render(document: Document, out: TextIO, metrics: tuple[Metric, ...]) -> None:
+    own = lines({**document_samples(document), **_detailed(document)}, document.provenance.cluster.name)
+    out.writelines(text(metrics, lambda name: (own[name],)))
+
+
+def document_samples(document: Document) -> dict[str, Samples]:
+    """The samples of a report, without those about namespaces and owners."""
+    numbers = numbers_in(document)
+    return {**scan_samples(numbers), **register_samples(document.stored.register(), numbers.ended_at)}
+
+
+def register_samples(register: Register, moment: datetime) -> dict[str, Samples]:
+    """The samples about the scans of a cluster and about the database, as of a moment."""
+    complete, size = register.last_complete, register.database_bytes
+    return {
+        "assay_scans": [((str(state),), register.scans.get(state, 0)) for state in ScanState],
+        "assay_last_complete_scan_timestamp_seconds": [((), unix(complete))] if complete else [],
+        "assay_last_complete_scan_age_seconds": [((), max(round(unix(moment) - unix(complete), 3), 0))]
+        if complete
+        else [],
+        "assay_database_size_bytes": [((), size)] if size else [],
+    }
+
+
+def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
+    """The samples about a scan alone."""
+    coverage = numbers.coverage
+    return {
+        "assay_build_info": [((numbers.tool_version,), 1)],
+        "assay_scan_complete": [((), int(numbers.complete))],
+        "assay_scan_limited": [((), int(numbers.limited))],
+        "assay_scan_left_out": [((part,), 1) for part in numbers.left_out],
+        "assay_scan_end_timestamp_seconds": [((), unix(numbers.ended_at))],
+        "assay_scan_duration_seconds": [((), round(unix(numbers.ended_at) - unix(numbers.started_at), 3))],
+        "assay_scan_clock_difference_seconds": _clocks(numbers.clocks),
+        "assay_coverage_ratio": _ratio(coverage.states),
+        "assay_gaps": _counted(str(gap.kind) for gap in numbers.gaps),
+        "assay_objects": [((line.api_version, line.kind), line.objects) for line in coverage.kinds],
+        "assay_list_errors": [
+            ((line.api_version, line.kind), 1)
+            for line in coverage.kinds
+            if line.state not in (CoverageState.LISTED, CoverageState.SKIPPED)
+        ],
+        "assay_checks": list(_checks(numbers)),
+        **_problems(numbers),
+        "assay_findings_resolved": [
+            ((name or _UNKNOWN,), number) for name, number in sorted(numbers.resolutions.items())
+        ],
+        "assay_waivers": _waivers(numbers),
+        "assay_policy_matches_nothing": [(key, 1) for key in sorted(numbers.unmatched)],
+    }
+
+
+def _detailed(document: Document) -> dict[str, Samples]:
+    return {
+        "assay_namespace_findings": [((each.namespace,), _in_force(each.findings)) for each in document.namespaces],
+        "assay_owner_findings": [((owner_title(each.owner),), _in_force(each.findings)) for each in document.owners],
+    }
+
+
+def _in_force(findings: FindingCounts) -> int:
+    """The number of findings without previews."""
+    return findings.total - findings.preview
+
+
+def unix(moment: datetime) -> float:
+    """A moment in Unix time."""
+    return utc(moment).timestamp()
+
+
+def _clocks(clocks: ClockDifferences) -> Samples:
+    """The differences of the clocks that the scan had besides that of its machine."""
+    named = (("apiServer", clocks.api_server), ("database", clocks.database))
+    return [((name,), seconds) for name, seconds in named if seconds is not None]
+
+
+def _ratio(states: Mapping[str, int]) -> Samples:
+    """The share of listed kinds; none without kinds, because 1 would look like a scan of everything."""
+    asked = sum(states.values()) - states["skipped"]
+    return [((), states["listed"] / asked)] if asked else []
+
+
+def _counted(names: Iterable[str]) -> Samples:
+    return [((name,), number) for name, number in sorted(Counter(names).items())]
+
+
+def _checks(numbers: ScanNumbers) -> Iterator[tuple[Labels, float]]:
+    """The counts of outcomes that occur, without previews."""
+    for (language, policy), counts in sorted(numbers.counts.items(), key=lambda item: item[0][::-1]):
+        for field in fields(counts):
+            if number := getattr(counts, field.name):
+                yield (language, policy, _camel(field.name)), number
+
+
+def _camel(name: str) -> str:
+    """The name of an outcome as in JSON."""
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _problems(numbers: ScanNumbers) -> dict[str, Samples]:
+    problems: list[tuple[Labels, float]] = []
+    refused, new = Counter[Labels](), Counter[Labels]()
+    for group in numbers.groups:
+        policy = group.language, group.policy
+        labels = (*policy, str(numbers.severity(policy)))
+        problems.append(((*labels, group.action, group.outcome), group.number))
+        refused[labels] += group.refused
+        new[labels] += group.new
+    return {
+        "assay_problems": problems,
+        "assay_problems_refused": sorted(refused.items()),
+        "assay_problems_new": sorted(new.items()),
+    }
+
+
+def _waivers(numbers: ScanNumbers) -> Samples:
+    """Every state, once waivers are given: an absent metric is not the same as 0."""
+    section = numbers.waivers
+    if section is None or not section.given:
+        return []
+    return [((str(state),), section.states[state]) for state in WaiverState]
+
+
+# Metrics that are no facts of a scan: the newest run, the schedule, notifications, and the size that the database can
+# reach.
+#
+# A server has them for each cluster, a push for the cluster that was scanned. A report does not: the same scan gives
+# the same report.
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """The end of a run of `assay scan`."""
+
+    at: datetime
+    exit_code: int
+
+
+def run_samples(run: RunEnd | None) -> dict[str, Samples]:
+    """The samples about the newest run; none without a run that has ended."""
+    if run is None:
+        return {}
+    return {
+        "assay_last_run_end_timestamp_seconds": [((), unix(run.at))],
+        "assay_last_run_exit_code": [((), run.exit_code)],
+    }
+
+
+def database_samples(*limits: int | None) -> dict[str, Samples]:
+    """The sample about the size that the database can reach: the smallest limit that is known; none without one."""
+    known = [limit for limit in limits if limit is not None]
+    return {"assay_database_limit_bytes": [((), min(known))]} if known else {}
+
+
+def notification_samples(notifications: Mapping[tuple[str, str], int]) -> dict[str, Samples]:
+    """The samples about the notifications of a cluster, whose numbers are by route and state."""
+    return {"assay_notifications": sorted(notifications.items())}
+
+
+def expected_samples(expected: ExpectedRun | None) -> dict[str, Samples]:
+    """The samples about expected runs; none without a schedule."""
+    if expected is None:
+        return {}
+    interval = expected.interval
+    return {
+        "assay_expected_run_timestamp_seconds": [((), unix(expected.at))],
+        "assay_schedule_interval_seconds": [((), interval.total_seconds())] if interval else [],
+    }
+
+
+def families_of_run(
+    run: RunEnd, expected: ExpectedRun | None, cluster: str, samples: Mapping[str, Samples] | None = None
+) -> Families:
+    """The metrics of a run, and those of its scan if it made one; without metrics that have no sample."""
+    own = {**(samples or {}), **run_samples(run), **expected_samples(expected)}
+    every = (family_of(metric, own.get(metric.name, ()), cluster) for metric in LIVE)
+    return Families([family for family in every if family.samples])

@@ -1,0 +1,94 @@
+"""The report as static HTML pages without requests, for screens, phones and paper.
+
+Every page shows the provenance of the scan. A Content-Security-Policy forbids everything but the page's own style
+sheet, so that text from a cluster stays text even where an escape is missing. The list of findings has a script; it is complete without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from scanner.model.policy import PolicyKey
+from scanner.report.document.document import Document
+from scanner.report.formats import csv
+from scanner.report.group_files import GroupReader, GroupWriter
+from scanner.report.html.change_counts import ChangeCounts, changes_of
+from scanner.report.html.finding_list import FindingList
+from scanner.report.html.finding_rows import FindingRows, Subject, worst_rows
+from scanner.report.html.halves import in_halves
+from scanner.report.html.pages import HtmlPages, owners_with_scores
+from scanner.report.html.place_pages import PlacePages, keep_place
+from scanner.report.html.places import Places, PlaceTexts
+from scanner.report.html.site import Site, site_of
+from scanner.report.lists.problem_facts import groups_of
+from scanner.report.output import replaced, text_file
+
+
+def render(document: Document, folder: Path) -> None:
+    """Write the pages to `folder` in one step, in place of an earlier report.
+
+    Raises UsageError when `folder` holds other files, or cannot be written.
+    """
+    owners = owners_with_scores(document)
+    site = site_of(document, [row.owner for row in owners])
+    with replaced(folder) as fresh:
+        spilled = write_findings(site, fresh, fresh.with_name("aside"))
+
+        def worst(subject: Subject, names: Sequence[str]) -> str:
+            return worst_rows(spilled, subject, *names)
+
+        days = cache(lambda: document.stored.policy_days(None))
+        for page in HtmlPages(site, owners, worst, lambda: changes_of(spilled), lambda _: days()):
+            path = fresh / page.path
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(page.render(), "utf-8", newline="\n")
+        with text_file(fresh / "population.csv") as population:
+            csv.render_population(document, population)
+
+
+# The findings of the HTML report: two processes read the problems of half the policies each, then write half the
+# pages each.
+
+
+def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
+    """Write `findings.html` and the pages in `f` into `folder`, and return what other pages show of the findings.
+
+    `aside` is a folder to work in. Raises ValueError if findings were not counted.
+    """
+    texts = PlaceTexts(site)
+    halves = _halves(site.document)
+    folders = [aside / str(half) for half in range(len(halves))]
+    in_halves(lambda half: _collect(site, texts, halves[half], GroupWriter(folders[half])))
+    spilled = GroupReader(folders)
+    PlacePages(site.styled("places"), texts).write(folder, spilled)
+    FindingList(site.styled("list"), folder, spilled).write()
+    return spilled
+
+
+def _collect(site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], spill: GroupWriter) -> None:
+    """GroupWriter the places and the rows of the problems of some policies."""
+    places, rows, changes = Places(site, texts), FindingRows(site, spill), ChangeCounts()
+    for group in groups_of(site.document, policies):
+        rows.add(group)
+        changes.add(group.findings)
+        for each in group.findings:
+            keep_place(spill, places.placed(each))
+    rows.worst.write(spill)
+    changes.write(spill)
+    spill.flush()
+
+
+def _halves(document: Document) -> tuple[frozenset[PolicyKey], frozenset[PolicyKey]]:
+    """The policies in order of their names, cut where half of the findings are on either side."""
+    sections = sorted(document.policies, key=lambda section: (section.name, section.language))
+    half, before = sum(section.findings.total for section in sections) / 2, 0
+    first: list[PolicyKey] = []
+    for section in sections:
+        if before >= half:
+            break
+        first.append(section.key)
+        before += section.findings.total
+    chosen = frozenset(first)
+    return chosen, frozenset(section.key for section in sections) - chosen

@@ -1,0 +1,130 @@
+"""The findings and problems of a stored scan that `assay findings` prints: chosen and ordered as every list (`filters`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import nsmallest
+from itertools import chain, count, groupby, repeat
+from typing import Any, Final, Literal, assert_never
+
+from scanner.model.list_fields import Sort, Status
+from scanner.model.policy import PolicyKey
+from scanner.model.scan import ProblemFinding, StoredFinding
+from scanner.model.stored_scan import StoredScan
+from scanner.posture.problem_rows import Problem, alone, joined
+from scanner.posture.triage import Triage
+from scanner.report.document.document import titles_of
+from scanner.report.lists.filters import ListFilter
+from scanner.report.lists.problem_facts import CommonProblem, FindingGroup, group_of
+from scanner.report.text.names import object_name
+from scanner.report.text.titles import message_of
+
+
+class ChosenRows:
+    """Chooses and orders rows by a filter, and by ids: beginnings of those of findings, or those of problems."""
+
+    def __init__(self, wanted: ListFilter, ids: tuple[str, ...], record: StoredScan, triage: Triage) -> None:
+        """Choose from a scan; without an order, the rows have that of the report."""
+        self.triage: Final = triage
+        self._wanted, self._ids, self._record = wanted, ids, record
+        policies = [used.policy.key for used in record.policies]
+        titles = titles_of(policies)
+        self._names = {key: f"{titles.get(key, key[1])}\n{triage.description(key).title}" for key in policies}
+
+    def findings(self, limit: int) -> Iterator[StoredFinding]:
+        """The chosen findings; those that the scan did not check only by this status. See `_ordered` for the limit."""
+        every = chain(self._record.findings(), self._record.resolved())
+        rows: Iterator[ProblemFinding] = (
+            ProblemFinding(stored, checked=True, episode=_episode(stored)) for stored in every
+        )
+        if Status.UNCHECKED in self._wanted.status:
+            rows = chain(rows, (each for each in self._record.by_problem() if not each.checked))
+        return (each.stored for [each] in self._ordered(([each] for each in rows), limit))
+
+    def problems(self, limit: int) -> Iterator[Problem]:
+        """The chosen problems, previews and outdated ones included; those that the scan did not check only by this status."""
+        of_scan = groupby(self._record.by_problem(), key=lambda each: each.stored.problem or each.stored.id)
+        groups = (list(group) for _, group in of_scan)
+        all_shown = Status.UNCHECKED in self._wanted.status
+        shown = (own for own in groups if all_shown or any(each.checked for each in own))
+        rows = self._ordered(chain(shown, alone(self._record.findings())), limit)
+        return (joined(own, self.triage.waiver) for own in rows)
+
+    def _ordered(self, rows: Iterable[list[ProblemFinding]], limit: int) -> Iterator[list[ProblemFinding]]:
+        """The chosen rows in the order. Memory holds the first `limit` of them, or all if it is 0; of the others only the number is right."""
+        own = ((group, row) for row in rows if self._has(group := group_of(row, self.triage)))
+        if not self._wanted.sort:
+            yield from (row for _, row in own)
+            return
+        numbers = count()
+        keyed = ((*self._key(group), number, row) for (group, row), number in zip(own, numbers, strict=False))
+        first = sorted(keyed) if not limit else nsmallest(limit, keyed)
+        yield from (row for *_, row in first)
+        if limit and first:
+            yield from repeat(first[-1][-1], next(numbers) - len(first))
+
+    def _has(self, group: FindingGroup) -> bool:
+        """Return whether the findings of a row are chosen."""
+        stored, wanted = group.example, self._wanted
+        finding, (kind, path) = stored.finding, _place(stored)
+        return (
+            (not self._ids or any(map(self._has_id, group.findings)))
+            and wanted.has_facts(_common(group), self._named(finding.policy_key))
+            and wanted.has_place(namespace=finding.namespace, owner=self.triage.owner(stored), kind=finding.kind)
+            and wanted.has_workload(kind, path)
+            and (not wanted.text or any(map(self._has_words, group.findings)))
+        )
+
+    def _named(self, policy: PolicyKey) -> str:
+        """The names of a policy, and its title, a line for each."""
+        return self._names.get(policy, policy[1])
+
+    def _has_id(self, each: ProblemFinding) -> bool:
+        stored = each.stored
+        return any(stored.finding.fingerprint.startswith(own) or stored.problem == own for own in self._ids)
+
+    def _has_words(self, each: ProblemFinding) -> bool:
+        stored, finding = each.stored, each.stored.finding
+        names = self._named(finding.policy_key), self.triage.owner(stored)
+        places = finding.kind, object_name(finding), *_place(stored)
+        text = "\n".join((*names, *places, message_of(finding), stored.id, stored.problem)).casefold()
+        return all(word in text for word in self._wanted.words)
+
+    def _key(self, group: FindingGroup) -> tuple[Any, Any]:
+        """The key of a row: of rows that are equal in the order, the worst comes first."""
+        return self._own_key(group), _common(group).order
+
+    def _own_key(self, group: FindingGroup) -> Any:
+        match Sort(self._wanted.sort):
+            case Sort.WORST:
+                return 0
+            case Sort.OLDEST:  # in whole seconds, as the lists of the pages keep them
+                return int(group.opened_at.timestamp())
+            case Sort.NEWEST:
+                return -int(group.opened_at.timestamp())
+            case Sort.SEVERITY:
+                return group.severity
+            case Sort.WORKLOAD:
+                return _place(group.example)[1]
+            case Sort.POLICY:
+                return self._named(group.example.finding.policy_key)
+            case Sort.OWNER:
+                owner = self.triage.owner(group.example)
+                return not owner, owner
+            case _ as never:
+                assert_never(never)
+
+
+def _common(group: FindingGroup) -> CommonProblem:
+    return CommonProblem(group.example.finding.policy_key, group.severity, group.facts)
+
+
+def _place(stored: StoredFinding) -> tuple[str, str]:
+    """The kind of a workload, and its namespace and name."""
+    top = stored.workload or stored.finding
+    return top.kind, "/".join(filter(None, (top.namespace, top.name)))
+
+
+def _episode(stored: StoredFinding) -> Literal["new", "reopened", "open"]:
+    """The status of the problem that a finding alone would be."""
+    return stored.status if stored.status in ("new", "reopened") else "open"

@@ -1,0 +1,232 @@
+"""The run register and the completeness sheet as text of at most 80 columns, apart from long names."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from scanner.posture.run_register import RegisterEntry, RunState, in_words
+from scanner.report.document.method import MethodSection, Requester
+from scanner.report.runs.document import Agreement, KindLine, RegisterDocument, RunSheet
+from scanner.report.text.numbers import listed, plural
+from scanner.report.text.safe_text import visible
+from scanner.report.text.scope import exclusions_of, scope_of
+from scanner.report.text.times import duration
+
+_WIDTH: Final = 80
+_LABEL: Final = 13
+_KIND: Final = 18
+_NUMBERS: Final = (
+    ("LISTED", 8),
+    ("EXAMINED", 10),
+    ("EXCLUDED", 10),
+    ("SERVER", 8),
+    ("DIFF", 6),
+    ("PAGES", 7),
+    ("BYTES", 10),
+)
+_WORDS: Final = {
+    Agreement.EQUAL: "equal",
+    Agreement.CHANGED: "changed during the scan",
+    Agreement.DIFFERENT: "different",
+    Agreement.NOT_COMPARED: "not compared",
+}
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+_THOUSAND: Final = 1000
+
+
+def register_lines(document: RegisterDocument) -> Iterator[str]:
+    """The lines of the register: an entry for each expected time and each other run, with the reason below it."""
+    expects = document.expectation is not None
+    head = ("STATE", "RUN", "STARTED", "EXIT", "CLUSTER")
+    rows = [(("EXPECTED",) if expects else ()) + head, *(_row(entry, expects) for entry in document.listed)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    yield lines[0]
+    for line, entry in zip(lines[1:], document.listed, strict=True):
+        yield line
+        yield from _wrapped("; ".join(map(visible, entry.why)), "    ")
+    yield ""
+    yield from _wrapped(summary(document))
+
+
+def _row(entry: RegisterEntry, expects: bool) -> tuple[str, ...]:  # noqa: FBT001 - whether the first column exists
+    expected = (_minute(entry.expected) if entry.expected else "-",) if expects else ()
+    if entry.run is None:
+        return (*expected, entry.state.value, "-", "-", "-", "")
+    run = entry.run.run
+    code = "-" if run.exit_code is None else str(run.exit_code)
+    return (*expected, entry.state.value, str(run.number), _second(run.started_at), code, visible(run.name))
+
+
+def summary(document: RegisterDocument) -> str:
+    """The numbers of expected and other runs in each state."""
+    since = f" since {_minute(document.since)}" if document.since else ""
+    hidden = len(document.entries) - len(document.listed)
+    more = f" The newest {len(document.listed)} of {len(document.entries)} are listed; see --limit." if hidden else ""
+    others = plural(sum(document.other.values()), "run")
+    if document.expectation is None:
+        return f"{others}{since}: {_states(document.other)}.{more}"
+    tolerance = in_words(document.expectation.tolerance)
+    expected = sum(document.expected.values())
+    numbers = f"{plural(expected, 'run')} expected{since}: {_states(document.expected) or 'none'}"
+    other = f" {others} besides the schedule: {_states(document.other)}." if document.other else ""
+    return f"{numbers}. A run is late after {tolerance}.{other}{more}"
+
+
+def _states(counts: Mapping[RunState, int]) -> str:
+    return listed(f"{counts[state]} {state.value}" for state in RunState if counts.get(state))
+
+
+def sheet_lines(sheet: RunSheet) -> Iterator[str]:
+    """The lines of the completeness sheet: the run, its method, and the kinds with their numbers."""
+    run = sheet.details.run
+    why = "; ".join(map(visible, sheet.entry.why))
+    yield from _wrapped(
+        f"Run {run.number} of {visible(run.name) or 'an unknown cluster'}: {sheet.entry.state.value}{f' ({why})' if why else ''}"
+    )
+    yield ""
+    for label, value in facts(sheet):
+        yield from _fact(label, value)
+    if sheet.record is None:
+        return
+    for number, gap in enumerate(sheet.record.gaps):
+        yield from _fact("" if number else "Gaps", f"{visible(gap.where)}: {visible(gap.why)}")
+    if not sheet.kinds:
+        yield from _fact("Kinds", "none was listed")
+        return
+    yield ""
+    yield "KIND".ljust(_KIND) + "".join(name.rjust(width) for name, width in _NUMBERS)
+    for line in sheet.kinds:
+        yield from _kind(line)
+    yield ""
+    yield from _wrapped(compared(sheet))
+
+
+def facts(sheet: RunSheet) -> Iterator[tuple[str, str]]:
+    """The facts of a run and of its scan, with their labels."""
+    run = sheet.details.run
+    end = (
+        f"to {_second(run.finished_at)} ({duration(run.started_at, run.finished_at)})"
+        if run.finished_at
+        else "not finished"
+    )
+    yield "Time", f"{_second(run.started_at)} {end}"
+    yield "Exit code", "-" if run.exit_code is None else str(run.exit_code)
+    if run.reason and run.reason not in "; ".join(sheet.entry.why):
+        yield "Reason", run.reason
+    yield "Host", run.host
+    yield "Command", shlex.join(run.command_line) or "not recorded by this version"
+    if sheet.record is None:
+        yield (
+            "Scan",
+            f"{run.scan} is still running" if sheet.entry.state is RunState.RUNNING and run.scan else "none began",
+        )
+        return
+    scan = sheet.record.scan
+    yield "Scan", f"{scan.id}, {scan.findings} findings"
+    yield "Cluster", f"{scan.cluster.name}{f', UID {scan.cluster.uid}' if scan.cluster.uid else ''}"
+    yield "Scope", listed((*scope_of(scan), *(f"without {text}" for text in exclusions_of(scan.scope))))
+    if sheet.method:
+        yield from _method(sheet.method, scan.cluster.server_version)
+
+
+def _method(method: MethodSection, server_version: str) -> Iterator[tuple[str, str]]:
+    if method.scanner.username:
+        yield "User", _user(method.scanner)
+    if method.simulated:
+        yield "Requester", f"{_user(method.requester)} (simulated)"
+    if method.configuration.path:
+        yield "Configuration", f"{method.configuration.path}, {method.configuration.digest}"
+    if variables := [each.place for each in method.configuration.settings if each.place.startswith("ASSAY_")]:
+        yield "Variables", listed(variables)
+    network = listed(("public addresses", *method.network_to)) if method.network else "none"
+    yield "Network", f"{network} besides the cluster" if method.network else "none besides the cluster"
+    pages = f", pages of {plural(method.chunk_size, 'object')}" if method.chunk_size else ""
+    yield "Workers", f"{method.workers}{pages}"
+    server = f", Kubernetes {server_version}" if server_version else ""
+    yield "Versions", f"Assay {method.tool_version}, database schema {method.database_schema or 'unknown'}{server}"
+
+
+def _user(user: Requester) -> str:
+    return f"{user.username or 'unknown'}{f' of {listed(user.groups)}' if user.groups else ''}"
+
+
+def _kind(line: KindLine) -> Iterator[str]:
+    """The numbers of a kind, below its name if that is long, and a note on what is not plain from them."""
+    coverage = line.coverage
+    name = visible(f"{coverage.api_version}/{coverage.kind}")
+    numbers = (
+        _number(line.listed),
+        _number(line.examined),
+        _number(line.excluded),
+        _number(line.server),
+        "-" if line.difference is None else f"{line.difference:+}" if line.difference else "0",
+        _number(coverage.pages),
+        _size(coverage.bytes),
+    )
+    columns = "".join(cell.rjust(width) for cell, (_, width) in zip(numbers, _NUMBERS, strict=True))
+    if len(name) > _KIND:
+        yield name
+        name = ""
+    yield name.ljust(_KIND) + columns
+    if coverage.note:
+        yield from _wrapped(f"{coverage.state.value}: {visible(coverage.note)}", "    ")
+    if line.agreement in {Agreement.CHANGED, Agreement.DIFFERENT}:
+        counts = f"the API server counted {_number(line.at_start)} at the start and {_number(line.at_end)} at the end"
+        yield from _wrapped(f"{_WORDS[line.agreement]}: {counts}", "    ")
+
+
+def compared(sheet: RunSheet) -> str:
+    """The result of the comparison with the API server's own counts."""
+    if sheet.why_not_compared:
+        return f"Not compared with the API server's own counts: {visible(sheet.why_not_compared)}"
+    counts = sheet.agreements
+    numbers = listed(
+        f"{plural(counts[agreement], 'kind')} {_WORDS[agreement]}" for agreement in Agreement if counts.get(agreement)
+    )
+    reasons = dict.fromkeys(line.why_not for line in sheet.kinds if line.why_not and not line.coverage.note)
+    why = f" ({listed(map(visible, reasons))})" if reasons else ""
+    return f"Compared with the API server's own counts, which it takes once a minute: {numbers or 'no kinds'}{why}."
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else str(number)
+
+
+def _size(size: float) -> str:
+    """A size in three digits or so: `512 B`, `43.2 kB`."""
+    place = 0
+    while size >= _THOUSAND and place < len(_UNITS) - 1:
+        size, place = size / _THOUSAND, place + 1
+    return f"{size:.0f} {_UNITS[place]}" if not place else f"{size:.1f} {_UNITS[place]}"
+
+
+def _fact(label: str, value: str) -> Iterator[str]:
+    return iter(_filled(visible(value), label.ljust(_LABEL), " " * _LABEL))
+
+
+def _wrapped(text: str, indent: str = "") -> Iterator[str]:
+    return iter(_filled(text, indent, indent) if text else ())
+
+
+def _filled(text: str, first: str, following: str) -> Sequence[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=following,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [first.rstrip()]
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%MZ}"
+
+
+def _second(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%SZ}"

@@ -1,0 +1,87 @@
+"""The parts of a trend as JSON objects: `docs/trend.schema.json`. A minor version only adds fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from scanner.model.json import Json
+from scanner.model.register import DayCounts
+from scanner.posture.daily import DailyKey, Day, TimeToFix
+
+
+def day_json(day: Day) -> dict[str, Json]:
+    """A day without its tallies."""
+    return {
+        "day": day.day.isoformat(),
+        "scanId": day.scan,
+        "findings": day.findings,
+        "new": day.new,
+        "resolved": day.resolved,
+        "rulesChanged": None if day.rules_changed is None else [part.value for part in day.rules_changed],
+    }
+
+
+def key_json(key: DailyKey) -> dict[str, str | bool]:
+    """A tally without its count."""
+    return {
+        "language": key.language,
+        "policy": key.policy,
+        "namespace": key.namespace,
+        "outcome": key.outcome,
+        "dependsOnRequester": key.requester,
+    }
+
+
+def fix_json(fixed: TimeToFix) -> dict[str, str | int]:
+    """The times to fix of a policy."""
+    return {
+        "language": fixed.language,
+        "policy": fixed.policy,
+        "problems": fixed.problems,
+        "medianSeconds": seconds(fixed.median),
+        "p90Seconds": seconds(fixed.p90),
+    }
+
+
+def seconds(took: timedelta) -> int:
+    """A time in whole seconds."""
+    return round(took.total_seconds())
+
+
+# The trend of a cluster as a picture: the open findings at the end of each recorded day.
+
+WIDTH: Final = 720
+HEIGHT: Final = 120
+_LEAST: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A line through `points`, each a pair of coordinates as text, and the days behind it, newest first.
+
+    `highest` is the number of findings at the top of the picture.
+    """
+
+    points: str
+    area: str
+    highest: int
+    first: DayCounts
+    last: DayCounts
+    days: tuple[DayCounts, ...]
+
+
+def trend_of(days: Sequence[DayCounts]) -> Trend | None:
+    """The trend of some days in their order; None for fewer than two. Days without a scan leave no gap in the line, but in its time."""
+    if len(days) < _LEAST:
+        return None
+    highest = max(1, *(each.findings for each in days))
+    span = (days[-1].day - days[0].day).days
+    points = [
+        f"{WIDTH * (each.day - days[0].day).days / span:.1f},{HEIGHT - HEIGHT * each.findings / highest:.1f}"
+        for each in days
+    ]
+    line = " ".join(points)
+    return Trend(line, f"0,{HEIGHT} {line} {WIDTH},{HEIGHT}", highest, days[0], days[-1], tuple(reversed(days)))

@@ -1,0 +1,1 @@
+"""Words and characters of reports: texts that are safe on a terminal, in JSON and in Markdown."""

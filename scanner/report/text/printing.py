@@ -1,0 +1,246 @@
+"""Prints texts, lists, tables and recommended commands on a console. Every text is made safe: control characters become escapes.
+
+Lines end without spaces, and a table that is too wide becomes a line for each row. Escape sequences are only for terminals, and
+never for a dumb one or with NO_COLOR (https://no-color.org).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TextIO, TypeAlias
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
+from rich.table import Table
+from rich.text import Text
+
+from scanner.report.text.safe_text import visible
+from scanner.report.text.screen import Color, Screen, width_of
+
+
+def console_of(out: TextIO, environ: Mapping[str, str], color: Color) -> Console:
+    """A console on a stream; text is never markup."""
+    coloured = has_colours(out, environ, color)
+    return Console(
+        file=out,
+        width=width_of(out, environ),
+        color_system="standard" if coloured else None,
+        force_terminal=coloured,
+        no_color=not coloured,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ=environ,
+    )
+
+
+def has_colours(out: TextIO, environ: Mapping[str, str], color: Color) -> bool:
+    """Return whether a stream gets escape sequences."""
+    if color is not Color.AUTO:
+        return color is Color.ALWAYS
+    return out.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+ROWS: Final = 25
+"""The most rows of a list in a summary."""
+LONGEST_CELL: Final = 120
+_LONGEST: Final = 300
+_NARROW: Final = 12
+_SHORT: Final = 9
+_ROOM: Final = 16
+_GAP: Final = 2
+
+Style: TypeAlias = Callable[[str], str]
+"""The style of a cell by its text, empty for none."""
+
+
+def text_of(console: Console, text: str, longest: int = _LONGEST, style: str = "") -> Text:
+    """Text that is safe to print, cut to the length that a summary has room for."""
+    shown = visible(_cut(text, longest))
+    return Text(_encodable(console, shown), style)
+
+
+def _cut(text: str, longest: int = LONGEST_CELL) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _encodable(console: Console, text: str) -> str:
+    return text.encode(console.encoding, "backslashreplace").decode(console.encoding)
+
+
+def line(console: Console, sentence: str, style: str = "") -> None:
+    """Print a sentence, wrapped where the console has a width."""
+    hanging(console, "", text_of(console, sentence, style=style))
+
+
+def hanging(console: Console, begin: str, text: Text) -> None:
+    """Print text after `begin`; the lines after the first are indented by its width."""
+    indent = " " * cell_len(begin)
+    for number, wrapped in enumerate(text.wrap(console, max(console.width - cell_len(begin), _NARROW))):
+        wrapped.rstrip()
+        one_line(console, Text.assemble(indent if number else begin, wrapped))
+
+
+def parts(
+    console: Console, begin: Text, texts: Sequence[str], between: str = " · ", *, longest: int = _LONGEST
+) -> None:
+    """Print texts after `begin`, as many on each line as it has room for; only one that is wider than a line is broken.
+
+    The lines after the first are indented by the length of `begin`.
+    """
+    indent = " " * max(begin.cell_len, 1)
+    lead, current = "", begin
+    for number, text in enumerate(texts):
+        joint = _encodable(console, between) if number else " " if begin.plain else ""
+        part = text_of(console, text, longest)
+        if current.plain and len(lead) + current.cell_len + len(joint) + part.cell_len > console.width:
+            hanging(console, lead, current)
+            lead, current, joint = f"{indent} ", Text(), ""
+        current = Text.assemble(current, joint, part)
+    hanging(console, lead, current)
+
+
+def one_line(console: Console, text: Text) -> None:
+    """Print a line that is never wrapped."""
+    console.print(text, no_wrap=True, overflow="ignore", crop=False)
+
+
+def items(console: Console, texts: Sequence[str]) -> None:
+    """Print a list, the first `ROWS` of its items."""
+    for text in texts[:ROWS]:
+        hanging(console, "  - ", text_of(console, text))
+    if len(texts) > ROWS:
+        line(console, f"  {ROWS} of {len(texts):,} shown")
+
+
+def cut_note(console: Console, total: int, noun: str) -> None:
+    """Print how many rows of a table are missing."""
+    if total > ROWS:
+        line(console, f"{ROWS} of {total:,} {noun} shown; the HTML and JSON reports show all")
+
+
+def show(
+    console: Console,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    numbers: Sequence[str],
+    styles: Mapping[str, Style] | None = None,
+    gap: bool = True,
+) -> None:
+    """Print rows as a table, or each as a line where a table is too wide, after an empty line unless `gap` is false; nothing without rows."""
+    if not rows:
+        return
+    if gap:
+        console.print()
+    rows = [[visible(_cut(cell)) for cell in row] for row in rows]
+    if fits(console, heads, rows, numbers):
+        lines(console, _table(console, heads, rows, numbers, styles or {}))
+        return
+    for row in rows:
+        flat = (f"{' '.join(head.split())}: {cell}" for head, cell in zip(heads, row, strict=True) if cell)
+        line(console, "; ".join(flat))
+
+
+def fits(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> bool:
+    """Return whether a table fits without breaking its numbers and short words."""
+    widths = (
+        _least_width(head, [row[column] for row in rows], number=head in numbers) for column, head in enumerate(heads)
+    )
+    return sum(widths) + _GAP * (len(heads) - 1) <= console.width
+
+
+def _least_width(head: str, cells: Sequence[str], *, number: bool) -> int:
+    longest = max(map(cell_len, cells))
+    heading = max(map(cell_len, head.split("\n")))
+    return max(heading, longest if number or longest <= _SHORT else min(longest, _ROOM))
+
+
+def lines(console: Console, table: Table) -> None:
+    """Print a table without spaces at the ends of lines."""
+    options: ConsoleOptions = console.options
+    for segments in console.render_lines(table, options, pad=False):
+        text = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
+        text.rstrip()
+        one_line(console, text)
+
+
+def _table(
+    console: Console,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[str],
+    styles: Mapping[str, Style],
+) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for column, head in enumerate(heads):
+        number = head in numbers
+        longest = max(cell_len(row[column]) for row in rows)
+        table.add_column(
+            head,
+            justify="right" if number else "left",
+            overflow="fold",
+            no_wrap=number or longest <= _SHORT,
+            min_width=_least_width(head, [row[column] for row in rows], number=number),
+        )
+    for row in rows:
+        table.add_row(
+            *(
+                text_of(console, cell, style=styles[head](cell) if head in styles else "")
+                for head, cell in zip(heads, row, strict=True)
+            )
+        )
+    return table
+
+
+# Prints the commands that the program recommends. They work as printed: each names the program, the database and what
+# it is about.
+
+_CONTINUED: Final = " \\"
+_PIPE: Final = "|"
+
+
+class Command(NamedTuple):
+    """A command line, and what it does, as a clause."""
+
+    text: str
+    purpose: str
+
+
+def command_line(screen: Screen, arguments: str, *, rules: bool = False) -> str:
+    """A command with the options that it needs; commands that print findings have those of `rules`, too."""
+    parts = (screen.command, arguments, screen.rules if rules else "", screen.options)
+    return " ".join(part for part in parts if part)
+
+
+def print_commands(console: Console, commands: Sequence[Command], screen: Screen) -> None:
+    """Print what to do next; nothing without commands."""
+    if not commands:
+        return
+    longest = max(len(command.text) for command in commands)
+    console.print()
+    line(console, "Next:", style="bold")
+    for command in commands:
+        beside = f"  {command.text.ljust(longest)}   # {command.purpose}"
+        if len(beside) <= console.width:
+            one_line(console, Text(beside))
+        else:
+            line(console, f"  # {command.purpose}")
+            _continued(console, command.text)
+    if screen.note:
+        line(console, screen.note)
+
+
+def _continued(console: Console, command: str) -> None:
+    """Print a command, which a shell reads across the ends of lines; only an argument that is wider than a line is wider."""
+    current = " "
+    for argument in shlex.split(command):
+        quoted = argument if argument == _PIPE else shlex.quote(argument)
+        if len(current) + len(quoted) + len(_CONTINUED) + 1 > console.width and current.strip():
+            one_line(console, Text(f"{current}{_CONTINUED}"))
+            current = "   "
+        current = f"{current} {quoted}"
+    one_line(console, Text(current))
