@@ -26,7 +26,7 @@ from benchmarks.fleet_database import FIRST, fill
 from benchmarks.live import ASSAY
 from benchmarks.measured import say
 from scanner.store import open_reader
-from scanner.web.addresses import cluster_key
+from scanner.web.requests.addresses import cluster_key
 
 _GOAL: Final = 0.3
 _READERS: Final = 20

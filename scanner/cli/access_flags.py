@@ -17,7 +17,7 @@ from scanner.model.urls import without_password
 if TYPE_CHECKING:
     from scanner.model.access_token import AccessToken
     from scanner.web.access.settings import AccessSettings, AssertionSettings, OidcSettings
-    from scanner.web.listen import Address
+    from scanner.web.requests.listen import Address
 
 _OIDC: Final = "Sign-in with OIDC"
 _ASSERTION: Final = "Assertions of a proxy"
@@ -190,7 +190,7 @@ def public_url_of(text: str) -> str:
 
 def hosts_of(public_url: str, listen: Address) -> frozenset[str] | None:
     """The names that a Host header may have besides those of loopback; None for any name."""
-    from scanner.web.listen import host_of
+    from scanner.web.requests.listen import host_of
 
     if public_url:
         return frozenset({host_of(urlsplit(public_url).netloc)})
@@ -221,7 +221,7 @@ def reject_unusable_sign_in(settings: AccessSettings, listen: Address) -> None:
 
 def reject_insecure(url: str, flag: str) -> None:
     """Raise UsageError for a URL without TLS, unless it is one of this machine."""
-    from scanner.web.listen import Address
+    from scanner.web.requests.listen import Address
 
     parts = _split(url, flag)
     if parts.scheme == "http" and not Address(parts.hostname or "", 0).is_loopback:

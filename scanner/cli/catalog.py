@@ -102,7 +102,7 @@ def _checks() -> Mapping[str, Callable[[str, str], object]]:
     """The checks of texts, by the metavar of the flag; each raises UsageError for a text that the flag rejects."""
     from scanner.cli.moments import end_of
     from scanner.cli.values import kubernetes_version, namespace_label, seconds, time_zone
-    from scanner.web.listen import address_of
+    from scanner.web.requests.listen import address_of
 
     return {
         "DURATION": lambda text, name: seconds(text, f"{name}:"),

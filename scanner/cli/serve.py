@@ -38,7 +38,7 @@ from scanner.errors import AssayError
 
 if TYPE_CHECKING:
     from scanner.web.access.settings import AccessSettings
-    from scanner.web.server import Output, ServerSettings
+    from scanner.web.server.server import Output, ServerSettings
 
 EPILOG: Final = (
     "The configuration lists tokens under `tokens`: see `assay token create`. "
@@ -145,8 +145,8 @@ def command(
     """
     _reject_missing_packages()
     from scanner.web.access.settings import AccessSettings
-    from scanner.web.listen import address_of
-    from scanner.web.server import Content, ServerSettings, serve
+    from scanner.web.requests.listen import address_of
+    from scanner.web.server.server import Content, ServerSettings, serve
 
     use(log_format)
     place = address_of(listen, "--listen")
@@ -196,7 +196,7 @@ def _session_seconds(text: str) -> int:
 def _output(server: ServerSettings, db: str) -> Output:
     """Events on stderr, and the access log on standard output."""
     from scanner.store.database.address import address_of
-    from scanner.web.server import Output
+    from scanner.web.server.server import Output
 
     def events(level: str, message: str, fields: Mapping[str, str | int]) -> None:
         shown = "".join(f" ({name} {value})" for name, value in fields.items())

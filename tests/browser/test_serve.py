@@ -14,8 +14,8 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request
 
-from scanner.web.application import application
-from scanner.web.library import Library
+from scanner.web.server.application import application
+from scanner.web.views.library import Library
 from tests.store.databases import KINDS, database
 from tests.web.served import scan_examples
 

@@ -33,7 +33,7 @@ HEAVY = (
     "scanner.report.document.document",
     "scanner.scan.run",
     "scanner.store",
-    "scanner.web.server",
+    "scanner.web.server.server",
 )
 
 

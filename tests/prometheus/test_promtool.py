@@ -22,7 +22,7 @@ from scanner.report.document.document import document_of
 from scanner.report.formats.metric_families import IN_DETAIL, LIVE
 from scanner.report.formats.openmetrics import RunEnd, document_samples, families_of_run
 from scanner.store import open_store
-from scanner.web.metrics import ClusterMetrics
+from scanner.web.server.metrics import ClusterMetrics
 from tests.posture.waivers import waiver
 from tests.prometheus.programs import check
 from tests.report.in_memory import ScanInMemory

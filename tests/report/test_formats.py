@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scanner.report import FORMATS
-from scanner.web.exports import EXPORTS
+from scanner.web.pages.exports import EXPORTS
 from tests.cli.manifests import bound, config_map
 
 STREAM = """
@@ -85,7 +85,7 @@ def test_an_unknown_format_is_a_usage_error(folder: Path) -> None:
 @pytest.mark.parametrize(("line", "name"), [(STREAM_LINE, "assay.toy.txt"), (FOLDER_LINE, None)])
 def test_a_format_of_one_file_is_a_download(line: tuple[str, ...], name: str | None) -> None:
     """The file that pages offer has the ending of the table; a folder is no download."""
-    program = f"{TABLE}from scanner.web.exports import EXPORTS\nprint(json.dumps(EXPORTS))"
+    program = f"{TABLE}from scanner.web.pages.exports import EXPORTS\nprint(json.dumps(EXPORTS))"
     command = [sys.executable, "-c", program, json.dumps({"toy": line})]
 
     printed = subprocess.run(command, check=True, capture_output=True).stdout

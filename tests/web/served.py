@@ -12,8 +12,8 @@ from pathlib import Path
 from starlette.testclient import TestClient
 
 from scanner.report.runs.document import Expectations
-from scanner.web.application import application
-from scanner.web.library import Clock, Library
+from scanner.web.server.application import application
+from scanner.web.views.library import Clock, Library
 from tests.command import assay_here
 
 ROOT = Path(__file__).parents[2]

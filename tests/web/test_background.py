@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 import pytest
 
-from scanner.web.background import Background
+from scanner.web.server.health import Background
 
 
 def test_a_request_waits_for_the_end() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.web.library import Library
-from scanner.web.refusals import Unavailable
+from scanner.web.requests.refusals import Unavailable
+from scanner.web.views.library import Library
 
 
 def test_a_closed_library_opens_no_other_connection(examples: str) -> None:

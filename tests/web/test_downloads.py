@@ -12,9 +12,9 @@ import pytest
 
 from scanner.errors import UsageError
 from scanner.report.html.folder_report import render
-from scanner.web import exports
-from scanner.web.addresses import Moment
-from scanner.web.refusals import BadRequest, Busy
+from scanner.web.pages import exports
+from scanner.web.requests.addresses import Moment
+from scanner.web.requests.refusals import BadRequest, Busy
 from tests.command import assay_here
 from tests.web.served import Served
 

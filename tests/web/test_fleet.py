@@ -15,10 +15,10 @@ from scanner.posture.severity import Severity
 from scanner.report.document.sentences import coverage_line
 from scanner.report.runs.document import Expectation, Expectations
 from scanner.store import SqlReader, open_store
-from scanner.web.addresses import Moment
-from scanner.web.fleet_counts import FleetCounts
-from scanner.web.library import Library
-from scanner.web.scan_counts import ScanCounts
+from scanner.web.requests.addresses import Moment
+from scanner.web.views.fleet_counts import FleetCounts
+from scanner.web.views.library import Library
+from scanner.web.views.scan_counts import ScanCounts
 from tests.web.fleets import NOW, Clock, Scanned, fill
 from tests.web.served import Got, Served, counted, served
 

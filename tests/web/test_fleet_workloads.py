@@ -8,9 +8,9 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.web.fleet_rows import FleetRow
-from scanner.web.scan_counts import CountedWorkload
-from scanner.web.workload_search import WorkloadQuery, matching
+from scanner.web.pages.workloads import WorkloadQuery, matching
+from scanner.web.views.fleet_rows import FleetRow
+from scanner.web.views.scan_counts import CountedWorkload
 from tests.web.served import Served
 
 _BAD = 400

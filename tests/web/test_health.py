@@ -17,9 +17,9 @@ from starlette.testclient import TestClient
 
 from scanner.errors import AssayError, StoreError
 from scanner.store import open_reader, open_store
-from scanner.web.application import THREADS, application
-from scanner.web.health import Readable, Readiness, health_routes
-from scanner.web.library import Library
+from scanner.web.server.application import THREADS, application
+from scanner.web.server.health import Readable, Readiness, health_routes
+from scanner.web.views.library import Library
 from tests.store.databases import execute
 from tests.store.made import Round, clock
 from tests.web.listening import listening

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from cachetools import LRUCache
 
-from scanner.web.kept import Kept, recent
+from scanner.web.views.kept import Kept, recent
 
 
 class Value:

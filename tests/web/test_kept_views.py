@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from scanner.web.kept_views import KeptViews
+from scanner.web.views.library import KeptViews
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.web import finding_pages
+from scanner.web.pages import findings
 from tests.web.api.history import NOW, fill
 from tests.web.served import served
 
@@ -25,7 +25,7 @@ def test_a_preview_and_the_problem_with_its_number_are_two_rows(
     fill(url)
     with served(url, lambda: NOW) as site:
         whole = _ROW.findall(site.get("findings.html?sort=workload").text)
-    monkeypatch.setattr(finding_pages, "ROWS", 1)
+    monkeypatch.setattr(findings, "ROWS", 1)
     with served(url, lambda: NOW) as site:
         found, page = list[str](), "findings.html?sort=workload"
         while page and len(found) <= len(whole):

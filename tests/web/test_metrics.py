@@ -27,7 +27,7 @@ from scanner.report.formats.metric_families import LIVE, METRICS
 from scanner.report.formats.openmetrics import render
 from scanner.store import SqlReader, SqlStore, open_reader
 from scanner.store.catalog.every_cluster import AllClusters
-from scanner.web.metrics import ClusterMetrics, Database, metrics_routes
+from scanner.web.server.metrics import ClusterMetrics, Database, metrics_routes
 from tests.store.databases import execute
 from tests.store.made import Round, clock, ended, finding
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.web.kept import RECENT
+from scanner.web.views.kept import RECENT
 from tests.store.databases import KINDS, database
 from tests.web.served import Served, scan_examples, served
 

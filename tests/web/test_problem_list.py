@@ -14,7 +14,7 @@ from scanner.model.policy import PolicyKey
 from scanner.report.lists.filters import SEVERITIES, ListFilter
 from scanner.report.lists.problem_facts import COUNTED, FindingFacts, problem_facts
 from scanner.store.read.search_query import WordMatches
-from scanner.web.problem_list import ListedProblem, ProblemList
+from scanner.web.views.problem_list import ListedProblem, ProblemList
 
 POLICIES: tuple[PolicyKey, ...] = (
     ("ValidatingAdmissionPolicy", "a"),

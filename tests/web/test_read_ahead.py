@@ -9,8 +9,7 @@ import pytest
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
 from scanner.report.document.document import document_of, document_with
-from scanner.web.library import Library
-from scanner.web.read_ahead import Asked, CountsAhead, Questions
+from scanner.web.views.library import Asked, CountsAhead, Library, Questions
 
 SECONDS = 20.0
 

@@ -11,8 +11,8 @@ import pytest
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.store import open_reader
 from scanner.store.upkeep.renaming import rename_cluster
-from scanner.web.kept import RECENT
-from scanner.web.metrics import ClusterMetrics
+from scanner.web.server.metrics import ClusterMetrics
+from scanner.web.views.kept import RECENT
 from tests.web.fleets import NOW, fill
 from tests.web.served import Served, served
 

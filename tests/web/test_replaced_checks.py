@@ -9,7 +9,7 @@ import pytest
 from scanner.model.json import dig
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.store import SqlStore
-from scanner.web.metrics import ClusterMetrics
+from scanner.web.server.metrics import ClusterMetrics
 from tests.store.made import ended
 from tests.store.test_waived_checks import BY_ID, FEW, OWNED, Story
 from tests.web.api.asking import Api

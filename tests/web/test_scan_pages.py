@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from scanner.report.html.folder_report import render
-from scanner.web.addresses import Moment
-from scanner.web.exports import EXPORTS
+from scanner.web.pages.exports import EXPORTS
+from scanner.web.requests.addresses import Moment
 from tests.web.served import Served
 
 _HISTORY = re.compile(r'<a href="[./]*problems/[^"]+"><span class="sr">History, </span>(.*?)</a>')

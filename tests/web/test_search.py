@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.web.addresses import Moment
+from scanner.web.requests.addresses import Moment
 from tests.web.fleets import PROD
 from tests.web.served import Served
 

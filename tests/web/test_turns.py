@@ -12,8 +12,8 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from scanner.web.exports import sent
-from scanner.web.turns import TURNS, give_up, in_turn
+from scanner.web.pages.exports import sent
+from scanner.web.views.turns import TURNS, give_up, in_turn
 from tests.web.access.apart import run_apart
 
 REQUEST = Request(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from scanner.web.application import application
-from scanner.web.library import Library
+from scanner.web.server.application import application
+from scanner.web.views.library import Library
 
 
 @pytest.mark.parametrize("path", ["/", "/policies", "/search?q=web", "/api/v1/clusters"])

@@ -21,12 +21,12 @@ from scanner.web.access.assertions import name_of, subject_of, verified
 from scanner.web.access.hosts import is_known
 from scanner.web.access.keys import Keys, keys_at
 from scanner.web.access.refused import ProviderUnavailable, Refused
+from scanner.web.access.sessions import Sessions
 from scanner.web.access.settings import AccessSettings
 from scanner.web.access.sign_in import LOGIN, PATHS, SignIn
 from scanner.web.access.tokens import PREFIX, Tokens
-from scanner.web.limits import OPEN_PATHS
-from scanner.web.notice import Notice, response
-from scanner.web.sessions import Sessions
+from scanner.web.requests.limits import OPEN_PATHS
+from scanner.web.requests.notice import Notice, response
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _AUTHORIZATION: Final = "authorization"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from scanner.web.listen import Address, host_of
+from scanner.web.requests.listen import Address, host_of
 
 _CROSS: Final = frozenset({"cross-site", "same-site"})
 

@@ -22,8 +22,8 @@ from scanner.web.access.assertions import name_of, subject_of, verified
 from scanner.web.access.exchange import TIMEOUT, LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys
 from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused, code_shown
+from scanner.web.access.sessions import Pending
 from scanner.web.access.settings import EVERYONE, OidcSettings
-from scanner.web.sessions import Pending
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _LONGEST: Final = 200

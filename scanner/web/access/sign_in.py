@@ -14,11 +14,11 @@ from starlette.responses import RedirectResponse, Response
 from scanner.web.access.hosts import comes_from_own_page
 from scanner.web.access.provider import Provider
 from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused, code_shown
+from scanner.web.access.sessions import Session, Sessions
 from scanner.web.access.settings import AccessSettings
 from scanner.web.access.tokens import Tokens
-from scanner.web.limits import Limits
-from scanner.web.notice import Form, Notice, response
-from scanner.web.sessions import Session, Sessions
+from scanner.web.requests.limits import Limits
+from scanner.web.requests.notice import Form, Notice, response
 
 LOGIN: Final = "/login"
 CALLBACK: Final = "/callback"

@@ -12,15 +12,13 @@ from scanner.posture.silence import ClusterState
 from scanner.report.runs.json import scan_json
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.scans import ListedScan
-from scanner.web.api.asked import Asked
-from scanner.web.api.cursors import NOT_HERE, Cursor
-from scanner.web.api.endpoints import Endpoint
-from scanner.web.api.pages import Answer, Page
+from scanner.web.api.asked import NOT_HERE, Asked, Cursor
+from scanner.web.api.endpoints import Answer, Endpoint, Page
 from scanner.web.api.queries import ListQuery, Query
 from scanner.web.api.schemas import ListedScanJson, NewestScanJson
-from scanner.web.fleet_rows import states_of
-from scanner.web.library import Library
-from scanner.web.refusals import BadRequest
+from scanner.web.requests.refusals import BadRequest
+from scanner.web.views.fleet_rows import states_of
+from scanner.web.views.library import Library
 
 _HIGHEST: Final = 2**31 - 1
 

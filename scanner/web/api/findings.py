@@ -7,16 +7,14 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from scanner.report.lists.finding_columns import FINDINGS
-from scanner.web.api.asked import Asked, of_scan
-from scanner.web.api.cursors import NOT_HERE, Cursor
-from scanner.web.api.endpoints import Endpoint
-from scanner.web.api.pages import ScanPage, head_of
+from scanner.web.api.asked import NOT_HERE, Asked, Cursor, of_scan
+from scanner.web.api.endpoints import Endpoint, ScanPage, head_of
 from scanner.web.api.problems import place_of
 from scanner.web.api.queries import ProblemQuery
 from scanner.web.api.schemas import FindingJson
-from scanner.web.finding_choice import FindingChoice, chosen_problems, findings_of
-from scanner.web.problem_list import ListedProblem, ListedProblems
-from scanner.web.refusals import BadRequest
+from scanner.web.requests.refusals import BadRequest
+from scanner.web.views.finding_choice import FindingChoice, chosen_problems, findings_of
+from scanner.web.views.problem_list import ListedProblem, ListedProblems
 
 
 class Findings(ScanPage, frozen=True, kw_only=True):

@@ -9,10 +9,8 @@ from msgspec import Meta
 
 from scanner.model.population import CountedObject, PlaceOfPage
 from scanner.report.text.json_text import workload_json
-from scanner.web.api.asked import Asked, of_scan
-from scanner.web.api.cursors import Cursor
-from scanner.web.api.endpoints import Endpoint
-from scanner.web.api.pages import Answer, ScanPage, head_of
+from scanner.web.api.asked import Asked, Cursor, of_scan
+from scanner.web.api.endpoints import Answer, Endpoint, ScanPage, head_of
 from scanner.web.api.queries import ScanListQuery, Text
 from scanner.web.api.schemas import WorkloadJson
 

@@ -11,17 +11,15 @@ from msgspec import Meta
 from scanner.posture.problem_rows import joined
 from scanner.report.lists.problem_columns import PROBLEMS
 from scanner.report.text.times import iso
-from scanner.web.api.asked import Asked, of_scan, of_scan_and_newest
-from scanner.web.api.cursors import NOT_HERE, Cursor
-from scanner.web.api.endpoints import Endpoint
-from scanner.web.api.pages import Answer, ScanAnswer, ScanPage, head_of
+from scanner.web.api.asked import NOT_HERE, Asked, Cursor, of_scan, of_scan_and_newest
+from scanner.web.api.endpoints import Answer, Endpoint, ScanAnswer, ScanPage, head_of
 from scanner.web.api.queries import ProblemQuery, ScanQuery
 from scanner.web.api.schemas import Item, ProblemJson
-from scanner.web.finding_choice import FindingChoice, chosen_problems
-from scanner.web.problem_list import ListedProblem, ListedProblems
-from scanner.web.refusals import BadRequest
-from scanner.web.scan_view import ScanView
-from scanner.web.timeline import Moment, timeline_of
+from scanner.web.requests.refusals import BadRequest
+from scanner.web.views.finding_choice import FindingChoice, chosen_problems
+from scanner.web.views.problem_list import ListedProblem, ListedProblems
+from scanner.web.views.scan_view import ScanView
+from scanner.web.views.timeline import Moment, timeline_of
 
 _ROWS: Final = 5_000
 """The findings of the problems of one page: a page of larger problems is shorter than its limit."""

@@ -10,13 +10,11 @@ from msgspec import Meta
 from scanner.posture.run_register import run_entry
 from scanner.report.runs.document import sheet_of
 from scanner.report.runs.json import entry_json, sheet_lines
-from scanner.web.api.asked import Asked
-from scanner.web.api.cursors import NOT_HERE, Cursor
-from scanner.web.api.endpoints import Endpoint
-from scanner.web.api.pages import Page
+from scanner.web.api.asked import NOT_HERE, Asked, Cursor
+from scanner.web.api.endpoints import Endpoint, Page
 from scanner.web.api.queries import Date, ListQuery, Query
 from scanner.web.api.schemas import RunJson
-from scanner.web.refusals import BadRequest
+from scanner.web.requests.refusals import BadRequest
 
 _HIGHEST: Final = 2**31 - 1
 

@@ -9,8 +9,7 @@ from msgspec import Meta
 from scanner.report.formats.json import camel, section
 from scanner.report.text.json_text import dump, head_json
 from scanner.web.api.asked import Asked, of_scan
-from scanner.web.api.endpoints import Endpoint
-from scanner.web.api.pages import ScanAnswer, ScanPage, head_of, page_of
+from scanner.web.api.endpoints import Endpoint, ScanAnswer, ScanPage, head_of, page_of
 from scanner.web.api.queries import ScanListQuery, ScanQuery, Text
 from scanner.web.api.schemas import (
     SUMMARY,

@@ -15,13 +15,11 @@ from scanner.model.scan import OutcomeName
 from scanner.posture.daily import Day
 from scanner.report.runs.trend import day_json, fix_json, key_json
 from scanner.store import SqlReader
-from scanner.web.api.asked import Asked, of_newest
-from scanner.web.api.cursors import NOT_HERE, Cursor
-from scanner.web.api.endpoints import Endpoint
-from scanner.web.api.pages import Page
+from scanner.web.api.asked import NOT_HERE, Asked, Cursor, of_newest
+from scanner.web.api.endpoints import Endpoint, Page
 from scanner.web.api.queries import ListQuery, PolicyPattern
 from scanner.web.api.schemas import FixJson, Item, TrendDayJson
-from scanner.web.refusals import BadRequest
+from scanner.web.requests.refusals import BadRequest
 
 _TALLIES: Final = 10_000
 """The tallies after which a page ends."""

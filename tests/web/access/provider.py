@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from scanner.model.json import Json, JsonObject
-from scanner.web.listen import Address, bound
+from scanner.web.requests.listen import Address, bound
 
 CLIENT = "assay"
 SECRET = "client-secret-canary"

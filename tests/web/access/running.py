@@ -23,9 +23,9 @@ from starlette.types import ASGIApp
 
 from scanner.model.json import JsonObject
 from scanner.web.access.settings import AccessSettings
-from scanner.web.limits import Limits
-from scanner.web.listen import Address
-from scanner.web.server import Output, ServerSettings, run
+from scanner.web.requests.limits import Limits
+from scanner.web.requests.listen import Address
+from scanner.web.server.server import Output, ServerSettings, run
 
 KEY = b"k" * 32
 SECONDS = 10

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from starlette.types import ASGIApp, Message
 
 from scanner.web.access.settings import AccessSettings, AssertionSettings, OidcSettings
-from scanner.web.listen import Address
-from scanner.web.server import Output, ServerSettings, protected
+from scanner.web.requests.listen import Address
+from scanner.web.server.server import Output, ServerSettings, protected
 from tests.web.access.apart import run_apart
 from tests.web.access.conftest import TOKEN, TOKENS
 from tests.web.access.provider import key_set, signed, signed_by_nothing

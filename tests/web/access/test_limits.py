@@ -10,7 +10,7 @@ from contextlib import suppress
 import httpx2
 import pytest
 
-from scanner.web.limits import Limits
+from scanner.web.requests.limits import Limits
 from tests.web.access.running import SECONDS, Running, access, running
 
 HASTY = Limits(head_seconds=0.3, send_seconds=2, requests=1, connections=20)

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from scanner.errors import AssayError, UsageError
-from scanner.web.listen import Address, address_of, bound
+from scanner.web.requests.listen import Address, address_of, bound
 from tests.web.access.running import access, running
 
 

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import pytest
 from starlette.responses import PlainTextResponse
 
-from scanner.web.listen import Address
-from scanner.web.log import events_without_tokens, logged, query_without_secrets
-from scanner.web.server import Output, ServerSettings, protected
+from scanner.web.requests.listen import Address
+from scanner.web.server.log import events_without_tokens, logged, query_without_secrets
+from scanner.web.server.server import Output, ServerSettings, protected
 from tests.web.access.apart import run_apart
 from tests.web.access.conftest import TOKEN
 from tests.web.access.provider import Provider

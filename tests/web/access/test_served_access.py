@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from contextlib import closing
 
-from scanner.web.application import application
-from scanner.web.library import Library
+from scanner.web.server.application import application
+from scanner.web.views.library import Library
 from tests.web.access.conftest import TOKEN, TOKENS
 from tests.web.access.running import access, running
 

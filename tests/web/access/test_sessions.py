@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.model.access_token import AccessToken
+from scanner.web.access.sessions import Pending, Sessions
 from scanner.web.access.sign_in import target_of
 from scanner.web.access.tokens import digest_of
-from scanner.web.sessions import Pending, Sessions
 from tests.web.access.conftest import EXPIRED, TODAY, TOKEN, TOKENS
 from tests.web.access.running import KEY, Running, access, running
 

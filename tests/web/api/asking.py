@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from scanner.model.scan import Scan
 from scanner.report.document.document import Document
-from scanner.web.addresses import Moment
+from scanner.web.requests.addresses import Moment
 from tests.web.served import Got, Served
 
 ROOT: Final = "/api/v1"

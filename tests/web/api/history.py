@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import ClusterIdentity, CoverageState, ScanStart, ScanState
 from scanner.store import SqlStore, open_store
-from scanner.web.application import application
-from scanner.web.library import Library
+from scanner.web.server.application import application
+from scanner.web.views.library import Library
 from tests.store.made import Round, binding, clock, finding, listed
 from tests.web.api.asking import Api
 from tests.web.served import Served

@@ -15,10 +15,9 @@ from scanner.posture.problem_rows import problems
 from scanner.report.formats import json as json_report
 from scanner.report.formats.csv import POPULATION_TITLES, render_population
 from scanner.report.lists.problem_columns import PROBLEMS
-from scanner.web.api.parameters import fields_of
-from scanner.web.api.queries import ProblemQuery
-from scanner.web.api.table import ENDPOINTS
-from scanner.web.finding_pages import FIELDS
+from scanner.web.api.queries import ProblemQuery, fields_of
+from scanner.web.api.routes import ENDPOINTS
+from scanner.web.pages.findings import FIELDS
 from tests.web.api.asking import Api
 
 _PATHS = [endpoint.path for endpoint in ENDPOINTS]

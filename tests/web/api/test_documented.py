@@ -9,9 +9,8 @@ from typing import Final
 import pytest
 
 from scanner.report.lists.filters import STATUSES
-from scanner.web.api.parameters import fields_of
-from scanner.web.api.queries import ProblemQuery
-from scanner.web.api.table import ENDPOINTS
+from scanner.web.api.queries import ProblemQuery, fields_of
+from scanner.web.api.routes import ENDPOINTS
 from tests.web.api.asking import Api
 
 _PAGE: Final = (Path(__file__).parents[3] / "docs" / "api.md").read_text()

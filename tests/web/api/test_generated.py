@@ -14,7 +14,7 @@ from schemathesis.openapi import from_asgi
 
 from scanner.web.api.endpoints import Endpoint
 from scanner.web.api.queries import Query
-from scanner.web.api.table import ENDPOINTS
+from scanner.web.api.routes import ENDPOINTS
 from tests.web.api.asking import ROOT, Api
 
 EXAMPLES = int(os.environ.get("API_EXAMPLES", "8"))

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scanner.web.api.endpoints import Endpoint
-from scanner.web.api.parameters import LONGEST
-from scanner.web.api.table import ENDPOINTS
+from scanner.web.api.queries import LONGEST_QUERY
+from scanner.web.api.routes import ENDPOINTS
 from tests.thorough import examples
 from tests.web.api.asking import ROOT, Api
 
@@ -117,7 +117,7 @@ def test_odd_encodings_are_text_or_refused(history: Api, endpoint: Endpoint[Any]
 def test_a_query_that_is_too_long_is_refused(history: Api) -> None:
     """Before any of it is read; a value has its own limit."""
     findings = f"{ROOT}/clusters/{history.key}/findings"
-    assert _TOO_LONG == _asked(history, f"{findings}?text={'x' * LONGEST}")[0]
+    assert _TOO_LONG == _asked(history, f"{findings}?text={'x' * LONGEST_QUERY}")[0]
     assert _BAD == _asked(history, f"{findings}?text={'x' * 257}")[0]
     assert _BAD == _asked(history, f"{findings}?{'&'.join(['id=000000000000'] * 101)}")[0]
     assert _BAD == _asked(history, f"{findings}?limit=1001")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.web.api.table import ENDPOINTS
+from scanner.web.api.routes import ENDPOINTS
 from tests.web.api.asking import ROOT, Api
 
 _OK, _UNCHANGED = 200, 304

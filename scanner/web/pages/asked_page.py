@@ -1,0 +1,70 @@
+"""A page about a scan that a request asks for: the scan, its view, and what stands around the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from functools import cached_property
+
+from starlette.requests import Request
+
+from scanner.model.scan import Scan
+from scanner.report.html.site import Site
+from scanner.store.catalog.clusters import StoredCluster
+from scanner.web.pages.exports import EXPORTS
+from scanner.web.pages.shell import Shell, Style, findings_link, path_of
+from scanner.web.requests.addresses import Moment
+from scanner.web.requests.parameters import has_accounts
+from scanner.web.views.library import Library
+from scanner.web.views.scan_view import ScanView
+
+
+@dataclass(frozen=True)
+class AskedPage:
+    """A page about a scan that a request asks for."""
+
+    library: Library
+    request: Request
+    cluster: StoredCluster
+    moment: Moment
+    scan: Scan
+    path: str
+
+    @property
+    def root(self) -> str:
+        """The path of the application."""
+        return str(self.request.scope.get("root_path", ""))
+
+    @cached_property
+    def view(self) -> ScanView:
+        """The view of the scan."""
+        return self.library.view(self.scan, self.moment.day)
+
+    @cached_property
+    def shell(self) -> Shell:
+        """What stands around the page."""
+        cluster = f"{self.root}{cluster_path(self.library, self.cluster)}"
+        day = self.moment.day or (self.scan.finished_at or self.scan.started_at).astimezone(UTC).date()
+        return Shell(
+            root=self.root,
+            today=f"{self.library.clock().astimezone(UTC):%Y-%m-%d}",
+            cluster=cluster,
+            page=self.path,
+            date=f"{day:%Y-%m-%d}",
+            is_latest=not (self.moment.scan or self.moment.at),
+            moment=f"{cluster}/{self.moment.path}",
+            formats=tuple((name, file) for name, file in EXPORTS.items()),
+            accounts=has_accounts(self.request),
+        )
+
+    @cached_property
+    def site(self) -> Site:
+        """The site of the report with the names of the application."""
+        provenance = self.view.document.provenance
+        style = Style.of(provenance.scan_id, (provenance.policy_set_digest or "not known")[:16])
+        return self.view.site(web=self.shell, findings_link=findings_link, style=style.text, style_hash=style.hash)
+
+
+def cluster_path(library: Library, cluster: StoredCluster) -> str:
+    """The path of a cluster, from the path of the application."""
+    return f"/clusters{path_of(library.key(cluster))}"

@@ -1,0 +1,250 @@
+"""The page that compares two scans of a cluster, or two dates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias, assert_never
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from scanner.errors import UsageError
+from scanner.model.cause import CauseKind
+from scanner.model.policy import PolicyKey
+from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
+from scanner.posture.score import SeverityOf
+from scanner.posture.settings import Settings
+from scanner.posture.severity import Severity, describe, described
+from scanner.posture.waiving import WaiverChanges, waiver_changes
+from scanner.report.diff.words import (
+    DIFF_CAUSES,
+    RULE_TITLES,
+    change_words,
+    circumstances,
+    counts_line,
+    cut_lines,
+    finding_counts,
+    gap_words,
+    incomparable_sentence,
+    incomparable_values,
+    message_lines,
+    problem_counts,
+    rule_change,
+    rule_lines,
+    rules_sentence,
+    state_words,
+    waiver_rows,
+    warnings,
+    workload_words,
+)
+from scanner.store import SqlReader
+from scanner.store.catalog.clusters import StoredCluster
+from scanner.web.pages.answers import RenderedPages, page_answer
+from scanner.web.pages.shell import cluster_path, cluster_shell, query_link, render, today
+from scanner.web.requests.addresses import LATEST, Moment, moment_of
+from scanner.web.requests.parameters import query_of, text_of
+from scanner.web.requests.refusals import BadRequest
+from scanner.web.views.kept import Kept, recent
+from scanner.web.views.library import Library
+from scanner.web.views.scan_counts import triage_of
+
+# The difference of two scans of one cluster, with what a page shows of it.
+
+PROBLEMS: Final = 50
+"""The problems of each cause that a page shows, and the waivers."""
+MOST_PROBLEMS: Final = 1_000
+"""The problems of one cause that a page of that cause shows."""
+RULES: Final = 50
+LINES: Final = 200
+"""The lines of one rule's difference."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A difference with the severities of policies as the later scan used them, and the waivers of both days."""
+
+    diff: ScanDiff
+    severity: SeverityOf
+    waivers: WaiverChanges
+
+    def problems(self, kind: CauseKind, most: int) -> list[DifferingProblem]:
+        """The first problems of a cause, new ones first."""
+        return list(self.diff.listed(kind, most))
+
+
+class ShownRule(NamedTuple):
+    """A rule that differs: its change, its title, and the lines of the difference, of which `more` are not shown."""
+
+    change: str
+    title: str
+    name: str
+    lines: list[str]
+    more: int
+
+
+def comparison_of(reader: SqlReader, settings: Settings, before: str, now: str) -> Comparison:
+    """Compare two scans of a cluster by their full ids, the earlier one first. Raises BadRequest for scans that have no difference."""
+    try:
+        diff = reader.diff(before, now)
+        records = reader.record(before), reader.record(now)
+    except UsageError as error:
+        raise BadRequest(str(error)) from error
+    waived = [triage_of(reader, settings, record).waived for record in records]
+    used = (each.policy for record in records for each in record.policies)
+    severities = {policy.key: describe(policy, settings.descriptions).severity for policy in used}
+
+    def severity(policy: PolicyKey) -> Severity:
+        return severities.get(policy) or described(policy, {}, settings.descriptions).severity
+
+    return Comparison(diff, severity, waiver_changes(*records, *waived))
+
+
+def shown_rules(diff: ScanDiff, most: int = RULES) -> Iterator[ShownRule]:
+    """The rules that differ, with the lines of their texts."""
+    return map(_shown_rule, diff.rules[:most])
+
+
+def _shown_rule(difference: RuleDifference) -> ShownRule:
+    lines, more = cut_lines(rule_lines(difference), LINES)
+    return ShownRule(rule_change(difference).value, RULE_TITLES[difference.kind], difference.name, lines, more)
+
+
+_TEMPLATE: Final = "web/compare.html"
+_WORDS: Final = {
+    "change_words": change_words,
+    "counts_line": counts_line,
+    "finding_counts": finding_counts,
+    "message_lines": message_lines,
+    "problem_counts": problem_counts,
+    "state_words": state_words,
+    "workload_words": workload_words,
+    "causes": DIFF_CAUSES,
+    "gap_words": gap_words,
+}
+
+
+class _Pair(NamedTuple):
+    """The ids of two scans, the earlier one first."""
+
+    before: str
+    after: str
+
+
+class _NoPair(NamedTuple):
+    """The reason why there are no two scans to compare."""
+
+    why: str
+
+
+_Chosen: TypeAlias = _Pair | _NoPair
+
+
+@dataclass(frozen=True)
+class ComparePages:
+    """Answers requests for the difference of two scans of a cluster. The `pairs` of scans are remembered for some seconds."""
+
+    library: Library
+    rendered: RenderedPages
+    pairs: Kept[_Chosen] = field(default_factory=recent)
+
+    def compare(self, request: Request) -> Response:
+        """The page: by default of the two newest comparable scans."""
+        cluster = self.library.cluster(request.path_params["cluster"])
+        before, after = text_of(request, "before"), text_of(request, "after")
+        kind = _kind(text_of(request, "cause"))
+        chosen = self.pairs.value((cluster.id, before, after), lambda: self._chosen(cluster, before, after))
+        key = "compare", cluster, chosen, kind, query_of(request), today(self.library)
+        return page_answer(request, self.rendered.page(key, lambda: self._answer(request, cluster, chosen, kind)))
+
+    def _answer(self, request: Request, cluster: StoredCluster, chosen: _Chosen, kind: CauseKind | None) -> str:
+        match chosen:
+            case _Pair():
+                return self._page(request, cluster, chosen, kind)
+            case _NoPair(why):
+                return self._without(request, cluster, why)
+            case _ as never:
+                assert_never(never)
+
+    def _chosen(self, cluster: StoredCluster, before: str, after: str) -> _Chosen:
+        """The scans that a request names. Raises BadRequest and NotThere."""
+        if not before and not after:
+            return self._found(lambda reader: reader.newest_scans_to_compare(cluster))
+        later = self.library.scan(cluster, moment_of(after))
+        if not before:
+            return self._found(lambda reader: (reader.earlier_scan_to_compare(later.id), later.id))
+        earlier = self.library.scan(cluster, moment_of(before))
+        if earlier.id == later.id:
+            return _NoPair(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
+        with self.library.reading() as reader:
+            return _Pair(*reader.earlier_first(earlier.id, later.id))
+
+    def _found(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
+        with self.library.reading() as reader:
+            try:
+                return _Pair(*find(reader))
+            except UsageError as error:
+                return _NoPair(str(error))
+
+    def _page(self, request: Request, cluster: StoredCluster, pair: _Pair, kind: CauseKind | None) -> str:
+        with self.library.reading() as reader:
+            comparison = comparison_of(reader, self.library.settings, *pair)
+            return self._rendered(request, cluster, comparison, kind)
+
+    def _rendered(
+        self, request: Request, cluster: StoredCluster, comparison: Comparison, kind: CauseKind | None
+    ) -> str:
+        diff = comparison.diff
+        path = cluster_path(request, cluster)
+        shown = diff.causes if kind is None else (kind,)
+        most = PROBLEMS if kind is None else MOST_PROBLEMS
+        rules = list(shown_rules(diff)) if kind is None else []
+        both = {"before": diff.before.id, "after": diff.now.id}
+        return render(
+            _TEMPLATE,
+            f"Comparison of {cluster.name}",
+            cluster_shell(self.library, request, cluster),
+            cluster=cluster,
+            wanted=_Wanted(text_of(request, "before") or diff.before.id, text_of(request, "after") or diff.now.id),
+            why_not="",
+            diff=diff,
+            only=kind,
+            sections=[(each, comparison.problems(each, most)) for each in shown],
+            severity=comparison.severity,
+            waivers=list(waiver_rows(comparison.waivers)) if kind is None else [],
+            waivers_shown=MOST_PROBLEMS,
+            incomparable=incomparable_sentence(diff),
+            warnings=list(warnings(diff)),
+            gaps_shown=RULES,
+            incomparable_values=list(incomparable_values(diff)),
+            rules_sentence=rules_sentence(diff) or "The rules are equal in both scans.",
+            circumstances=list(circumstances(diff)),
+            rules=rules,
+            rules_unshown=max(0, len(diff.rules) - RULES),
+            report_of=lambda scan: f"{path}/{Moment(scan=scan.id).path}",
+            cause_link=lambda cause: query_link(f"{path}/compare", {**both, "cause": cause.value}),
+            whole=query_link(f"{path}/compare", both),
+            **_WORDS,
+        )
+
+    def _without(self, request: Request, cluster: StoredCluster, why: str) -> str:
+        """The page without a difference: the form, and the reason."""
+        wanted = _Wanted(text_of(request, "before"), text_of(request, "after") or LATEST)
+        shell = cluster_shell(self.library, request, cluster)
+        title = f"Comparison of {cluster.name}"
+        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=wanted, why_not=why, diff=None, only=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The values of the form."""
+
+    before: str
+    after: str
+
+
+def _kind(text: str) -> CauseKind | None:
+    try:
+        return CauseKind(text) if text else None
+    except ValueError:
+        raise BadRequest(f"cause: one of {', '.join(CauseKind)}.") from None

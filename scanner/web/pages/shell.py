@@ -1,0 +1,129 @@
+"""What every page of the application shows around its content: the search, and the moment that the page is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
+from starlette.requests import Request
+
+from scanner.report.html.templates import NAME, content_hash, environment
+from scanner.report.lists.filters import UNRESOLVED
+from scanner.report.text.safe_text import cut, visible
+from scanner.store.catalog.clusters import StoredCluster
+from scanner.web.requests.addresses import Moment, cluster_key
+from scanner.web.requests.parameters import has_accounts, root_of
+from scanner.web.views.library import Library
+
+_FIRST: Final = "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """The names that templates find in `web`. `root` is the path of the application, without a slash at its end.
+
+    On pages of a cluster, `cluster` is the path of it, `page` that of the page in its report, `date` the day that the page is about.
+    """
+
+    root: str = ""
+    place: str = ""
+    query: str = ""
+    today: str = ""
+    cluster: str = ""
+    page: str = _FIRST
+    date: str = ""
+    is_latest: bool = False
+    moment: str = ""
+    """The path of the report, such as `/clusters/prod.3fa29c1b/latest`."""
+    formats: tuple[tuple[str, str], ...] = ()
+    """The formats of the report for downloads: their names and file names."""
+    accounts: bool = False
+    """Whether readers sign in. Pages are kept for all readers, so none has the name of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """The style sheet of pages, and its source expression for the Content-Security-Policy."""
+
+    text: str
+    hash: str = field(default="")
+
+    @classmethod
+    @lru_cache(maxsize=128)
+    def of(cls, scan: str = "", digest: str = "") -> Style:
+        """The style sheet, whose printed pages name a scan and a policy set."""
+        text = environment().get_template("style.css").render(scan=scan, digest=digest, web=True)
+        return cls(text, content_hash(text))
+
+
+_PLAIN: Final[list[Style]] = []
+
+
+def render(template: str, title: str, shell: Shell, **context: object) -> str:
+    """A page that is about no single scan."""
+    if not _PLAIN:
+        _PLAIN.append(Style.of())
+    style = _PLAIN[0]
+    return (
+        environment()
+        .get_template(template)
+        .render(title=title, web=shell, style=style.text, style_hash=style.hash, **context)
+    )
+
+
+def query_link(path: str, parameters: Mapping[str, str]) -> Markup:
+    """A link with those parameters that have a value."""
+    given = {key: value for key, value in parameters.items() if value}
+    return Markup("{}?{}").format(path, urlencode(given)) if given else Markup("{}").format(path)
+
+
+def path_of(*parts: str) -> str:
+    """A path of parts, each of which may have any characters."""
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+# The shells of pages that are about no single scan: about all clusters, or about one cluster.
+
+LATEST: Final = Moment()
+
+
+def cluster_path(request: Request, cluster: StoredCluster) -> str:
+    """The path of a cluster, with that of the application."""
+    return f"{root_of(request)}/clusters{path_of(cluster_key(cluster))}"
+
+
+def fleet_shell(library: Library, request: Request, place: str, query: str = "") -> Shell:
+    """The shell of a page about all clusters; `query` is the text of the search."""
+    return Shell(root=root_of(request), place=place, query=query, today=today(library), accounts=has_accounts(request))
+
+
+def cluster_shell(library: Library, request: Request, cluster: StoredCluster) -> Shell:
+    """The shell of a page about one cluster."""
+    path, day = cluster_path(request, cluster), today(library)
+    moment = f"{path}/{LATEST.path}"
+    return Shell(
+        root=root_of(request),
+        today=day,
+        cluster=path,
+        date=day,
+        is_latest=True,
+        moment=moment,
+        accounts=has_accounts(request),
+    )
+
+
+def today(library: Library) -> str:
+    """The day of UTC."""
+    return f"{library.clock().astimezone(UTC):%Y-%m-%d}"
+
+
+def findings_link(**filters: str) -> str:
+    """The list of findings with filters, as the static report's function of this name makes it."""
+    status = filters.get("status", UNRESOLVED)
+    shown = {key: visible(cut(value, NAME)) for key, value in {**filters, "status": status}.items()}
+    return f"findings.html?{urlencode(shown)}"

@@ -1,0 +1,300 @@
+"""Runs the web application: one process, which never forks (ADR 12), on one address and perhaps a second one for metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+import uvicorn
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from scanner.errors import AssayError
+from scanner.web.access import AccessSettings, guarded
+from scanner.web.requests.limits import OPEN_PATHS, Limited, Limits
+from scanner.web.requests.listen import Address, address_bound, bound
+from scanner.web.requests.notice import Notice, respond
+from scanner.web.server.log import AccessLog, Events, events_without_tokens, logged
+from scanner.web.server.protocol import protocol_with
+
+if TYPE_CHECKING:
+    from scanner.posture.settings import Settings
+    from scanner.report.runs.document import Expectations
+    from scanner.web.views.library import Library
+
+METRICS: Final = "/metrics"
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_BACKLOG: Final = 512
+_KEEP_ALIVE: Final = 60
+"""Seconds without a request after which a connection ends: a busy server must not take a request that waits for a pause."""
+
+
+# Headers of every answer, which tell browsers what they must not do with it.
+#
+# An answer may load and run nothing. A page may have styles and forms; its own Content-Security-Policy, in its text
+# as in the report, allows one style sheet by its hash, and both policies count.
+
+_POLICY: Final = "Content-Security-Policy"
+_NOTHING: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_PAGE: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+_NO_FRAMES: Final = "base-uri 'none'; frame-ancestors 'none'"
+_ALWAYS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class SecureHeaders:
+    """An application whose answers have these headers. An answer without `Cache-Control` is not stored."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _complete(MutableHeaders(scope=message))
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+def _complete(headers: MutableHeaders) -> None:
+    headers.update(_ALWAYS)
+    headers.setdefault("Cache-Control", "no-store")
+    is_page = headers.get("content-type", "").startswith("text/html")
+    policy = headers.setdefault(_POLICY, _PAGE if is_page else _NOTHING)
+    if "frame-ancestors" not in policy:
+        headers.append(_POLICY, _NO_FRAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Where a server listens, and what it allows. `certificate` may be a file that has the private key, too."""
+
+    listen: Address
+    access: AccessSettings
+    metrics_listen: Address | None = None
+    certificate: Path | None = None
+    private_key: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of the addresses of this server."""
+        return "https" if self.certificate else "http"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a server tells: the access log, events, and the addresses at which it answers once it does (the second for metrics)."""
+
+    log: TextIO
+    events: Events
+    started: Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a server shows: the database at a URL, with settings of posture, and the times at which scans are expected."""
+
+    url: str
+    posture: Settings
+    expectations: Expectations | None = None
+
+
+def serve(content: Content, settings: ServerSettings, output: Output) -> None:
+    """Serve a database until SIGINT or SIGTERM. Raises AssayError if the server cannot start, UsageError for a wrong schedule."""
+    from scanner.web.views.library import Library
+
+    library = Library(
+        content.url,
+        content.posture,
+        expectations=content.expectations,
+        most_seconds=settings.limits.query_seconds,
+    )
+    events = events_without_tokens(output.events)
+    with closing(library), logged(events):
+        run(_application(library, events), settings, output)
+
+
+def _application(library: Library, events: Events) -> ASGIApp:
+    """The pages and the API, with metrics and the answers to probes."""
+    from scanner.web.server.application import application
+    from scanner.web.server.health import Readiness, health_routes
+    from scanner.web.server.metrics import ClusterMetrics, metrics_routes
+
+    def log(line: str) -> None:
+        events("warning", line, {})
+
+    metrics = ClusterMetrics(library.database, library.settings, library.expectations.schedule_of, clock=library.clock)
+    return application(
+        library, [*metrics_routes(metrics, log=log), *health_routes(Readiness(library.database, log=log))]
+    )
+
+
+def run(app: ASGIApp, settings: ServerSettings, output: Output, stop: Future[None] | None = None) -> None:
+    """Serve an application until SIGINT or SIGTERM, or in another thread than the first until `stop`.
+
+    Raises AssayError if the server cannot start.
+    """
+    with _listening(settings) as listeners:
+        places = [address_bound(listener, named) for listener, named in zip(listeners, _places(settings), strict=True)]
+        settings = replace(settings, access=_named(settings, places[0]))
+        servers = _servers(app, settings, output)
+        addresses = [f"{settings.scheme}://{place}" for place in places]
+        try:
+            asyncio.run(
+                _until_stopped(servers, listeners, lambda: output.started(addresses[0], *(addresses[1:] or [""])), stop)
+            )
+        except SystemExit as error:
+            raise AssayError("the server could not start: its application failed") from error
+
+
+def protected(app: ASGIApp, settings: ServerSettings, output: Output) -> ASGIApp:
+    """An application behind its headers, its log, its limits and its guard, in this order."""
+    return _outer(guarded(app, settings.access), settings, output)
+
+
+def _outer(app: ASGIApp, settings: ServerSettings, output: Output) -> ASGIApp:
+    return SecureHeaders(AccessLog(Limited(app, settings.limits), output.log, events_without_tokens(output.events)))
+
+
+class MetricsAlone:
+    """The part of an application that the address for metrics serves, without authentication."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer `/metrics` and the paths of probes."""
+        if scope["path"] == METRICS or scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+        else:
+            await respond(scope, receive, send, Notice(404, "This address has metrics alone", (f"Use {METRICS}.",)))
+
+
+class _Server(uvicorn.Server):
+    """A server whose process handles signals itself, and waits for its start."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
+
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+        return nullcontext()
+
+
+def _places(settings: ServerSettings) -> list[Address]:
+    return [settings.listen, *([settings.metrics_listen] if settings.metrics_listen else [])]
+
+
+@contextmanager
+def _listening(settings: ServerSettings) -> Iterator[list[socket.socket]]:
+    listeners: list[socket.socket] = []
+    try:
+        for place, flag in zip(_places(settings), ("--listen", "--metrics-listen"), strict=False):
+            listeners.append(bound(place, flag))
+        yield listeners
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+def _named(settings: ServerSettings, place: Address) -> AccessSettings:
+    """The access of a server at its address, which is its public one if only this machine can reach it."""
+    access = settings.access
+    if access.public_url or not place.is_loopback:
+        return access
+    return replace(access, public_url=f"{settings.scheme}://{place}")
+
+
+def _servers(app: ASGIApp, settings: ServerSettings, output: Output) -> list[_Server]:
+    servers = [_server(protected(app, settings, output), settings, lifespan=True)]
+    if settings.metrics_listen:
+        servers.append(_server(_outer(MetricsAlone(app), settings, output), settings, lifespan=False))
+    return servers
+
+
+def _server(app: ASGIApp, settings: ServerSettings, *, lifespan: bool) -> _Server:
+    limits = settings.limits
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=protocol_with(limits),
+        ws="none",
+        lifespan="on" if lifespan else "off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=limits.connections,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=limits.shutdown_seconds,
+        h11_max_incomplete_event_size=limits.head,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.private_key,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise AssayError(
+            f"the certificate {settings.certificate} cannot be used ({error}): check --tls-cert and --tls-key"
+        ) from error
+    return _Server(config)
+
+
+async def _until_stopped(
+    servers: Sequence[_Server],
+    listeners: Sequence[socket.socket],
+    started: Callable[[], None],
+    stop: Future[None] | None,
+) -> None:
+    def end() -> None:
+        for server in servers:
+            server.force_exit = server.should_exit
+            server.should_exit = True
+
+    with _on_signals(end) if stop is None else nullcontext():
+        async with asyncio.TaskGroup() as group:
+            for server, listener in zip(servers, listeners, strict=True):
+                group.create_task(server.serve(sockets=[listener]))
+            for server in servers:
+                await server.up.wait()
+            started()
+            if stop is not None:
+                await asyncio.wrap_future(stop)
+                end()
+
+
+@contextmanager
+def _on_signals(end: Callable[[], None]) -> Iterator[None]:
+    """A block in which a signal calls `end`; the handlers of before return afterwards."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""Finished scans in memory, as pages and the API need them: documents, lists of problems, and numbers of all clusters."""

@@ -1,0 +1,262 @@
+"""The problems of a scan in the order of the list, from which filters choose: without texts, which are read for one page.
+
+A filter (`report.lists.filters`) decides once about all problems that have the same in common.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain, compress, repeat
+from operator import and_, or_
+from typing import Any, Final, NamedTuple, overload
+
+from scanner.model.finding_index import CommonPlace, FindingIndex
+from scanner.model.policy import PolicyKey
+from scanner.model.scan import ALONE
+from scanner.report.html.change_counts import ChangeCounts
+from scanner.report.lists.filters import ListFilter
+from scanner.report.lists.problem_facts import CommonProblem, ProblemFacts
+from scanner.store.read.search_query import WordMatches
+from scanner.web.views.problem_columns import ProblemColumns, Ranks
+
+_BEGIN_OF_ID: Final = re.compile(r"p|p-[0-9a-f-]*|[0-9a-f]+")
+
+Test = Callable[[CommonProblem], bool]
+TestOfPlace = Callable[[CommonPlace], bool]
+
+
+class ListedProblem(NamedTuple):
+    """A problem of a list: the ids of the rows of its findings, the worst first, of which the first `open` are not resolved.
+
+    `first` is the place of its findings in the columns of the list; `severity` a rank, 0 for the worst; `opened` are seconds since 1970.
+    """
+
+    number: int
+    rows: tuple[int, ...]
+    first: int
+    open: int
+    opened: int
+    severity: int
+    facts: ProblemFacts
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether the problem is that of an assumed binding."""
+        return self.facts.status in ALONE
+
+    @property
+    def key(self) -> str:
+        """What tells the problem from all others of the list: a preview has the number of the problem that it would be."""
+        return f"preview-{self.number}" if self.is_preview else str(self.number)
+
+
+class ProblemList:
+    """All problems of a scan, in the order of the list."""
+
+    def __init__(
+        self,
+        index: FindingIndex,
+        ranks: Ranks,
+        names: Mapping[PolicyKey, str],
+        waived: Collection[int] = frozenset(),
+    ) -> None:
+        """`ranks` has the rank of a policy's severity, `names` the title and the name of policies, `waived` the rows of waived findings."""
+        self._columns: Final = ProblemColumns(index, ranks, waived)
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._columns.numbers)
+
+    @property
+    def changes(self) -> ChangeCounts:
+        """The numbers of changed findings."""
+        return self._columns.changes
+
+    @property
+    def places(self) -> Iterator[CommonPlace]:
+        """Where the problems are, each place once."""
+        return map(self._columns.common_places.__getitem__, set(self._columns.where))
+
+    def at(self, place: int) -> ListedProblem:
+        """The problem at a place of the list."""
+        columns = self._columns
+        first = columns.firsts[place]
+        common = columns.common_problems[columns.common[place]]
+        return ListedProblem(
+            number=columns.numbers[place],
+            rows=tuple(columns.rows[first : first + columns.sizes[place]]),
+            first=first,
+            open=columns.open[place],
+            opened=columns.opened[place],
+            severity=common.severity,
+            facts=common.facts,
+        )
+
+    def place(self, number: int, *, is_preview: bool = False) -> int | None:
+        """The place of a problem, or of the preview with its number; None if the list does not have it."""
+        columns, place = self._columns, -1
+        while True:
+            try:
+                place = columns.numbers.index(number, place + 1)
+            except ValueError:
+                return None
+            if columns.common_problems[columns.common[place]].is_preview == is_preview:
+                return place
+
+    def problem(self, number: int) -> ListedProblem | None:
+        """A problem by its number, or else the preview with that number."""
+        found = (self.place(number, is_preview=is_preview) for is_preview in (False, True))
+        return next((self.at(place) for place in found if place is not None), None)
+
+    def ids(self, problem: ListedProblem) -> Sequence[int]:
+        """The ids of the findings of a problem, in the order of its rows."""
+        return self._columns.ids[problem.first : problem.first + len(problem.rows)]
+
+    def findings_of(self, objects: Collection[int]) -> Counter[int]:
+        """The numbers of open findings that the scan checked, by object, for some objects."""
+        columns = zip(self._columns.objects, self._columns.counted, strict=True)
+        return Counter(each for each, counted in columns if each in objects and counted)
+
+    def rows_with_prefix(self, prefix: str) -> list[int]:
+        """The rows of the findings whose ids begin with at most 12 hex digits."""
+        low, high = int(prefix.ljust(12, "0"), 16), int(prefix.ljust(12, "f"), 16)
+        columns = self._columns
+        return [row for row, number in zip(columns.rows, columns.ids, strict=True) if low <= number <= high]
+
+    def findings(self, places: Sequence[int], *, resolved: bool) -> int:
+        """The number of findings of the problems at some places, with or without the `resolved` ones."""
+        numbers = self._columns.sizes if resolved else self._columns.open
+        return sum(map(numbers.__getitem__, places))
+
+    def where(self, test: Test = lambda _: True, test_of_place: TestOfPlace = lambda _: True) -> Iterator[int]:
+        """The places of the problems of which both tests hold."""
+        columns = self._columns
+        flags = bytes(map(test, columns.common_problems))
+        own = bytes(map(test_of_place, columns.common_places))
+        every = iter(range(len(self)))
+        chosen = every if all(flags) else compress(every, map(flags.__getitem__, columns.common))
+        return chosen if all(own) else filter(lambda place: own[columns.where[place]], chosen)
+
+    def chosen(self, wanted: ListFilter, words: Sequence[WordMatches] = ()) -> ListedProblems:
+        """The problems that a filter chooses, in its order; `words` are those of its text."""
+        places = self.where(
+            lambda each: wanted.has_facts(each, self._names.get(each.policy, "")),
+            lambda each: wanted.has_place(namespace=each.namespace, owner=each.owner, kind=each.object_kind),
+        )
+        if wanted.workload:
+            workloads, kinds = self._columns.workloads, [each.kind for each in self._columns.common_places]
+            # Many problems have one workload.
+            where, is_wanted = self._columns.where, cache(wanted.has_workload)
+            places = (each for each in places if is_wanted(kinds[where[each]], workloads[each]))
+        if wanted.text:
+            matching = self._matching(wanted.words, words)
+            places = (each for each in places if each in matching)
+        key = self._key(wanted.sort)
+        return ListedProblems(self, array("l", sorted(places, key=key) if key else places))
+
+    def _matching(self, asked: Sequence[str], words: Sequence[WordMatches]) -> Collection[int]:
+        """The places of the problems of which one finding has each word, in a text of it or in the names of its problem."""
+        columns = self._columns
+        problem_of = array("l", chain.from_iterable(map(repeat, range(len(self)), columns.sizes)))
+        flags = bytes(repeat(1, len(problem_of)))
+        known_words: Sequence[WordMatches | None] = words if len(words) == len(asked) else [None] * len(asked)
+        for word, matches in zip(asked, known_words, strict=True):
+            named = self._named(word)
+            found: Iterator[int] = map(named.__getitem__, problem_of)
+            if matches is not None:
+                found = map(or_, found, self._having(matches))
+            flags = bytes(map(and_, flags, found))
+        return frozenset(compress(problem_of, flags))
+
+    def _named(self, word: str) -> bytes:
+        """For each problem: 1 if a word is a part of the names of its policy, owner, kind or workload, or begins its id."""
+        columns = self._columns
+        policies = [word in self._names.get(each.policy, "").casefold() for each in columns.common_problems]
+        places = [word in f"{each.owner} {each.kind}".casefold() for each in columns.common_places]
+        workloads = {each: word in each.casefold() for each in set(columns.workloads)}
+        named = map(or_, map(policies.__getitem__, columns.common), map(places.__getitem__, columns.where))
+        named = map(or_, named, map(workloads.__getitem__, columns.workloads))
+        if not _BEGIN_OF_ID.fullmatch(word):
+            return bytes(named)
+        ids = (
+            f"p-{number:012x}".startswith(word) or f"{columns.ids[first]:012x}".startswith(word)
+            for number, first in zip(columns.numbers, columns.firsts, strict=True)
+        )
+        return bytes(map(or_, named, ids))
+
+    def _having(self, word: WordMatches) -> Iterator[bool]:
+        """For each finding: whether a text of it has a word."""
+        columns = self._columns
+        facts = [each.verdict in word.verdicts or each.check in word.checks for each in columns.common_facts]
+        places = [each.workload_row in word.workloads or each.kept in word.kept for each in columns.common_places]
+        found = map(or_, map(facts.__getitem__, columns.facts), map(places.__getitem__, columns.places))
+        return map(or_, found, map(word.objects.__contains__, columns.objects)) if word.objects else found
+
+    def _key(self, sort: str) -> Callable[[int], Any] | None:
+        columns = self._columns
+        of_place: dict[str, Callable[[int], Any]] = {
+            "oldest": columns.opened.__getitem__,
+            "newest": lambda place: -columns.opened[place],
+            "workload": columns.workloads.__getitem__,
+        }
+        if sort in of_place:
+            return of_place[sort]
+        if sort == "owner":
+            owners = [(not each.owner, each.owner) for each in columns.common_places]
+            return lambda place: owners[columns.where[place]]
+        of_common: dict[str, Callable[[CommonProblem], Any]] = {
+            "severity": lambda each: each.severity,
+            "policy": lambda each: self._names.get(each.policy, ""),
+        }
+        if sort not in of_common:
+            return None
+        keys = list(map(of_common[sort], columns.common_problems))
+        return lambda place: keys[columns.common[place]]
+
+
+class ListedProblems(Sequence[ListedProblem]):
+    """Some problems of a list in an order, each of which is made when it is asked for."""
+
+    def __init__(self, source: ProblemList, places: Sequence[int]) -> None:
+        """The problems at some places of a list."""
+        self._source: Final = source
+        self._places: Final = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> ListedProblem: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> ListedProblems: ...
+
+    def __getitem__(self, place: int | slice) -> ListedProblem | ListedProblems:
+        if isinstance(place, slice):
+            return ListedProblems(self._source, self._places[place])
+        return self._source.at(self._places[place])
+
+    def __iter__(self) -> Iterator[ListedProblem]:
+        return map(self._source.at, self._places)
+
+    def place(self, number: int, *, is_preview: bool = False) -> int | None:
+        """The place of a problem, or of the preview with its number; None if it is not there."""
+        place = self._source.place(number, is_preview=is_preview)
+        try:
+            return None if place is None else self._places.index(place)
+        except ValueError:
+            return None
+
+    def only(self, test: Callable[[ListedProblem], bool]) -> ListedProblems:
+        """The problems of which a test holds, in their order."""
+        return ListedProblems(
+            self._source, array("l", [place for place in self._places if test(self._source.at(place))])
+        )
+
+    def findings(self, *, resolved: bool) -> int:
+        """The number of their findings, with or without the `resolved` ones."""
+        return self._source.findings(self._places, resolved=resolved)

@@ -1,0 +1,147 @@
+"""One stored scan as pages: its document is made once, its lists are read when a page needs them.
+
+A finished scan never changes, so all of this can be kept while there is memory for it (see `library`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import islice
+from threading import RLock
+from typing import Final
+
+from scanner.model.policy import PolicyKey
+from scanner.model.scan import ProblemFinding
+from scanner.model.stored_scan import StoredScan
+from scanner.report.document.document import Document
+from scanner.report.document.policy_text import MarkedText
+from scanner.report.html.change_counts import ChangeLines
+from scanner.report.html.finding_rows import MOST, RowMaker, Subject, in_folder
+from scanner.report.html.pages import HtmlPages, OwnerRow, Page, owners_with_scores
+from scanner.report.html.place_pages import PlacePages
+from scanner.report.html.places import Places, PlaceTexts
+from scanner.report.html.site import Site, site_of
+from scanner.report.lists.problem_facts import FindingGroup
+from scanner.web.views.problem_list import ListedProblem, ProblemList
+
+OBJECTS: Final = 50
+"""The objects that the row of a problem shows; the page of the problem lists all."""
+
+
+class ScanView:
+    """The pages and lists of a scan. Its methods may be called by several threads."""
+
+    def __init__(self, record: StoredScan, document: Document) -> None:
+        self.record: Final = record
+        self.document: Final = document
+        self.names: Final[Mapping[PolicyKey, str]] = {
+            section.key: f"{document.title(section.key)}\n{section.title}" for section in document.policies
+        }
+        self.lock: Final = RLock()
+        self._marked: Final[dict[int, MarkedText]] = {}
+        """The texts of policies on the pages of findings, which take long to make."""
+
+    @property
+    def scan_id(self) -> str:
+        """The id of the scan."""
+        return self.record.scan.id
+
+    @property
+    def cluster(self) -> str:
+        """The UID of the cluster of the scan, or its name."""
+        return self.record.scan.cluster.uid or self.record.scan.cluster.name
+
+    @property
+    def ended(self) -> datetime:
+        """The end of the scan, or its beginning if it did not end."""
+        return self.record.scan.finished_at or self.record.scan.started_at
+
+    @property
+    def size(self) -> int:
+        """The number of its problems and policies: its share of memory."""
+        return self.document.problems.open + self.document.problems.resolved + 100 * len(self.document.policies)
+
+    def site(self, **shared: object) -> Site:
+        """The site of the report, with further names for its templates."""
+        return replace(self._site, shared={**self._site.shared, **shared})
+
+    def pages(self, site: Site) -> Mapping[str, Page]:
+        """The pages besides those of findings, by path."""
+        pages = HtmlPages(
+            site,
+            self._owners,
+            lambda subject, names: self._worst(site, subject, names),
+            lambda: self.changes,
+            self.document.stored.policy_days,
+        )
+        return {page.path: page for page in pages}
+
+    @cached_property
+    def _owners(self) -> Sequence[OwnerRow]:
+        with self.lock:
+            return owners_with_scores(self.document)
+
+    @cached_property
+    def _site(self) -> Site:
+        return site_of(self.document, [row.owner for row in self._owners])
+
+    @cached_property
+    def problems(self) -> ProblemList:
+        """The problems of the scan."""
+        with self.lock:
+            triage = self.document.triage
+            return ProblemList(
+                self.record.indexed(triage.owner_of),
+                lambda key: triage.severity(key).rank,
+                self.names,
+                triage.waived.rows,
+            )
+
+    @property
+    def changes(self) -> ChangeLines:
+        """The numbers of changed findings."""
+        return self.problems.changes.lines()
+
+    def groups(self, problems: Sequence[ListedProblem], objects: int = OBJECTS) -> Iterator[tuple[FindingGroup, int]]:
+        """Problems with their first findings, and the numbers of all their findings, in the given order."""
+        rows = [row for problem in problems for row in problem.rows[:objects]]
+        by_row = dict(self.record.of_rows(rows))
+        for problem in problems:
+            members = tuple(by_row[row] for row in problem.rows[:objects] if row in by_row)
+            if members:
+                yield _group(problem, members), len(problem.rows)
+
+    def rows(self, site: Site, problems: Sequence[ListedProblem], objects: int = OBJECTS) -> list[str]:
+        """The rows of problems as HTML, each with so many objects at most."""
+        maker = RowMaker(site, histories=True)
+        return [made.html for group, total in self.groups(problems, objects) for made in maker.rows(group, total)]
+
+    def places(self, site: Site, prefix: str) -> Mapping[str, str]:
+        """The pages of the findings whose ids begin with three hex digits, by file name; none without such a finding."""
+        read = [each for _, each in self.record.of_rows(self.problems.rows_with_prefix(prefix))]
+        with self.lock:
+            texts = PlaceTexts(site, self._marked)
+            placed = sorted(map(Places(site, texts).placed, read))
+            return dict(PlacePages(site, texts).pages(prefix, placed)) if placed else {}
+
+    def _worst(self, site: Site, subject: Subject, names: Sequence[str]) -> str:
+        """The rows of the worst open problems of some policies (by the names of their pages), namespaces or owners."""
+        slugs = {site.policies[key]: key for key in site.policies}
+        chosen = {slugs[name] for name in names} if subject == "policy" else set(names)
+        found = self.problems.where(
+            lambda each: each.facts.status != "resolved" and (subject != "policy" or each.policy in chosen),
+            lambda each: subject == "policy" or (each.namespace if subject == "namespace" else each.owner) in chosen,
+        )
+        return in_folder(self.rows(site, [self.problems.at(place) for place in islice(found, MOST)]))
+
+
+def _group(problem: ListedProblem, members: tuple[ProblemFinding, ...]) -> FindingGroup:
+    return FindingGroup(
+        members,
+        problem.facts,
+        opened_at=datetime.fromtimestamp(problem.opened, UTC),
+        severity=problem.severity,
+    )
