@@ -22,7 +22,7 @@ from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import deciding_kinds, listed_kinds
 from scanner.policies.plan import KindPlan, other_versions, plan
 from scanner.policies.webhooks import webhook_kinds
-from scanner.posture.controllers import usual_controllers
+from scanner.posture.workloads import usual_controllers
 from scanner.scan.edges import Cluster
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable

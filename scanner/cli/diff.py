@@ -17,9 +17,9 @@ from scanner.cli.waivers import Posture
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scanner.posture.scan_diff import ScanDiff
+    from scanner.posture.history.scan_diff import ScanDiff
     from scanner.posture.score import SeverityOf
-    from scanner.posture.waiving import WaiverChanges
+    from scanner.posture.waivers.waiving import WaiverChanges
     from scanner.store import SqlReader
 
 EPILOG: Final = (
@@ -97,7 +97,7 @@ def _severity(store: SqlReader, diff: ScanDiff) -> SeverityOf:
 
 def _waivers(store: SqlReader, diff: ScanDiff) -> WaiverChanges:
     """The problems that the stored waivers cover in one of both scans only."""
-    from scanner.posture.waiving import waiver_changes
+    from scanner.posture.waivers.waiving import waiver_changes
 
     before, now = (store.record(scan.id) for scan in (diff.before, diff.now))
     posture = Posture(settings())

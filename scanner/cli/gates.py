@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scanner.model.stored_scan import StoredScan
     from scanner.posture.severity import Severity
     from scanner.posture.triage import Triage
-    from scanner.posture.waiving import LapsedWaiver, Waived
+    from scanner.posture.waivers.waiving import LapsedWaiver, Waived
     from scanner.store import SqlReader
 
 _FAILED: Final = 1
@@ -242,7 +242,7 @@ def _lapsed(waived: Waived) -> str:
 
 
 def _why_lapsed(lapsed: LapsedWaiver) -> str:
-    from scanner.posture.waivers import WaiverState
+    from scanner.posture.waivers.waivers import WaiverState
 
     if lapsed.state is WaiverState.EXPIRED:
         return f"waiver {lapsed.waiver.name} expired on {lapsed.waiver.until}"

@@ -112,7 +112,7 @@ class Notifications:
     def _notices(self, several: Sequence[Notification]) -> Mapping[str, Notice]:
         """The notices of notifications that compare the same scans. Raises UsageError if one of the scans was pruned."""
         from scanner.posture.notices import notices
-        from scanner.posture.problems import problem_id
+        from scanner.posture.problem_ids import problem_id
 
         first = several[0]
         before, now = self._store.record(first.before_id), self._store.record(first.scan_id)

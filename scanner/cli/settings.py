@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from scanner.model.method import UsedConfiguration
     from scanner.model.schedule import Schedule
     from scanner.posture.controls import Framework
-    from scanner.posture.expected_run import ExpectedRun
     from scanner.posture.routes import Route
+    from scanner.posture.run_register import ExpectedRun
     from scanner.posture.settings import Settings
     from scanner.report.runs.document import Expectation, Expectations
 
@@ -168,7 +168,7 @@ def expected_now(moment: datetime) -> ExpectedRun | None:
     expected = schedule()
     if expected is None:
         return None
-    from scanner.posture.expected_run import expected_run
+    from scanner.posture.run_register import expected_run
 
     return expected_run(expected, moment)
 

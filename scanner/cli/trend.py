@@ -29,7 +29,7 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scanner.posture.daily import Day, TimeToFix
+    from scanner.posture.history.daily import Day, TimeToFix
     from scanner.store import SqlReader
     from scanner.store.read.trends import Trend, TrendOfDays, TrendOfPolicies
 
@@ -262,7 +262,7 @@ def _rules(recorded: Iterable[Day]) -> list[str]:
     """The parts of the rules that changed on any day, as lines of at most 80 columns."""
     import textwrap
 
-    from scanner.posture.rule_digests import RulesPart
+    from scanner.posture.history.rule_digests import RulesPart
     from scanner.report.text.titles import RULES_PARTS
 
     changed = {part for day in recorded for part in day.rules_changed or ()}

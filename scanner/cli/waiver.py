@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from scanner.model.policy import Policy
     from scanner.model.scan import Scan
     from scanner.model.stored_scan import StoredScan
-    from scanner.posture.near_waivers import NearWaiver
     from scanner.posture.problem_rows import Problem
-    from scanner.posture.questions import CheckPlace
     from scanner.posture.triage import Triage
-    from scanner.posture.waived_checks import NamedChecks
+    from scanner.posture.waivers.near_waivers import NearWaiver
+    from scanner.posture.waivers.waived_checks import CheckPlace, NamedChecks
     from scanner.report.document.waivers import WaiversSection
     from scanner.store import SqlReader
     from scanner.store.read.lookup import ExplainedFinding
@@ -215,7 +214,7 @@ def _reject_none(section: WaiversSection) -> None:
 
 
 def _failing(section: WaiversSection) -> bool:
-    from scanner.posture.waivers import WaiverState
+    from scanner.posture.waivers.waivers import WaiverState
 
     fine = {WaiverState.ACTIVE, WaiverState.EXPIRING, WaiverState.NOT_YET_ACTIVE}
     return bool(section.faults) or any(line.state not in fine for line in section.lines)
@@ -268,8 +267,8 @@ def _print_table(checked: _Checked) -> None:
 
 
 def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) -> Iterator[str]:
-    from scanner.posture.near_waivers import Report, misses, nearest_waivers
-    from scanner.posture.waivers import subject_of
+    from scanner.posture.waivers.near_waivers import Report, misses, nearest_waivers
+    from scanner.posture.waivers.waivers import subject_of
     from scanner.report.text.names import object_name
 
     stored, scan = explained.stored, explained.scan
@@ -352,7 +351,7 @@ def _proposal(problem: Problem, record: StoredScan, named: NamedChecks, until: s
 
 def _digest_of(checks: Sequence[tuple[Policy, CheckPlace]]) -> dict[str, str]:
     """The digest of the question that checks ask, unless they ask several."""
-    from scanner.posture.questions import question_of
+    from scanner.posture.waivers.waived_checks import question_of
 
     questions = {question_of(*check) for check in checks}
     return {"checkDigest": questions.pop()} if len(questions) == 1 else {}

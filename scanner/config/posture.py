@@ -13,7 +13,7 @@ from scanner.model.json import JsonObject
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, PLACES, OwnerKey, Source
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.severity import DescriptionOverride, Severity
-from scanner.posture.waivers import EXPIRING_DAYS
+from scanner.posture.waivers.waivers import EXPIRING_DAYS
 
 _SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 _TEXTS: Final = ("title", "category", "description", "remediation", "docs")

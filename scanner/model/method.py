@@ -62,7 +62,7 @@ class Method:
     scan simulates one. `host` is the machine. `command_line` has the arguments without passwords and tokens.
     `kyverno_compat` is the component whose reports are reproduced. `network_to` are the destinations that `--allow-network-to`
     names, besides public addresses. `chunk_size` is the number of objects in a page, 0 for files. `schema_version` is that of
-    the database, and `ladder` that of the rules by which checks keep their ids (`posture.check_names`).
+    the database, and `ladder` that of the rules by which checks keep their ids (`posture.problem_ids`).
     `without_counts` is the reason why the API server's own counts of objects were not read; empty if they were.
     `policy_files` are the paths of files with policies, as the user names them; with `without_cluster_policies`, the policies of
     the cluster are left out. `kept_labels` are the keys of the labels that are kept besides those that always are.

@@ -509,7 +509,7 @@ class ScanRecord:
 
     `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is the second opinion, if any.
     `rules`, `uncovered` and `method` are empty or None for a scan of an older version. `check_ids` are the ids of the checks
-    (`posture.check_names`). `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which may be
+    (`posture.problem_ids`). `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which may be
     pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `baseline`
     is that with which a user or a gate compares the scan.
     """

@@ -1,6 +1,6 @@
 """A waiver: the decision of a person to accept findings of a policy until a date, written in a file.
 
-A waiver never changes an outcome. It is applied when a report is read, as of the day of that report: see `posture.waivers`.
+A waiver never changes an outcome. It is applied when a report is read, as of the day of that report: see `posture.waivers.waivers`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Waiver:
     `Kind/name`, or a name of any kind. `selector` concerns the kept labels of the object. `since` and `until` are days in UTC, and
     the waiver applies on both. `control` is the control that limits the risk in the meantime, in the words of the author. `source`
     is the file, or the ConfigMap and its key. `check_digest` is the digest of the question that the check asks
-    (`posture.questions`).
+    (`posture.waivers.waived_checks`).
     """
 
     name: str
@@ -127,7 +127,7 @@ class Near(NamedTuple):
 
 
 class WaivedCheck(NamedTuple):
-    """A check that a waiver names, in a form in which a scan had it: see `posture.waived_checks`.
+    """A check that a waiver names, in a form in which a scan had it: see `posture.waivers.waived_checks`.
 
     `waiver` is the key of the waiver, `form` the digest of the form, and `question` that of the question. `since` is the revision
     of the first scan that used the waiver and had the check in this form.

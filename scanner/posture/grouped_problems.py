@@ -1,4 +1,4 @@
-"""The open problems of a scan by namespace, by owner, by policy and by control.
+"""The open problems of a scan by namespace, by owner, by policy and by control, and their numbers by action and outcome.
 
 A problem is in each group that has one of its findings, so it can be in several.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from scanner.model.open_problems import NO_PROBLEMS, GroupedProblems, OpenProblems
+from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.problem_group import ProblemGroup
 from scanner.model.scan import ProblemFinding, StoredFinding
@@ -95,3 +97,31 @@ def _sum(several: Iterable[OpenProblems]) -> OpenProblems:
     for numbers in several:
         total = total.plus(numbers)
     return total
+
+
+# The numbers of a scan's open problems by policy, action and outcome.
+
+_OUTCOMES: Final = ((Violated, "violated"), (Errored, "errored"), (WouldChange, "wouldChange"))
+
+
+def problem_groups(scan: StoredScan, triage: Triage) -> tuple[ProblemGroup, ...]:
+    """The groups, in ascending order. Previewed, excepted, waived and unchecked findings belong to no problem."""
+    if follows_baseline(scan):
+        return groups_among(problems_since(scan), triage.waives)
+    return scan.problem_groups(triage.waived.rows)
+
+
+def groups_among(
+    findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
+) -> tuple[ProblemGroup, ...]:
+    """The groups of the problems with some findings, of which those of a problem follow each other."""
+    numbers: defaultdict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for counted in open_problems(findings, is_waived):
+        problem = next(problems(counted))
+        outcome = next(
+            name for kind, name in _OUTCOMES for each in counted if isinstance(each.stored.finding.outcome, kind)
+        )
+        sums = numbers[problem.language, problem.policy, problem.action, outcome]
+        for place, number in enumerate((1, int(problem.denies), int(problem.status == "new"))):
+            sums[place] += number
+    return tuple(ProblemGroup(*key, *sums) for key, sums in sorted(numbers.items()))

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import Gap
+from scanner.posture.history.scan_diff import DifferingProblem, ProblemChange, ScanDiff
 from scanner.posture.owners import UNOWNED
 from scanner.posture.routes import Route
-from scanner.posture.scan_diff import DifferingProblem, ProblemChange, ScanDiff
 from scanner.posture.score import SeverityOf
 from scanner.posture.severity import Severity
 

@@ -13,7 +13,7 @@ from scanner.model.outcome import Check
 from scanner.model.policy import PolicyKey
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scan import ALONE, ProblemFinding, StoredFinding
-from scanner.posture.waivers import AppliedWaiver
+from scanner.posture.waivers.waivers import AppliedWaiver
 
 _STRICTEST: Final = ("Deny", "Warn", "Audit")
 WEAKEST: Final = ("rulesChanged", "unbound", "notMatched", "objectGone", "noObjects", "moved", "fixed")

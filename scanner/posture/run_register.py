@@ -1,4 +1,4 @@
-"""The run register: the state of every expected run, from recorded runs and the times of a schedule.
+"""Runs: when a schedule expects one, the state of every expected run, and when a cluster is silent.
 
 Every expected time has one state, and every run has one entry. A run belongs to the last expected time before its start.
 """
@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
 from scanner.model.run import RunDetails
 from scanner.model.scan import Scope
+from scanner.model.schedule import Schedule
 
 _PASSED: Final = 0
 _GATE: Final = 1
@@ -166,3 +168,85 @@ def in_words(length: timedelta) -> str:
     first = next((place for place, (_, number) in enumerate(units) if number), len(units) - 1)
     shown = units[first : first + (1 if units[first][0] == "min" else 2)]
     return " ".join(f"{number} {unit}" for unit, number in shown if number) or "0 s"
+
+
+# The last time at which a schedule expected a run, and how long the schedule lets pass between two runs around it.
+
+_PERIODS: Final = tuple(timedelta(hours=hours) for hours in (1, 24, 24 * 8, 24 * 40, 24 * 400, 24 * 366 * 5))
+"""How far back to search, the shortest first: a schedule may have a time each minute, or one in five years."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedRun:
+    """The last expected time `at`, and the `following` one, None if there is none within five years.
+
+    `interval` is the longer one of the times before and after `at`: after a weekend without runs, the first run is still due when
+    the next day has begun. None if the schedule has one time only.
+    """
+
+    at: datetime
+    following: datetime | None
+    interval: timedelta | None
+
+    def is_last(self, moment: datetime) -> bool:
+        """Return whether no other time was expected by a moment."""
+        return self.at <= moment and (self.following is None or moment < self.following)
+
+
+def expected_run(schedule: Schedule, moment: datetime) -> ExpectedRun | None:
+    """The last expected run at a moment, None if there was none within five years."""
+    times: list[datetime] = []
+    for period in _PERIODS:
+        times = list(schedule.between(moment - period, moment))
+        if len(times) > 1:
+            break
+    if not times:
+        return None
+    following = schedule.after(moment)
+    around = [*times[-2:], *([following] if following else [])]
+    lengths = [later - earlier for earlier, later in pairwise(around)]
+    return ExpectedRun(times[-1], following, max(lengths, default=None))
+
+
+# When a cluster has gone silent: its last run began longer ago than one and a half times the interval between runs.
+#
+# With a schedule, the interval is that between the two next expected times after the run, so that a schedule without
+# runs at weekends calls no cluster silent on a Sunday. Without a schedule, runs are expected daily. A cluster that is
+# scanned again and again, and never completely, is not silent: it is *never complete*.
+
+DAILY: Final = timedelta(days=1)
+"""The expected interval between runs where no schedule is configured."""
+FACTOR: Final = 1.5
+
+
+class ClusterState(StrEnum):
+    """What is wrong with the runs of a cluster, whatever they found. A cluster may have both states."""
+
+    SILENT = "silent"
+    NEVER_COMPLETE = "neverComplete"
+
+
+def cluster_states(
+    last_run: datetime | None, now: datetime, schedule: Schedule | None, *, has_complete_scan: bool
+) -> Iterator[ClusterState]:
+    """The states of a cluster whose last run began at a moment; None if no run of it is recorded."""
+    if last_run is None or _has_passed(silent_from(last_run, schedule), now):
+        yield ClusterState.SILENT
+    if not has_complete_scan:
+        yield ClusterState.NEVER_COMPLETE
+
+
+def _has_passed(limit: datetime | None, now: datetime) -> bool:
+    return limit is not None and now > limit
+
+
+def silent_from(started: datetime, schedule: Schedule | None) -> datetime | None:
+    """The moment from which a cluster is silent whose last run began at `started`; None if no further run is expected."""
+    if schedule is None:
+        return started + FACTOR * DAILY
+    expected = schedule.after(started)
+    following = schedule.after(expected) if expected else None
+    if expected is None or following is None:
+        return None
+    interval = following - expected
+    return max(started + FACTOR * interval, expected + (FACTOR - 1) * interval)

@@ -11,14 +11,14 @@ The weighted score counts each check as often as the weight of its policy's seve
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import Policy, PolicyKey, policy_label
-from scanner.model.scan import CoverageState, OutcomeName, PolicyRecord, ScanRecord, ScanState, TallyKey
-from scanner.posture.needed_kinds import may_need
+from scanner.model.scan import CoverageState, OutcomeName, OwnedTally, PolicyRecord, ScanRecord, ScanState, TallyKey
+from scanner.posture.policy_kinds import may_need
 from scanner.posture.severity import DEFAULT_SEVERITY, Severity
 
 WEIGHTS: Final[Mapping[Severity, int]] = {
@@ -317,3 +317,28 @@ def _needs(policy: Policy, kind: str) -> bool:
 def _few(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(name if len(name) <= _NAME else f"{name[:_NAME]}…" for name in names[:_NAMED]) + more
+
+
+# The scores of owners: of the checks on the objects of one team.
+
+
+def owner_scores(tallies: Iterable[OwnedTally], scores: Scores) -> dict[str, Score]:
+    """The score of each owner in some tallies; the empty name stands for objects without an owner.
+
+    A scan without tallies, such as one of an older version, has no scores.
+    """
+    parts: defaultdict[str, PartSums] = defaultdict(PartSums)
+    for tally in tallies:
+        if scores.counts(tally.key):
+            weight = scores.weight(tally.key.policy_key)
+            for owner, number in tally.numbers.items():
+                parts[owner].count(tally.key, number, weight)
+    return {owner: scores.of_part(part) for owner, part in parts.items()}
+
+
+def without_waived(tallies: Iterable[OwnedTally], waived: Mapping[str, Mapping[TallyKey, int]]) -> Iterator[OwnedTally]:
+    """The tallies without waived checks, which are counted by owner and by the key of their tally."""
+    for tally in tallies:
+        key = tally.key
+        left = {owner: number - waived.get(owner, {}).get(key, 0) for owner, number in tally.numbers.items()}
+        yield OwnedTally(key, left)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from scanner.posture.controls import Framework
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
 from scanner.posture.severity import DescriptionOverride
-from scanner.posture.waivers import EXPIRING_DAYS, WaiverRules, WaiverSet
+from scanner.posture.waivers.waivers import EXPIRING_DAYS, WaiverRules, WaiverSet
 
 
 @dataclass(frozen=True, slots=True)

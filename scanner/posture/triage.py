@@ -13,8 +13,8 @@ from scanner.posture.owners import Owners
 from scanner.posture.problem_rows import Problem
 from scanner.posture.settings import Settings
 from scanner.posture.severity import DEFAULT_SEVERITY, Description, Severity, describe, described
-from scanner.posture.waivers import AppliedWaiver
-from scanner.posture.waiving import Waived, Waiving
+from scanner.posture.waivers.waivers import AppliedWaiver
+from scanner.posture.waivers.waiving import Waived, Waiving
 
 
 class Triage:

@@ -16,8 +16,7 @@ from scanner.audit.population import examined
 from scanner.errors import ListFailed
 from scanner.model.population import Controller, Examined, GroupKind, KeptKeys
 from scanner.model.resource import Kind, Page
-from scanner.posture.controllers import usual_controllers
-from scanner.posture.workloads import intermediates
+from scanner.posture.workloads import intermediates, usual_controllers
 from scanner.scan.lists import ScanLists, resources_of
 
 _NO_KEYS: Final = KeptKeys(labels=frozenset(), prefixes=())

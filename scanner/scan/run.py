@@ -21,7 +21,7 @@ from scanner.model.scan import (
     Scan,
     ScanStart,
 )
-from scanner.posture.rule_digests import description_digest, policy_set_digest
+from scanner.posture.history.rule_digests import description_digest, policy_set_digest
 from scanner.scan.clocks import ScanClock, compare_clocks
 from scanner.scan.context import ScanContext
 from scanner.scan.edges import Cluster, Comparison, Progress, Store

@@ -17,7 +17,7 @@ from scanner.model.policy import MatchResources, Operation
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.selector import Selector
 from scanner.policies.bound_language import BoundLanguage
-from scanner.posture.needed_kinds import may_match
+from scanner.posture.policy_kinds import may_match
 from scanner.scan.gaps import policy_gap
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"

@@ -21,7 +21,7 @@ from scanner.model.scan import OutOfScope, Unneeded
 from scanner.policies import manifest
 from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import Language, listed_kinds
-from scanner.posture.needed_kinds import may_match
+from scanner.posture.policy_kinds import may_match
 from scanner.scan.edges import Discovery
 
 _DECIDING: Final = frozenset({("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition")})

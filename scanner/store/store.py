@@ -53,8 +53,8 @@ from scanner.store.rows import sizes
 from scanner.store.upkeep.schema import Upgraded, check, migrate, prepare
 
 if TYPE_CHECKING:
-    from scanner.posture.daily import Day, TimeToFix
-    from scanner.posture.scan_diff import ScanDiff
+    from scanner.posture.history.daily import Day, TimeToFix
+    from scanner.posture.history.scan_diff import ScanDiff
 
 
 class SqlReader:

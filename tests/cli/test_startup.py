@@ -40,7 +40,7 @@ HEAVY = (
 WRITING = (
     "scanner.cel",
     "scanner.cluster.live",
-    "scanner.posture.scan_diff",
+    "scanner.posture.history.scan_diff",
     "scanner.store.history.merge",
     "scanner.store.history.writer",
 )

@@ -14,7 +14,7 @@ from scanner.cli.values import seconds
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.scan import SILENCE
 from scanner.policies.language import LANGUAGES
-from scanner.posture.controllers import usual_controllers
+from scanner.posture.workloads import usual_controllers
 from tests.deploy.programs import BASE, base
 
 MANIFESTS = base()

@@ -11,8 +11,8 @@ from scanner.model.cause import Cause, CauseKind, cause_of
 from scanner.model.json import JsonObject
 from scanner.model.policy import PolicyKey
 from scanner.model.rule import RuleObject, RuleType
-from scanner.posture.causes import Circumstances, Comparison, Coordinates
-from scanner.posture.namespace_keys import EVERY
+from scanner.posture.history.causes import Circumstances, Comparison, Coordinates
+from scanner.posture.history.namespace_keys import EVERY
 from tests.store.made import policy
 
 POLICY = "ValidatingAdmissionPolicy", "replicas"

@@ -6,8 +6,15 @@ import pytest
 
 from scanner.model.json import JsonObject
 from scanner.model.policy import VALIDATING, Policy, Validation
-from scanner.posture.check_names import CheckKey, check_keys, names_of
-from scanner.posture.problems import check_id, problem_id, problem_number, workload_key
+from scanner.posture.problem_ids import (
+    CheckKey,
+    check_id,
+    check_keys,
+    names_of,
+    problem_id,
+    problem_number,
+    workload_key,
+)
 
 
 def policy(*expressions: str, name: str = "replicas") -> Policy:

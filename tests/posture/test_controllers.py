@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scanner.model.population import GroupKind
-from scanner.posture.controllers import usual_controllers
+from scanner.posture.workloads import usual_controllers
 
 JOBS = ("batch", "Job")
 CRON_JOBS = ("batch", "CronJob")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.model.cron import schedule_of
-from scanner.posture.expected_run import ExpectedRun, expected_run
+from scanner.posture.run_register import ExpectedRun, expected_run
 
 ZONE = ZoneInfo("Etc/UTC")
 DAY = timedelta(days=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scanner.model.json import JsonObject
-from scanner.posture.namespace_keys import EVERY, namespace_keys
+from scanner.posture.history.namespace_keys import EVERY, namespace_keys
 
 VALIDATING = "ValidatingAdmissionPolicy"
 

@@ -8,7 +8,7 @@ import pytest
 
 from scanner.model.policy import MatchResources, Policy, Rule
 from scanner.model.selector import EVERYTHING
-from scanner.posture.needed_kinds import may_need
+from scanner.posture.policy_kinds import may_need
 from tests.report.records import policy
 
 

@@ -17,9 +17,16 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import VALIDATING, PolicyKey
 from scanner.model.population import Workload
 from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
+from scanner.posture.history.scan_diff import (
+    DifferingProblem,
+    ProblemChange,
+    ProblemState,
+    RuleDifference,
+    RuleKind,
+    ScanDiff,
+)
 from scanner.posture.notices import MOST_PROBLEMS, Notice, notices
 from scanner.posture.routes import Route
-from scanner.posture.scan_diff import DifferingProblem, ProblemChange, ProblemState, RuleDifference, RuleKind, ScanDiff
 from scanner.posture.severity import Severity
 from tests.store.made import CHECK
 

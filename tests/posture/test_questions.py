@@ -18,8 +18,8 @@ from scanner.model.policy import (
     Policy,
     Validation,
 )
-from scanner.posture.check_names import expressions
-from scanner.posture.questions import CheckPlace, form_of, question_of
+from scanner.posture.problem_ids import expressions
+from scanner.posture.waivers.waived_checks import CheckPlace, form_of, question_of
 
 FIRST: CheckPlace = (CheckKind.VALIDATION, 0)
 

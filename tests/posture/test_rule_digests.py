@@ -10,7 +10,7 @@ from scanner.model.json import JsonObject
 from scanner.model.policy import VALIDATING, Binding, Policy
 from scanner.model.resource import LAST_APPLIED
 from scanner.model.rule import RuleObject, RuleType
-from scanner.posture.rule_digests import description_digest, policy_set_digest
+from scanner.posture.history.rule_digests import description_digest, policy_set_digest
 
 POLICIES = tuple(
     Policy(VALIDATING, name, None, None, (), (), (), (), "Fail", {"metadata": {"name": name}}, f"spec of {name}")

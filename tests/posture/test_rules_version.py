@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.posture.rule_digests import RulesPart, RulesVersion, changed_parts
+from scanner.posture.history.rule_digests import RulesPart, RulesVersion, changed_parts
 
 NOW = RulesVersion("ab", "v1.36.0", "0.2.0")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from scanner.model.cause import CauseKind
-from scanner.posture.scan_diff import (
+from scanner.posture.history.scan_diff import (
     ComparedFinding,
     Effect,
     FindingChange,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scanner.model.json import JsonObject
 from scanner.model.policy import VALIDATING, Policy
-from scanner.posture.rule_digests import description_digest, policy_set_digest
+from scanner.posture.history.rule_digests import description_digest, policy_set_digest
 from scanner.posture.severity import Description, DescriptionOverride, Severity, describe
 
 OURS = "assay.dev/"

@@ -14,8 +14,14 @@ from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import VALIDATING, NamedExpression, Policy, PolicyKey, Validation
 from scanner.model.selector import Requirement, Selector
 from scanner.model.waiver import WaivedCheck, Waiver
-from scanner.posture.questions import form_of, question_of
-from scanner.posture.waived_checks import NamedChecks, ReplacedCheck, replaced_checks, waiver_key
+from scanner.posture.waivers.waived_checks import (
+    NamedChecks,
+    ReplacedCheck,
+    form_of,
+    question_of,
+    replaced_checks,
+    waiver_key,
+)
 from tests.posture.waivers import DAY, waiver
 
 KEY: PolicyKey = (VALIDATING, "replicas")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scanner.model.selector import Requirement, Selector
 from scanner.model.waiver import Subject, Waiver
-from scanner.posture.waivers import (
+from scanner.posture.waivers.waivers import (
     IN_FORCE,
     WaiverIndex,
     WaiverRules,

@@ -28,8 +28,7 @@ from scanner.model.scan import (
 )
 from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, CheckOfFinding, Near, WaivedCheck
-from scanner.posture.grouped_problems import problems_among
-from scanner.posture.problem_groups import groups_among
+from scanner.posture.grouped_problems import groups_among, problems_among
 from scanner.posture.worst_problems import totals_among
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from scanner.model.register import Register
-from scanner.posture.expected_run import ExpectedRun
+from scanner.posture.run_register import ExpectedRun
 from scanner.report.document.document import document_of
 from scanner.report.formats.metric_families import Families
 from scanner.report.formats.openmetrics import RunEnd, document_samples, families_of_run

@@ -21,7 +21,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Workload
 from scanner.model.resource import UserInfo
 from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
-from scanner.posture.scan_diff import (
+from scanner.posture.history.scan_diff import (
     DifferingProblem,
     FindingChange,
     Part,

@@ -12,7 +12,7 @@ from scanner.errors import UsageError
 from scanner.model.outcome import Change, WouldChange
 from scanner.model.policy import VALIDATING
 from scanner.model.scan import ClusterIdentity, OutcomeName, ScanState, Scope
-from scanner.posture.daily import DailyKey, Day
+from scanner.posture.history.daily import DailyKey, Day
 from scanner.store import SqlStore, prune
 from scanner.store.upkeep.retention_plan import Rule
 from tests.store.databases import count as rows_of

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 
 from scanner.model.outcome import Finding
 from scanner.model.scan import ClusterIdentity, PageResult
-from scanner.posture.daily import TimeToFix
+from scanner.posture.history.daily import TimeToFix
 from scanner.store import SqlStore, prune
 from scanner.store.upkeep.retention_plan import Rule
 from tests.store.databases import count

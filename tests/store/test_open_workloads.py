@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from scanner.model.outcome import Finding
 from scanner.model.scan import ClusterIdentity
-from scanner.posture.problem_groups import problem_groups
+from scanner.posture.grouped_problems import problem_groups
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
-from scanner.posture.waivers import WaiverSet
+from scanner.posture.waivers.waivers import WaiverSet
 from scanner.store import SqlStore
 from tests.posture.waivers import waiver
 from tests.store.made import Round, finding

@@ -18,9 +18,8 @@ from scanner.model.population import Controller, Examined
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.scan import ClusterIdentity, OutcomeName, OwnedTally, PageResult, TallyKey
 from scanner.model.stored_scan import StoredScan
-from scanner.posture.owner_scores import owner_scores
 from scanner.posture.owners import Owners
-from scanner.posture.score import Score, Scores, default_severity
+from scanner.posture.score import Score, Scores, default_severity, owner_scores
 from scanner.store import SqlStore
 from tests.store.made import CHECK, PROD, Round, finding, identity_of, listed
 from tests.store.test_population import SETTINGS

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scanner.model.outcome import Errored, Finding
 from scanner.model.register import PolicyDays
 from scanner.model.scan import ClusterIdentity, ScanState
-from scanner.posture.problem_groups import groups_among
+from scanner.posture.grouped_problems import groups_among
 from scanner.store import SqlStore
 from tests.store.made import Round, ended, finding
 

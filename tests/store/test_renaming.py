@@ -13,8 +13,8 @@ import pytest
 from scanner.errors import StoreError, UsageError
 from scanner.model.scan import ClusterIdentity, ScanState
 from scanner.model.waiver import WaiverSet
-from scanner.posture.waivers import WaiverRules
-from scanner.posture.waiving import Waiving
+from scanner.posture.waivers.waivers import WaiverRules
+from scanner.posture.waivers.waiving import Waiving
 from scanner.store import SqlStore, open_store
 from scanner.store.upkeep.renaming import Renamed, rename_cluster
 from tests.posture.waivers import waiver

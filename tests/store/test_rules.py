@@ -16,7 +16,7 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import ScanEnd, ScanStart
 from scanner.model.stored_scan import StoredScan
 from scanner.model.uncovered import UncoveredKind
-from scanner.posture.check_names import LADDER
+from scanner.posture.problem_ids import CONTINUATION_RULES
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.database.address import address_of
 from scanner.store.database.engine import engine_for, writing
@@ -65,7 +65,7 @@ def test_a_record_has_the_rules_of_the_scan(store: SqlStore) -> None:
     record = recorded(store, 1, STRICT, LABELS)
 
     assert (STRICT, LABELS) == record.rules
-    assert replace(METHOD, schema_version=HEAD, ladder=LADDER) == record.method
+    assert replace(METHOD, schema_version=HEAD, ladder=CONTINUATION_RULES) == record.method
     assert ("1" * 64, "d" * 64) == (record.scan.policy_set_digest, record.scan.description_digest)
     assert (UncoveredKind("apps/v1", "DaemonSet"), UncoveredKind("v1", "Node")) == record.uncovered
     assert [DIGESTS, b""] == [line.page_digests for line in record.coverage]

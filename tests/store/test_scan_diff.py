@@ -18,7 +18,7 @@ from scanner.model.policy import VALIDATING
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import ClusterIdentity, ScanStart, ScanState, Scope
-from scanner.posture.scan_diff import DifferingProblem, FindingChange, Part, ProblemChange, RuleKind, ScanDiff
+from scanner.posture.history.scan_diff import DifferingProblem, FindingChange, Part, ProblemChange, RuleKind, ScanDiff
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune
 from scanner.store.upkeep.retention_plan import Rule

@@ -9,7 +9,7 @@ import pytest
 from scanner.model.cause import CauseKind
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scan import CoverageState, ScanState, Scope
-from scanner.posture.scan_diff import FindingChange, ProblemChange, ProblemState, ScanDiff
+from scanner.posture.history.scan_diff import FindingChange, ProblemChange, ProblemState, ScanDiff
 from scanner.store import SqlStore
 from tests.store.made import Round, finding, listed
 from tests.store.test_previews import PREVIEW, previewed

@@ -13,11 +13,11 @@ from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import VALIDATING, NamedExpression, Policy, Validation
 from scanner.model.scan import ScanState
 from scanner.model.waiver import Waiver, WaiverSet
-from scanner.posture.problems import check_id
-from scanner.posture.questions import question_of
+from scanner.posture.problem_ids import check_id
 from scanner.posture.settings import Settings
 from scanner.posture.triage import Triage
-from scanner.posture.waiving import waiver_changes
+from scanner.posture.waivers.waived_checks import question_of
+from scanner.posture.waivers.waiving import waiver_changes
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.rows.tables import migrations
 from scanner.store.upkeep.integrity import check_database

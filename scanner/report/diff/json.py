@@ -13,9 +13,9 @@ from scanner.model.cause import CauseKind
 from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Gap
 from scanner.model.scan import Scan
-from scanner.posture.scan_diff import DifferingProblem, ProblemState, RuleDifference, ScanDiff
+from scanner.posture.history.scan_diff import DifferingProblem, ProblemState, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf, default_severity
-from scanner.posture.waiving import NO_WAIVER_CHANGES, WaiverChanges
+from scanner.posture.waivers.waiving import NO_WAIVER_CHANGES, WaiverChanges
 from scanner.report.diff.words import (
     Value,
     changes_json,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from scanner.model.cause import CauseKind
-from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
+from scanner.posture.history.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf, default_severity
-from scanner.posture.waiving import NO_WAIVER_CHANGES, WaiverChanges
+from scanner.posture.waivers.waiving import NO_WAIVER_CHANGES, WaiverChanges
 from scanner.report.diff.words import (
     DIFF_CAUSES,
     EQUAL_TEXT,

@@ -13,8 +13,7 @@ from scanner.model.json import Json, JsonObject
 from scanner.model.method import Method
 from scanner.model.outcome import Gap
 from scanner.model.scan import Scan, ScanState
-from scanner.posture.problems import problem_id
-from scanner.posture.scan_diff import (
+from scanner.posture.history.scan_diff import (
     DifferingProblem,
     FindingChange,
     ProblemChange,
@@ -23,7 +22,8 @@ from scanner.posture.scan_diff import (
     RuleKind,
     ScanDiff,
 )
-from scanner.posture.waiving import WaivedProblem, WaiverChanges
+from scanner.posture.problem_ids import problem_id
+from scanner.posture.waivers.waiving import WaivedProblem, WaiverChanges
 from scanner.report.document.policy_text import yaml_of
 from scanner.report.document.waivers import waiver_text
 from scanner.report.text.numbers import listed, plural

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from scanner.model.census import Bucket, Census, OwnedCensus
 from scanner.model.stored_scan import Counts
-from scanner.posture.owner_scores import owner_scores
-from scanner.posture.score import Score, Scores
+from scanner.posture.score import Score, Scores, owner_scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
 from scanner.report.document.counts import FindingCounts, finding_counts

@@ -38,13 +38,13 @@ from scanner.model.scan import (
 from scanner.model.stored_scan import Counts, StoredScan
 from scanner.model.uncovered import UncoveredKind
 from scanner.posture.grouped_problems import (
+    problem_groups,
     problems_by_control,
     problems_by_namespace,
     problems_by_owner,
     problems_by_policy,
 )
-from scanner.posture.problem_groups import problem_groups
-from scanner.posture.rule_digests import RulesPart, changed_parts, rules_version
+from scanner.posture.history.rule_digests import RulesPart, changed_parts, rules_version
 from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.severity import Severity

@@ -18,7 +18,7 @@ from scanner.model.problem_group import ProblemGroup
 from scanner.model.scan import CoverageState, HealthKind, PolicyRecord, ScanRecord
 from scanner.model.stored_scan import StoredScan
 from scanner.posture.control_facts import PolicyNeeds, needs_of
-from scanner.posture.problem_groups import problem_groups
+from scanner.posture.grouped_problems import problem_groups
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage

@@ -12,10 +12,10 @@ from scanner.model.opinion import Opinion
 from scanner.model.policy import Action
 from scanner.model.scan import HealthKind, ScanState
 from scanner.posture.controls import ControlState
-from scanner.posture.rule_digests import RulesPart
+from scanner.posture.history.rule_digests import RulesPart
 from scanner.posture.score import WEIGHTS
 from scanner.posture.severity import Severity
-from scanner.posture.waivers import WaiverState
+from scanner.posture.waivers.waivers import WaiverState
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_namespace import NamespaceSection
 from scanner.report.document.by_owner import OwnerSection

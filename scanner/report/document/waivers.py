@@ -11,8 +11,8 @@ from scanner.model.json import Json
 from scanner.model.selector import Requirement, Selector
 from scanner.model.waiver import WaiverSet
 from scanner.posture.triage import Triage
-from scanner.posture.waivers import IN_FORCE, AppliedWaiver, WaiverRules, WaiverState, state_on
-from scanner.posture.waiving import WaiverUse
+from scanner.posture.waivers.waivers import IN_FORCE, AppliedWaiver, WaiverRules, WaiverState, state_on
+from scanner.posture.waivers.waiving import WaiverUse
 
 EXCEPTED: Final = "excepted"
 """The state of a policy exception of Kyverno."""

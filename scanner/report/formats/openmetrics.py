@@ -15,8 +15,8 @@ from typing import Final, TextIO
 from scanner.model.method import ClockDifferences
 from scanner.model.register import Register
 from scanner.model.scan import CoverageState, ScanState
-from scanner.posture.expected_run import ExpectedRun
-from scanner.posture.waivers import WaiverState
+from scanner.posture.run_register import ExpectedRun
+from scanner.posture.waivers.waivers import WaiverState
 from scanner.report.document.counts import FindingCounts
 from scanner.report.document.document import Document
 from scanner.report.document.scan_numbers import ScanNumbers, numbers_in

@@ -18,7 +18,7 @@ from scanner.model.open_problems import GroupedProblems
 from scanner.model.opinion import Opinion
 from scanner.model.scan import Health
 from scanner.posture.severity import Severity
-from scanner.posture.waivers import WaiverState
+from scanner.posture.waivers.waivers import WaiverState
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.counts import Counts
 from scanner.report.document.document import Document

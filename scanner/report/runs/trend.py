@@ -9,7 +9,7 @@ from typing import Final
 
 from scanner.model.json import Json
 from scanner.model.register import DayCounts
-from scanner.posture.daily import DailyKey, Day, TimeToFix
+from scanner.posture.history.daily import DailyKey, Day, TimeToFix
 
 
 def day_json(day: Day) -> dict[str, Json]:

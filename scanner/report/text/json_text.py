@@ -17,7 +17,7 @@ from scanner.model.json import Json
 from scanner.model.outcome import Check, WouldChange
 from scanner.model.population import Workload
 from scanner.model.scan import Scan
-from scanner.posture.waivers import AppliedWaiver
+from scanner.posture.waivers.waivers import AppliedWaiver
 from scanner.report.text.times import iso
 
 _BASIC = 0xFFFF

@@ -10,7 +10,7 @@ from scanner.model.policy import Binding
 from scanner.model.reading import Auditability
 from scanner.model.scan import HealthKind
 from scanner.posture.controls import ControlState
-from scanner.posture.rule_digests import RulesPart
+from scanner.posture.history.rule_digests import RulesPart
 from scanner.report.text.numbers import listed
 
 HEALTH_TITLES = {

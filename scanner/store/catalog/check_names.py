@@ -9,8 +9,7 @@ from sqlalchemy import Connection, select
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import Policy, PolicyKey
 from scanner.model.texts import clean
-from scanner.posture.check_names import CheckKey, check_keys, expressions, names_of
-from scanner.posture.problems import check_id
+from scanner.posture.problem_ids import CheckKey, check_id, check_keys, expressions, names_of
 from scanner.store.database.engine import among, insert_rows
 from scanner.store.rows import codec
 from scanner.store.rows.columns import CheckColumns

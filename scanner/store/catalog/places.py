@@ -20,7 +20,7 @@ from sqlalchemy import Connection, insert, select
 
 from scanner.model.place import Place, PlacedObject, field_name
 from scanner.model.texts import clean
-from scanner.posture.problems import workload_key
+from scanner.posture.problem_ids import workload_key
 from scanner.store.rows.closing_sums import sum_rows
 from scanner.store.rows.interning import Interned
 from scanner.store.rows.logical_rows import OF_TABLES

@@ -16,9 +16,8 @@ from scanner.model.outcome import Check
 from scanner.model.policy import PolicyKey
 from scanner.model.texts import clean
 from scanner.model.waiver import WaivedCheck, Waiver, WaiverSet
-from scanner.posture.questions import form_of, question_of
-from scanner.posture.waived_checks import NamedChecks, waiver_key
-from scanner.posture.waivers import of_cluster
+from scanner.posture.waivers.waived_checks import NamedChecks, form_of, question_of, waiver_key
+from scanner.posture.waivers.waivers import of_cluster
 from scanner.store.catalog.check_names import check_ids, policies_of_scan
 from scanner.store.catalog.scans import LATEST_FIRST, USABLE, scan_of, select_scans
 from scanner.store.database.engine import among, insert_rows

@@ -1,4 +1,4 @@
-"""The causes of what a scan changes in history: see `posture.causes`.
+"""The causes of what a scan changes in history: see `posture.history.causes`.
 
 A finding that was open is compared with the scan that last saw it; a new one with the newest comparable scan, or else with the
 newest scan. In a history without earlier scans, every cause is `firstScan`.
@@ -20,8 +20,8 @@ from scanner.model.method import Method
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey, policy_label
 from scanner.model.scan import FILES, Coverage, CoverageState, Scope
-from scanner.posture.causes import RULES, Circumstances, Comparison, Coordinates, Invoked, coordinates_of
-from scanner.posture.namespace_keys import namespace_keys
+from scanner.posture.history.causes import RULES, Circumstances, Comparison, Coordinates, Invoked, coordinates_of
+from scanner.posture.history.namespace_keys import namespace_keys
 from scanner.store.catalog.rules import read_rules
 from scanner.store.catalog.scans import newest_comparable
 from scanner.store.database.engine import among

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from scanner.model.policy import BindingKey
 from scanner.model.scan import Scope
-from scanner.posture.daily import TimeToFix
+from scanner.posture.history.daily import TimeToFix
 from scanner.store.database.engine import among, insert_rows
 from scanner.store.rows.closing_sums import forget_sums, sum_rows
 from scanner.store.rows.interning import Interned, chunks, reserve

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, bindparam, case, func, select, update
 
 from scanner.model.outcome import CheckKind, GapKind
 from scanner.model.scan import Scope
-from scanner.posture.causes import Comparison, Coordinates, coordinates_of
-from scanner.posture.ladder import LadderFinding, Pair, continuations
+from scanner.posture.history.causes import Comparison, Coordinates, coordinates_of
+from scanner.posture.history.continuations import LocatedFinding, Pair, continuations
 from scanner.store.database.engine import among, listed
 from scanner.store.history.causes import Causes
 from scanner.store.history.evaluated_sets import sets_of
@@ -304,7 +304,7 @@ class Endings:
                 yield number, since, check, object_id, UnseenFinding(*about)
 
 
-# Finds the new findings of a scan that continue others, and joins their rows: see `posture.ladder`.
+# Finds the new findings of a scan that continue others, and joins their rows: see `posture.history.continuations`.
 #
 # The database sorts both kinds of findings by problem, so memory holds those of one problem.
 
@@ -342,11 +342,11 @@ def find_continuations(
 
 def _finding(
     number: int, object_id: int, check: str, api_version: str, kind: str, namespace: str, name: str, *invocation: str
-) -> LadderFinding:
+) -> LocatedFinding:
     place = api_version.rpartition("/")[0], kind, namespace, name
     language, policy, binding, param_namespace, param_name = invocation
     invoked = language, policy, binding, param_namespace, param_name
-    return LadderFinding(number, object_id, place, coordinates_of(invoked, check, (api_version, *place[1:])))
+    return LocatedFinding(number, object_id, place, coordinates_of(invoked, check, (api_version, *place[1:])))
 
 
 def join_rows(connection: Connection, pairs: Sequence[tuple[int, int]], now: int) -> None:

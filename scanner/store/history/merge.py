@@ -20,7 +20,7 @@ import orjson
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from scanner.model.policy import BindingKey
-from scanner.posture.problems import problem_number
+from scanner.posture.problem_ids import problem_number
 from scanner.store.catalog.check_names import CheckNames
 from scanner.store.database.engine import among, insert_rows
 from scanner.store.history.causes import Causes

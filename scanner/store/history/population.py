@@ -18,7 +18,7 @@ from sqlalchemy import Column, Connection, Integer, MetaData, Table, and_, func,
 from sqlalchemy.sql.ddl import CreateTable, DropTable
 
 from scanner.model.population import Examined, Pairs, Workload
-from scanner.posture.problems import workload_key
+from scanner.posture.problem_ids import workload_key
 from scanner.posture.workloads import Workloads
 from scanner.store.database.engine import insert_rows
 from scanner.store.history.later_scans import NewerLists
@@ -68,7 +68,7 @@ class ListedObjects:
 
 
 class RecordedList(NamedTuple):
-    """The objects of a list in its order: their ids, and the keys of their workloads (`posture.problems.workload_key`)."""
+    """The objects of a list in its order: their ids, and the keys of their workloads (`posture.problem_ids.workload_key`)."""
 
     ids: array[int]
     workloads: array[int]

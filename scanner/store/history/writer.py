@@ -19,7 +19,7 @@ from scanner.model.reading import UNKNOWN
 from scanner.model.resource import Kind, UserInfo
 from scanner.model.scan import Emptiness, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.model.texts import clean
-from scanner.posture.check_names import LADDER
+from scanner.posture.problem_ids import CONTINUATION_RULES
 from scanner.store.catalog.check_names import CheckNames
 from scanner.store.catalog.clusters import register
 from scanner.store.catalog.rules import write_rules
@@ -327,7 +327,7 @@ def _insert_scan(connection: Connection, cluster: int, start: ScanStart, now: da
         "requester": _requester(start.requester),
         "policy_set_digest": start.policy_set_digest,
         "description_digest": start.description_digest,
-        "method": codec.to_text(replace(start.method, schema_version=HEAD, ladder=LADDER)),
+        "method": codec.to_text(replace(start.method, schema_version=HEAD, ladder=CONTINUATION_RULES)),
         "silence": start.silence,
         "notes": notes,
         "preview": any(binding.assumed for binding in start.bindings),

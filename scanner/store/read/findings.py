@@ -15,7 +15,7 @@ from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Finding
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scan import ProblemFinding, StoredFinding
-from scanner.posture.problems import problem_id
+from scanner.posture.problem_ids import problem_id
 from scanner.store.database.engine import among
 from scanner.store.history.sightings import last_seen
 from scanner.store.read.kept_labels import KeptLabels, PlaceOfObject

@@ -17,7 +17,7 @@ from scanner.model.cause import Cause
 from scanner.model.policy import Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Reading
 from scanner.model.scan import Scan, StoredFinding
-from scanner.posture.problems import problem_id
+from scanner.posture.problem_ids import problem_id
 from scanner.store.catalog.clusters import StoredCluster, find_cluster, stored_clusters
 from scanner.store.catalog.scans import LATEST_FIRST, USABLE, scan_of, select_scans
 from scanner.store.database.engine import among

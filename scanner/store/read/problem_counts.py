@@ -15,7 +15,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.problem import NewProblems, ProblemCounts
 from scanner.model.problem_totals import ProblemTotals
 from scanner.model.scan import ProblemFinding, Scan
-from scanner.posture.problems import problem_id
+from scanner.posture.problem_ids import problem_id
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.store.catalog.scans import newest_comparable, pruned, scan_of, select_scans
 from scanner.store.database.engine import listed

@@ -25,9 +25,8 @@ from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Workload
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scan import CoverageState, Scope
-from scanner.posture.causes import Comparison
-from scanner.posture.problems import problem_id
-from scanner.posture.scan_diff import (
+from scanner.posture.history.causes import Comparison
+from scanner.posture.history.scan_diff import (
     ComparedFinding,
     DifferingProblem,
     Effect,
@@ -43,6 +42,7 @@ from scanner.posture.scan_diff import (
     problem_difference,
     state_of,
 )
+from scanner.posture.problem_ids import problem_id
 from scanner.store.catalog.scans import (
     abandoned,
     incomparable_parts,

@@ -15,9 +15,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from sqlalchemy import Connection, RowMapping, Table, func, select, text
 
 from scanner.model.policy import PolicyKey
-from scanner.posture.check_names import CheckKey
 from scanner.posture.owners import OwnerKey
-from scanner.posture.problems import problem_id
+from scanner.posture.problem_ids import CheckKey, problem_id
 from scanner.store.catalog.check_names import key_digest
 from scanner.store.catalog.clusters import StoredCluster, stored_clusters
 from scanner.store.database.engine import among, listed

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Integer, Select, String, cast, func, select
 from scanner.model.policy import PolicyKey
 from scanner.model.register import RECENT, DayCounts, PolicyDays
 from scanner.model.scan import OutcomeName
-from scanner.posture.daily import DailyKey, Day
-from scanner.posture.rule_digests import RulesVersion, changed_parts
+from scanner.posture.history.daily import DailyKey, Day
+from scanner.posture.history.rule_digests import RulesVersion, changed_parts
 from scanner.store.database.engine import among
 from scanner.store.history.daily import day_of
 from scanner.store.rows.tables import DAILY, DAILY_KEYS, DAYS, SCANS

@@ -124,7 +124,7 @@ class FindingColumns(NamedTuple):
 
     While a page is staged, the ids are positions in the lists of the page, and `object` is the place of the object on the page.
     `resource_version` is that of the object when the row was written. `problem` is the number of the finding's problem
-    (see `posture.problems`): None while a page is staged, and in rows of older versions.
+    (see `posture.problem_ids`): None while a page is staged, and in rows of older versions.
     """
 
     check: int

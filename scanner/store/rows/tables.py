@@ -480,7 +480,7 @@ TALLIES = Table(
 )
 
 CAUSES = Table("causes", METADATA, _id(), _digest(), _text("kind"), _text("also"))
-"""The causes of what scans changed in history: see `posture.causes`. `also` has kinds with commas between them."""
+"""The causes of what scans changed in history: see `posture.history.causes`. `also` has kinds with commas between them."""
 
 FIXES = Table(
     "fixes",

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
-from scanner.posture.problems import check_id
+from scanner.posture.problem_ids import check_id
 from scanner.store.history.resolution import Resolution
 from scanner.store.rows.tables import ALONE, CHECK_NAMES, CLUSTERS, CONTINUED, FINDINGS, FIXES, OPEN, POPULATION, SCANS
 from scanner.store.upkeep.retention_plan import Needed

@@ -139,7 +139,7 @@ class Digits(Word):
 
 
 class ProblemId(Word):
-    """The id of a problem, by its number: see `posture.problems.problem_id`."""
+    """The id of a problem, by its number: see `posture.problem_ids.problem_id`."""
 
     inherit_cache = True
     sql: ClassVar = {

@@ -12,11 +12,11 @@ from starlette.responses import Response
 from scanner.errors import UsageError
 from scanner.model.cause import CauseKind
 from scanner.model.policy import PolicyKey
-from scanner.posture.scan_diff import DifferingProblem, RuleDifference, ScanDiff
+from scanner.posture.history.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity, describe, described
-from scanner.posture.waiving import WaiverChanges, waiver_changes
+from scanner.posture.waivers.waiving import WaiverChanges, waiver_changes
 from scanner.report.diff.words import (
     DIFF_CAUSES,
     RULE_TITLES,

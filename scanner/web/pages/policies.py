@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.model.json import JsonObject
-from scanner.posture.scan_diff import RuleDifference, RuleKind
+from scanner.posture.history.scan_diff import RuleDifference, RuleKind
 from scanner.report.diff.words import cut_lines, rule_lines
 from scanner.report.document.policy_text import yaml_of
 from scanner.report.text.safe_text import cut

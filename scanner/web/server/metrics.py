@@ -28,7 +28,7 @@ from scanner.model.register import Register
 from scanner.model.schedule import Schedule
 from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import WaiverSet
-from scanner.posture.expected_run import ExpectedRun, expected_run
+from scanner.posture.run_register import ExpectedRun, expected_run
 from scanner.posture.settings import Settings
 from scanner.report.document.scan_numbers import numbers_of
 from scanner.report.formats.metric_families import LIVE, Lines, lines, text

@@ -10,9 +10,8 @@ from typing import Final
 from scanner.model.register import DayCounts
 from scanner.model.scan import ScanState
 from scanner.model.schedule import Schedule
-from scanner.posture.run_register import in_words
+from scanner.posture.run_register import DAILY, FACTOR, ClusterState, cluster_states, in_words
 from scanner.posture.severity import Severity
-from scanner.posture.silence import DAILY, FACTOR, ClusterState, cluster_states
 from scanner.report.runs.document import Expectations
 from scanner.report.runs.trend import Trend, trend_of
 from scanner.report.text.numbers import plural

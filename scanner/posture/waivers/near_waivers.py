@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from scanner.model.waiver import Subject, Waiver
-from scanner.posture.waived_checks import ReplacedCheck
-from scanner.posture.waivers import IN_FORCE, WaiverRules, WaiverState, conditions_of, state_on
+from scanner.posture.waivers.waived_checks import ReplacedCheck
+from scanner.posture.waivers.waivers import IN_FORCE, WaiverRules, WaiverState, conditions_of, state_on
 
 _FIELDS = {
     WaiverState.EXPIRED: "until",

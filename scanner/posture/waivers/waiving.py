@@ -16,8 +16,8 @@ from scanner.model.rule import RuleType
 from scanner.model.scan import OutcomeName, ScanState, StoredFinding, TallyKey
 from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, Subject, Waiver, WaiverSet
-from scanner.posture.waived_checks import NamedChecks, replaced_checks
-from scanner.posture.waivers import (
+from scanner.posture.waivers.waived_checks import NamedChecks, replaced_checks
+from scanner.posture.waivers.waivers import (
     IN_FORCE,
     AppliedWaiver,
     WaiverIndex,

@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from scanner.model.cause import CauseKind
-from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig, text_map
 from scanner.model.outcome import CheckKind
-from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey
+from scanner.model.policy import Binding, BindingKey, ParamKind, ParamRef, Policy, PolicyKey
 from scanner.model.release import same_minor
 from scanner.model.rule import RuleObject, RuleType
-from scanner.posture.deciding import patch_decides, texts_alone
-from scanner.posture.namespace_keys import EVERY
-from scanner.posture.param_references import ParamReference, reference_of
+from scanner.posture.history.namespace_keys import EVERY
 
 _Key = TypeVar("_Key")
 Invoked: TypeAlias = tuple[str, str, str, str, str]
@@ -356,3 +354,71 @@ def _contents(rules: Collection[RuleObject]) -> list[JsonObject]:
 
 def _differing(before: Mapping[_Key, object], now: Mapping[_Key, object]) -> frozenset[_Key]:
     return frozenset(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+
+
+# Whether a change of a rule may decide another verdict: each policy language knows which parts of its rules are
+# texts.
+#
+# The manifests of both scans are compared as this version reads them, and no stored digest: so scans of every version
+# are compared by the same rules.
+#
+# Rules: `docs/adr/0047-texts-decide-nothing.md`.
+
+
+def texts_alone(language: str, before: JsonObject, now: JsonObject, check: CheckKind) -> bool:
+    """Return whether two manifests of a policy or of a binding differ in parts that decide about no check of a kind.
+
+    Without a difference nothing is known: a digest that was recorded without its manifest may have changed.
+    """
+    # Languages bring the compiler of expressions, which is needed only if a rule differs.
+    from scanner.policies.language import deciding  # noqa: PLC0415
+
+    specs = [as_object(dig(manifest, "spec")) for manifest in (before, now)]
+    if not all(specs) or specs[0] == specs[1]:
+        return False
+    earlier, later = (deciding(language, spec, check) for spec in specs)
+    return earlier == later
+
+
+def patch_decides(language: str) -> bool:
+    """Return whether a patch release of the API server may decide other verdicts of a language's policies."""
+    from scanner.policies.language import patch_decides as decides  # noqa: PLC0415 -- see above
+
+    return decides(language)
+
+
+# The params that a binding refers to, among the rule objects of a scan.
+#
+# Source of truth: `generic.CollectParams` of kube-apiserver 1.36, as in `admission.params`: a reference without a
+# namespace looks in that of the request.
+
+
+@dataclass(frozen=True, slots=True)
+class ParamReference:
+    """The reference of a binding to params of a kind."""
+
+    kind: ParamKind
+    reference: ParamRef
+
+    def selects(self, param: RuleObject, namespace: str) -> bool:
+        """Return whether this refers to a param, for a request in a namespace. Withheld labels may be any."""
+        kind, _, place = param.name.rpartition(" ")
+        where, _, name = place.rpartition("/")
+        group = self.kind.api_version.rpartition("/")[0]
+        if kind != "/".join(filter(None, (group, self.kind.kind))):
+            return False
+        if where and where != (self.reference.namespace or namespace):
+            return False
+        if self.reference.name:
+            return name == self.reference.name
+        selector = self.reference.selector
+        if selector is None or selector.fault():
+            return False
+        return param.masked or selector.matches(text_map(dig(param.document, "metadata", "labels")))
+
+
+def reference_of(policy: Policy | None, binding: Binding | None) -> ParamReference | None:
+    """The params to which a binding refers; None if its policy is evaluated without params, or one of both is not known."""
+    if policy is None or binding is None or policy.param_kind is None or binding.param_ref is None:
+        return None
+    return ParamReference(policy.param_kind, binding.param_ref)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from scanner.posture.causes import Circumstances, Comparison, Coordinates
-from scanner.posture.ladder import LadderFinding, continuations
+from scanner.posture.history.causes import Circumstances, Comparison, Coordinates
+from scanner.posture.history.continuations import LocatedFinding, continuations
 
 POLICY = "ValidatingAdmissionPolicy", "replicas"
 
 
-def finding(number: int, *, uid: int = 1, name: str = "web", binding: str = "strict") -> LadderFinding:
+def finding(number: int, *, uid: int = 1, name: str = "web", binding: str = "strict") -> LocatedFinding:
     """A finding of an object, which `uid` identifies."""
-    return LadderFinding(
+    return LocatedFinding(
         number, uid, ("apps", "Deployment", "shop", name), Coordinates(*POLICY, binding, "", "", "shop")
     )
 
@@ -25,10 +25,10 @@ def scan(*bindings: str) -> Circumstances:
 
 
 def pairs(
-    gone: list[LadderFinding], come: list[LadderFinding], before: Circumstances, now: Circumstances
+    gone: list[LocatedFinding], come: list[LocatedFinding], before: Circumstances, now: Circumstances
 ) -> list[tuple[int, int]]:
     """The numbers of the findings that are joined."""
-    comparison: Callable[[LadderFinding], Comparison] = lambda _: Comparison(before, now)  # noqa: E731 - one expression
+    comparison: Callable[[LocatedFinding], Comparison] = lambda _: Comparison(before, now)  # noqa: E731 - one expression
     return [(earlier.number, later.number) for earlier, later in continuations(gone, come, comparison)]
 
 
@@ -59,8 +59,8 @@ RENAMED = scan("strict"), scan("renamed")
     ],
 )
 def test_a_finding_continues_another_if_only_one_thing_changed(
-    gone: list[LadderFinding],
-    come: list[LadderFinding],
+    gone: list[LocatedFinding],
+    come: list[LocatedFinding],
     scans: tuple[Circumstances, Circumstances],
     expected: list[tuple[int, int]],
 ) -> None:

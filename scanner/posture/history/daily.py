@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from scanner.posture.rule_digests import RulesPart
+from scanner.posture.history.rule_digests import RulesPart
 
 
 class Day(NamedTuple):

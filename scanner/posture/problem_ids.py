@@ -1,12 +1,14 @@
-"""The ids of the checks of a policy, carried on from one version of the policy to the next: the first part of the ladder.
+"""The ids of checks and problems. A problem is one check of one policy that one workload breaks, however often its objects are replaced.
 
-A check keeps its id if its expression is the same, or the same but for spaces and comments, wherever it stands; and if it is
-the only one that changed between two checks that stayed, or between such a check and an end of the list. Any other check is
-a new one: a wrong continuation would call a new problem old.
+The ids follow from names alone, so that two databases and a baseline file agree on them. A check keeps its id from one version of its
+policy to the next if its expression is the same, or the same but for spaces and comments, wherever it stands; and if it is the only one
+that changed between two checks that stayed, or between such a check and an end of the list. Any other check is a new one: a wrong
+continuation would call a new problem old.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count, groupby
@@ -14,10 +16,43 @@ from typing import Final, NamedTuple, TypeAlias
 
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Policy
-from scanner.posture.problems import check_id
 
-LADDER: Final = 2
-"""The version of these rules and of those of `ladder`. Scans record it: newer rules do not regroup findings of the past.
+_DIGITS: Final = 12
+_SEPARATOR: Final = "\0"
+
+
+def check_id(language: str, policy: str, kind: str, expression: str, ordinal: int, again: int = 0) -> str:
+    """The id of a check: `c-` and 12 hex digits of a SHA-256. `expression` is trimmed, `ordinal` counts equal ones before it.
+
+    `again` tells apart checks that would have the same id: 0 unless another check of the policy has it.
+    """
+    parts = (language, policy, kind, expression, str(ordinal), *([str(again)] if again else []))
+    return f"c-{_digest(parts)[:_DIGITS]}"
+
+
+def workload_key(group: str, kind: str, namespace: str, name: str) -> int:
+    """The number that stands for a workload in `problem_number`: the first 64 bits of a SHA-256."""
+    return int(_digest((group, kind, namespace, name))[:16], 16)
+
+
+def problem_number(check: str, workload: int) -> int:
+    """The problem of a check, by its id, and of a workload, by its key: 48 bits, which `problem_id` shows."""
+    digest = hashlib.sha256(check.encode())
+    digest.update(workload.to_bytes(8))
+    return int.from_bytes(digest.digest()[: _DIGITS // 2])
+
+
+def problem_id(number: int) -> str:
+    """The id of a problem: `p-` and 12 hex digits."""
+    return f"p-{number:0{_DIGITS}x}"
+
+
+def _digest(parts: tuple[str, ...]) -> str:
+    return hashlib.sha256(_SEPARATOR.join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+CONTINUATION_RULES: Final = 2
+"""The version of these rules and of those of `posture.history.continuations`. Scans record it: newer rules do not regroup findings of the past.
 
 Version 1 carried on the ids of checks alone; version 2 joins findings, too.
 """

@@ -1,4 +1,4 @@
-"""Which finding that a scan found first continues one that it did not find again: the second part of the ladder.
+"""Continuations: which finding that a scan found first continues one that it did not find again.
 
 Both belong to one problem. The steps are taken in their order, and each finding continues at most one other; what is ambiguous
 stays separate, because a wrong continuation would give a new finding the age of another one.
@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from scanner.posture.causes import Comparison, Coordinates
+from scanner.posture.history.causes import Comparison, Coordinates
 
 
-class LadderFinding(NamedTuple):
+class LocatedFinding(NamedTuple):
     """A finding of one problem. `number` is its row, `object_id` that of its object, and `place` the name of the object."""
 
     number: int
@@ -22,16 +22,16 @@ class LadderFinding(NamedTuple):
     coordinates: Coordinates
 
 
-Pair: TypeAlias = tuple[LadderFinding, LadderFinding]
-_Step: TypeAlias = Callable[[LadderFinding], Hashable]
+Pair: TypeAlias = tuple[LocatedFinding, LocatedFinding]
+_Step: TypeAlias = Callable[[LocatedFinding], Hashable]
 
 
-def _reworded(finding: LadderFinding) -> Hashable:
+def _reworded(finding: LocatedFinding) -> Hashable:
     """The same object and invocation: the check has another expression, or another position."""
     return finding.object_id, finding.coordinates
 
 
-def _recreated(finding: LadderFinding) -> Hashable:
+def _recreated(finding: LocatedFinding) -> Hashable:
     """An object of the same name, and the same invocation: the object was created again."""
     return finding.place, finding.coordinates
 
@@ -40,7 +40,7 @@ _STEPS: Final[tuple[_Step, ...]] = (_reworded, _recreated)
 
 
 def continuations(
-    gone: Sequence[LadderFinding], come: Sequence[LadderFinding], comparison: Callable[[LadderFinding], Comparison]
+    gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], comparison: Callable[[LocatedFinding], Comparison]
 ) -> Iterator[Pair]:
     """The pairs of a finding of a problem that is gone and the one that continues it.
 
@@ -53,7 +53,7 @@ def continuations(
     yield from _renamed(gone, come, comparison)
 
 
-def _one_to_one(gone: Sequence[LadderFinding], come: Sequence[LadderFinding], step: _Step) -> Iterator[Pair]:
+def _one_to_one(gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], step: _Step) -> Iterator[Pair]:
     earlier, later = _by(gone, step), _by(come, step)
     for key, before in earlier.items():
         now = later.get(key, [])
@@ -61,22 +61,22 @@ def _one_to_one(gone: Sequence[LadderFinding], come: Sequence[LadderFinding], st
             yield before[0], now[0]
 
 
-def _by(findings: Sequence[LadderFinding], step: _Step) -> dict[Hashable, list[LadderFinding]]:
-    groups: defaultdict[Hashable, list[LadderFinding]] = defaultdict(list)
+def _by(findings: Sequence[LocatedFinding], step: _Step) -> dict[Hashable, list[LocatedFinding]]:
+    groups: defaultdict[Hashable, list[LocatedFinding]] = defaultdict(list)
     for finding in findings:
         groups[step(finding)].append(finding)
     return groups
 
 
 def _without(
-    gone: Sequence[LadderFinding], come: Sequence[LadderFinding], pairs: Sequence[Pair]
-) -> tuple[list[LadderFinding], list[LadderFinding]]:
+    gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], pairs: Sequence[Pair]
+) -> tuple[list[LocatedFinding], list[LocatedFinding]]:
     paired = {finding.number for pair in pairs for finding in pair}
     return [each for each in gone if each.number not in paired], [each for each in come if each.number not in paired]
 
 
 def _renamed(
-    gone: Sequence[LadderFinding], come: Sequence[LadderFinding], comparison: Callable[[LadderFinding], Comparison]
+    gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], comparison: Callable[[LocatedFinding], Comparison]
 ) -> Iterator[Pair]:
     """The same object; its binding or its param has another name and the same content."""
     candidates = [
@@ -91,7 +91,7 @@ def _renamed(
 
 
 def _same_but_for_a_name(
-    before: LadderFinding, now: LadderFinding, comparison: Callable[[LadderFinding], Comparison]
+    before: LocatedFinding, now: LocatedFinding, comparison: Callable[[LocatedFinding], Comparison]
 ) -> bool:
     earlier, later = before.coordinates, now.coordinates
     if earlier.param == later.param:

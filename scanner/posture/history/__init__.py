@@ -1,0 +1,1 @@
+"""From scan to scan: what changed, why, and which findings continue others."""

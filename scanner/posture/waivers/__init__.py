@@ -1,0 +1,1 @@
+"""Waivers: which of them apply, to which findings and checks, and why one does not apply."""
